@@ -1,9 +1,10 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo airflow test test-all nightly lint mutation clean lock kafka-libs
+.PHONY: help demo airflow test test-all nightly lint audit mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 SCALE ?= 1
+PIP_AUDIT = 2.10.1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
 # WORKERS is the number of workers of pytest. Quick tests compute, and each worker imports all of them; others wait too.
@@ -28,7 +29,7 @@ test: ## what must hold before a change is shown: lint, types, import contracts,
 
 test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m rest --junitxml=artifacts/test-all.xml
+	@$(RUN) pytest --numprocesses $(or $(WORKERS),4) -m rest --junitxml=artifacts/test-all.xml
 
 nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt
@@ -41,6 +42,11 @@ lint: ## ruff, mypy --strict, import contracts
 	@$(RUN) mypy
 	@$(RUN) lint-imports --cache-dir .import_linter_cache
 
+audit: ## known vulnerabilities of what is locked; asks osv.dev
+	@./bootstrap.sh requirements-dev.txt
+	@for lock in requirements.txt requirements-dev.txt; do $(RUN) uv tool run --quiet --from pip-audit==$(PIP_AUDIT) pip-audit \
+		--disable-pip --require-hashes --vulnerability-service osv -r $$lock || exit; done
+
 mutation: ## negate or take out each guard of the checks, and see whether their tests notice (about 15 minutes)
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) python -m tests.mutation $(MODULES)
@@ -50,6 +56,10 @@ lock: ## lock the newest releases that pyproject.toml allows and that go togethe
 	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra all --group build pyproject.toml -o requirements.txt
 	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
 	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header -c requirements.txt --group postgres -o docker/requirements-postgres.txt
+	@$(RUN) uv pip compile -q --upgrade --universal --no-deps --generate-hashes --no-header --group axe -o tests/locks/axe.txt
+	@sed '/^python-dateutil==/,/[^\\]$$/d' requirements.txt >tests/locks/without.txt; trap 'rm tests/locks/without.txt' EXIT; \
+	$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --group fab -c tests/locks/without.txt \
+		$$(sed -n 's/^\([a-z0-9._-]*\).*==.*/--no-emit-package \1/p' tests/locks/without.txt) | sed '/^# The following/,$$d' >tests/locks/fab.txt
 
 kafka-libs: ## fetch the jars of real Kafka 3.9 with Maven, for benchmarks and for the test that its own tools read our logs
 	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies \

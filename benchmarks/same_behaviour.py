@@ -40,6 +40,7 @@ WORKING_TREE = "the working tree"
 LEFT_OUT = {
     "phases.jsonl": "instants of this machine's clock, and its processes",
     "verdict.json": "how long phases took; verdicts are compared by themselves",
+    "coverage.json": "made of the evidence",
     "facts": "made of the evidence, and compared as numbers of rows with the verdicts",
 }
 """What a simulated run leaves that is not compared, and why."""

@@ -45,7 +45,7 @@ class Swept:
 class NoProgress(Silent):
     """Shows no progress."""
 
-    def done(self, what: str, schedules: int, of: int) -> None:
+    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
         """Show nothing."""
 
 
@@ -78,8 +78,8 @@ def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
 
 def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
     """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
+    from harness.analysis.lines import SCHEMAS
     from harness.analysis.session import spark_session
-    from harness.analysis.sources import SCHEMAS
     from harness.sweep import jobs
 
     with (

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, field, fields
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from harness import events
 from harness.store.history import JournalEntry, Line, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
@@ -36,12 +36,20 @@ def encoded(line: Line) -> bytes:
     return _to_json(line).encode() + b"\n"
 
 
+class Lines(Protocol):
+    """Takes the lines of one file, one after the other."""
+
+    def write(self, line: bytes, /) -> object:
+        """Append a line."""
+        ...
+
+
 @dataclass(slots=True)
 class Broker:
     """One broker's state-change log."""
 
     id: int
-    file: BinaryIO
+    file: Lines
     incarnation: int = 0
     seq: int = 0
 
@@ -143,7 +151,7 @@ class Cluster:
     """Brokers, ZooKeeper, and the clock by which all lines are written."""
 
     brokers: list[Broker]
-    zookeeper: BinaryIO
+    zookeeper: Lines
     now_ns: int = 1_000_000_000
     zxid: int = 0
     controller: int = 0

@@ -7,17 +7,19 @@ taken from its lead and comes back. Lines are streamed to their files, so memory
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from benchmarks.synthetic_cluster import BROKERS, HEAD_BYTES, Broker, Cluster, Partition, encoded
+from benchmarks.synthetic_cluster import BROKERS, HEAD_BYTES, Broker, Cluster, Lines, Partition, encoded
 from harness import events, phases
 from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
+from harness.store.seal import seal
+from harness.system.chain import Link, chained, end
 from harness.values import OFFSETS_TOPIC
 
 TOPIC = "orders"
@@ -53,6 +55,7 @@ def generate(
                 history.disturb(*faults[cycle])
             history.cycle()
         history.end()
+    seal(folder)
     return folder, sum(client.operations for client in (*history.producers, *history.consumers))
 
 
@@ -61,7 +64,7 @@ class _Client:
     """One client process's file."""
 
     name: str
-    file: BinaryIO
+    file: Lines
     operations: int = 0
 
     def next_index(self) -> int:
@@ -82,7 +85,7 @@ class _History:
     offsets: Partition
     producers: list[_Client]
     consumers: list[_Client]
-    journal: BinaryIO
+    journal: Lines
     sent: int = 0
     batches: int = 0
 
@@ -191,7 +194,16 @@ class _History:
         base, _ = self.cluster.replicate(self.offsets, records)
         for log_offset, (index, position, to) in enumerate(commits, start=base):
             more: dict[str, Any] = {**position, "offset": to}
-            answer = events.OffsetCommit(generation=-1, member="", log_offset=log_offset, error=0, **more)
+            answer = events.OffsetCommit(
+                generation=-1,
+                member="",
+                instance=None,
+                coordinator_epoch=self.offsets.leader_epoch,
+                decided_seq=0,
+                log_offset=log_offset,
+                error=0,
+                **more,
+            )
             self.cluster.log(self.offsets.leader, answer)
             consumer.write(index, OpType.OK, self.cluster.tick(), OpKind.COMMIT, **more)
 
@@ -200,6 +212,23 @@ class _History:
             at_ns = self.cluster.tick()
             entry = JournalEntry(time_ns=at_ns, injection=injection, fault=fault, step=step, targets=(str(target),))
             self.journal.write(encoded(entry))
+
+
+class _Chain:
+    """Numbers and chains the lines of a file, as whoever writes evidence does."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._link = Link()
+
+    def write(self, line: bytes) -> None:
+        """Append a line."""
+        written, self._link = chained(line, self._link)
+        self._file.write(written)
+
+    def close(self) -> None:
+        """Write the end."""
+        self._file.write(end(self._link))
 
 
 @contextmanager
@@ -214,6 +243,9 @@ def _writing(folder: RunFolder, stride: int, *, clients_alone: bool) -> Iterator
         def opened(path: Path) -> BinaryIO:
             return written(Path(os.devnull) if clients_alone else path)
 
+        def chain(file: BinaryIO) -> Lines:
+            return files.enter_context(closing(_Chain(file)))
+
         def partition(topic: str, number: int, stride: int) -> Partition:
             dumps = [opened(folder.replica_dump(broker, topic, number)) for broker in BROKERS]
             for dump in dumps:
@@ -225,14 +257,14 @@ def _writing(folder: RunFolder, stride: int, *, clients_alone: bool) -> Iterator
 
         def clients(role: str, number: int) -> list[_Client]:
             names = [f"{role}-{n + 1}" for n in range(number)]
-            return [_Client(name, written(folder.operations_of(name))) for name in names]
+            return [_Client(name, chain(written(folder.operations_of(name)))) for name in names]
 
-        brokers = [Broker(broker, opened(folder.state_change_log(broker))) for broker in BROKERS]
+        brokers = [Broker(broker, chain(opened(folder.state_change_log(broker)))) for broker in BROKERS]
         yield _History(
-            cluster=Cluster(brokers=brokers, zookeeper=opened(folder.zookeeper)),
+            cluster=Cluster(brokers=brokers, zookeeper=chain(opened(folder.zookeeper))),
             partitions=[partition(TOPIC, number, stride) for number in range(PARTITIONS)],
             offsets=partition(OFFSETS_TOPIC, 0, 0),
             producers=clients("producer", PRODUCERS),
             consumers=clients("consumer", CONSUMERS),
-            journal=opened(folder.journal),
+            journal=chain(opened(folder.journal)),
         )

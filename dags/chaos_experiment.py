@@ -2,7 +2,8 @@
 
 from airflow.sdk import dag
 
-from chaos_airflow.tasks.form import form, request_of_form
+from chaos_airflow.tasks.form import request_of_form
+from chaos_airflow.tasks.ready import ready_form
 from chaos_airflow.tasks.run import run_phases
 
 
@@ -15,7 +16,7 @@ from chaos_airflow.tasks.run import run_phases
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=["chaos"],
-    params=form(),
+    params=ready_form(),
     doc_md="""
 ### One experiment
 

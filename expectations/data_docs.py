@@ -26,11 +26,12 @@ _REMOTE = re.compile(
 _INDEX = """\
 <!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>Data Docs of {run}</title><link rel="stylesheet" href="{sheet}"></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Data Docs of {run}</title><link rel="stylesheet" href="{sheet}"></head>
 <body>
 <h1>Data Docs of {run}</h1>
 <table class="table">
-<thead><tr><th>Suite</th><th>Verdict</th><th>Expectations</th><th>Not met</th><th></th></tr></thead>
+<thead><tr><th>Suite</th><th>Verdict</th><th>Expectations</th><th>Not met</th><th>Pages</th></tr></thead>
 <tbody>{rows}</tbody>
 </table>
 </body>

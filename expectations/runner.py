@@ -54,7 +54,7 @@ def run(
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
         unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
-        not_judged: Why what was under test leaves no evidence for tables, by their names.
+        not_judged: Why what was under test leaves no evidence for tables, by their names, or none that can be judged.
 
     A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
@@ -72,7 +72,9 @@ def run(
     evidence = [
         (suite, table)
         for suite in suites
-        if (table := stored_table(folder, suite.table)) and (table.row_count or (judged and suite.table == FINDINGS))
+        if suite.table not in not_judged
+        and (table := stored_table(folder, suite.table))
+        and (table.row_count or (judged and suite.table == FINDINGS))
     ]
     answers = _answers(context, folder, evidence)
     context.build_data_docs()

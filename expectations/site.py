@@ -6,13 +6,14 @@ Each run's pages are copied as they are; nothing is judged again.
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from harness.errors import ScenarioError
+from harness.progress import number_of
 from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
@@ -56,13 +57,13 @@ class SuiteDocs:
     """How many failures the index leaves out."""
 
 
-def write(folders: Sequence[RunFolder], into: Path) -> Path:
-    """Write a site of these runs' Data Docs, and return the path of its index.
+def write(folders: Sequence[RunFolder], into: Path, say: Callable[[str], object] = lambda _: None) -> Path:
+    """Write a site of these runs' Data Docs, and return the path of its index; `say` is told of each that has none.
 
     Raises:
-        ScenarioError: a run has no Data Docs, or the folder is there and is something else.
+        ScenarioError: no run has Data Docs, or the folder is there and is something else.
     """
-    _check_docs(folders)
+    folders = _with_docs(folders, say)
     _prepare_folder(into)
     runs = [_copy(folder, name, into) for folder, name in zip(folders, _unique_names(folders), strict=True)]
     suites = dict.fromkeys(suite for run in runs for suite in run.results)
@@ -70,6 +71,7 @@ def write(folders: Sequence[RunFolder], into: Path) -> Path:
     shutil.copyfile(here / "offline.css", into / "offline.css")
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined)
     page = templates.get_template("site.html.j2").render(
+        heading=number_of(len(runs), "run"),
         runs=runs,
         suites=[_suite_docs(suite, runs) for suite in suites],
         verdicts=[verdict.name for verdict in SystemVerdict if verdict is not NOT_JUDGED],
@@ -79,14 +81,16 @@ def write(folders: Sequence[RunFolder], into: Path) -> Path:
     return index
 
 
-def _check_docs(folders: Sequence[RunFolder]) -> None:
-    missing = [
-        str(folder.root)
-        for folder in folders
-        if not (folder.expectations.is_file() and (folder.data_docs / "index.html").is_file())
+def _with_docs(folders: Sequence[RunFolder], say: Callable[[str], object]) -> list[RunFolder]:
+    having = [
+        folder for folder in folders if folder.expectations.is_file() and (folder.data_docs / "index.html").is_file()
     ]
-    if missing:
-        raise ScenarioError(f"no Data Docs in {', '.join(missing)}: chaos rejudge makes them")
+    missing = [f"no Data Docs in {folder.root}: chaos rejudge makes them" for folder in folders if folder not in having]
+    if not having:
+        raise ScenarioError("\n".join(missing))
+    for sentence in missing:
+        say(f"left out: {sentence}")
+    return having
 
 
 def _prepare_folder(into: Path) -> None:

@@ -17,6 +17,11 @@ from expectations.controller_epochs import (
     ExpectOneControllerPerControllerEpoch,
 )
 from expectations.findings import ExpectFindingsToHaveEvidence, ExpectNoViolations
+from expectations.groups import (
+    ExpectCommitsOfTheCurrentGeneration,
+    ExpectGenerationsNeverToGoBack,
+    ExpectPartitionsToHaveOneOwner,
+)
 from expectations.high_watermarks import ExpectHighWatermarksNeverToGoBack, ExpectHighWatermarksNotToPassLogEnd
 from expectations.isr_changes import (
     ExpectIsrMembersOnce,
@@ -37,11 +42,12 @@ from expectations.records import (
     ExpectReplicasToHoldTheSameRecords,
 )
 from expectations.row_expectation import RowExpectation
-from harness.analysis import schemas
+from harness.analysis import group_tables, schemas
 from harness.analysis.origins import FINDINGS
 
 PARTITION = ["run_id", "topic", "partition"]
 LIFE = [*PARTITION, "life"]
+TERM = ["run_id", "broker", "incarnation", "group", "coordinator_epoch"]
 REPLICA = ["run_id", "broker", "topic", "partition"]
 
 
@@ -148,6 +154,27 @@ COMMITTED_OFFSETS = Suite(
         {ExpectCommittedOffsetsNeverToRegress.expectation_type, ExpectCommittedOffsetsNotToPassEnd.expectation_type}
     ),
 )
+GROUP_GENERATIONS = Suite(
+    name="group_generations",
+    table=group_tables.GROUP_GENERATIONS.name,
+    expectations=(
+        ExpectPartitionsToHaveOneOwner(
+            key_columns=[*TERM, "seq", "generation", "topic", "partition"], only={"source": "coordinator"}
+        ),
+        ExpectPartitionsToHaveOneOwner(
+            key_columns=["run_id", "group", "generation", "topic", "partition"], only={"source": "member"}
+        ),
+        ExpectGenerationsNeverToGoBack(key_columns=[*TERM, "life"], order_column="seq", only={"source": "coordinator"}),
+    ),
+    losable=frozenset({ExpectPartitionsToHaveOneOwner.expectation_type}),
+)
+GROUP_COMMITS = Suite(
+    name="group_commits",
+    table=group_tables.GROUP_COMMITS.name,
+    expectations=(
+        ExpectCommitsOfTheCurrentGeneration(key_columns=["run_id", "group", "topic", "partition"], only={"error": 0}),
+    ),
+)
 RECORDS = Suite(
     name="records",
     table=schemas.REPLICA_RECORDS.name,
@@ -174,6 +201,8 @@ SUITES: tuple[Suite, ...] = (
     ISR_CHANGES,
     HIGH_WATERMARKS,
     COMMITTED_OFFSETS,
+    GROUP_GENERATIONS,
+    GROUP_COMMITS,
     RECORDS,
     ALL_FINDINGS,
 )

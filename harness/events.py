@@ -2,6 +2,7 @@
 
 One JSON object a line; each class here is a kind of line (`ev`). Field names are Kafka's. Every line also has the
 fields of `COMMON`, which the writer of the log adds.
+A field that may be null is so where another system's lines do not say it; ours always do, but for `acks`.
 The broker imports this module and `harness.values`, and nothing else of the harness.
 """
 
@@ -273,7 +274,7 @@ class ControlReceive(Event):
     api: str
     sender: int
     controller_epoch: int
-    request_broker_epoch: int
+    request_broker_epoch: int | None
     verdict: str
     """applied, stale_controller_epoch or stale_broker_epoch."""
     partitions: list[ControlledPartition]
@@ -320,13 +321,13 @@ class Append(PartitionEvent):
     """The epoch this broker serves or follows in."""
     base_offset: int
     last_offset: int
-    batch_epoch: int
+    batch_epoch: int | None
     """The epoch stamped on the batch."""
-    crc: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    isr_size: int
+    crc: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    base_sequence: int | None
+    isr_size: int | None
     acks: int | None
     """What the producer waits for: 0, 1 or -1 for all; null on a follower."""
 
@@ -354,7 +355,7 @@ class HighWatermark(PartitionEvent):
     leader_epoch: int
     old: int
     new: int
-    log_end_offset: int
+    log_end_offset: int | None
     isr: list[int]
     """Empty on a follower."""
     zk_version: int
@@ -376,20 +377,20 @@ class Truncate(PartitionEvent):
     """A log is about to lose everything from `to` on; written before the files change."""
 
     ev: ClassVar[str] = "truncate"
-    log_end_offset: int
+    log_end_offset: int | None
     to: int
-    high_watermark: int
-    leader_epoch: int
+    high_watermark: int | None
+    leader_epoch: int | None
     reason: str
     """epoch, hw (no usable epoch), out_of_range, full or recovery."""
-    asked_epoch: int
-    answer_epoch: int
-    answer_end_offset: int
-    latest_epoch: int
+    asked_epoch: int | None
+    answer_epoch: int | None
+    answer_end_offset: int | None
+    latest_epoch: int | None
     """The newest epoch in this log's own cache; -1 when it has none."""
-    local_epoch: int
+    local_epoch: int | None
     """The largest epoch in the own cache that is not above `answer_epoch`; -1 when unknown."""
-    local_end_offset: int
+    local_end_offset: int | None
     """Where that epoch ends in this log; -1 when unknown."""
 
 
@@ -529,6 +530,8 @@ class CoordinatorLoad(Event):
     groups: int
     offsets: int
     log_end_offset: int
+    disk_error: str
+    """Why the disk gave no more of the log; empty if it gave all."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -538,6 +541,93 @@ class CoordinatorUnload(Event):
     ev: ClassVar[str] = "gc_unload"
     partition: int
     leader_epoch: int
+    groups: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupEvent(Event):
+    """Base of the lines that are about one consumer group."""
+
+    group: str
+    offsets_partition: int
+    """The partition of `__consumer_offsets` that holds the group."""
+    coordinator_epoch: int
+    """Leader epoch of that partition, in which this broker coordinates the group."""
+    generation: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """One member of a group."""
+
+    member: str
+    """Its member id."""
+    instance: str | None
+    """`group.instance.id` of a static member."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupStateChange(GroupEvent):
+    """A group came into another state, or was read from the log."""
+
+    ev: ClassVar[str] = "group_state"
+    from_state: str
+    """Kafka's name; empty when it was read from the log."""
+    to_state: str
+    """Empty, PreparingRebalance, CompletingRebalance, Stable or Dead."""
+    protocol_type: str | None
+    protocol: str | None
+    group_leader: str | None
+    """Member id of who assigns."""
+    members: list[GroupMember]
+    rebalance_timeout_ms: int
+    """The longest that any member has."""
+    session_timeout_ms: int
+    """The longest that any member has."""
+    reason: str
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupMemberChange(GroupEvent):
+    """A group has one member more or less, or an instance came back under another member id."""
+
+    ev: ClassVar[str] = "group_member"
+    member: str
+    instance: str | None
+    change: str
+    """joined, removed or replaced."""
+    old_member: str | None
+    """The id that was replaced."""
+    reason: str
+    """Of a removal: session expired, rebalance time-out, sync time-out, left, or group full; empty otherwise."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class AssignedPartition:
+    """One partition that a member is to consume."""
+
+    topic: str
+    partition: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class MemberAssignment:
+    """What one member was assigned."""
+
+    member: str
+    instance: str | None
+    partitions: list[AssignedPartition] | None
+    """By Kafka's consumer protocol; null where the assignment is of another kind."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupAssignment(GroupEvent):
+    """The assignment of a generation is stored, was stored again for an instance that came back, or was loaded."""
+
+    ev: ClassVar[str] = "group_assignment"
+    reason: str
+    """stored, replaced or loaded."""
+    assignments: list[MemberAssignment]
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -547,13 +637,35 @@ class OffsetCommit(Event):
     ev: ClassVar[str] = "offset_commit"
     group: str
     generation: int
+    """As the committer gave it; -1 of whoever is no member."""
     member: str
+    instance: str | None
+    coordinator_epoch: int
+    """Leader epoch in which this broker coordinates the group; -1 when it does not."""
+    decided_seq: int
+    """Number of this log's next line when it was decided whether the commit may be taken."""
     topic: str
     partition: int
     offset: int
     log_offset: int
     """Offset of the commit in `__consumer_offsets`; -1 when it was refused."""
     error: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class OffsetRetired(Event):
+    """A committed offset is no more: it has expired, or it, its group or its topic was deleted.
+
+    Logged when it is read back no more, and again when that is stored for later coordinators.
+    """
+
+    ev: ClassVar[str] = "offset_retired"
+    group: str
+    coordinator_epoch: int
+    topic: str
+    partition: int
+    log_offset: int
+    """Offset of its tombstone in `__consumer_offsets`; -1 while it is not stored."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

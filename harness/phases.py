@@ -21,8 +21,8 @@ from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_elsewhere
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
-from harness.progress import Logged, Progress
-from harness.scenario.capabilities import require_capabilities
+from harness.progress import Logged, Progress, number_of
+from harness.scenario.capabilities import disturbs_links, require_capabilities
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
@@ -105,13 +105,14 @@ def start(
         system=scenario.system,
         planted_bugs=tuple(scenario.planted_bugs),
         zookeeper_servers=scenario.cluster.zookeeper_servers,
+        relay=disturbs_links(scenario),
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
-        up = f"{len(status.brokers)} brokers and ZooKeeper are up: {status.bootstrap_servers}"
+        up = f"{number_of(len(status.brokers), 'broker')} and ZooKeeper are up: {status.bootstrap_servers}"
         progress.message(up if status.zookeeper else "nothing to start: the cluster exists only under load")
 
 
@@ -149,6 +150,8 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
 
     Returns and saves the result as far as it is known, whatever is left included.
     """
+    from harness.analysis.sealing.sealed import sealed_tables
+
     progress = progress or Logged()
     with _held(interrupts) as signals:
         with entered(folder, Phase.STOP, progress) as notes:
@@ -164,11 +167,23 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
             signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
         try:
             seal(folder)
+            sealed_tables(folder)
         except OSError as error:  # without a seal nothing passes, but the result is to be had
             progress.message(f"the evidence could not be sealed: {in_words(error, folder.root)}")
     result = assemble(folder)
     result.save(folder.verdict)
+    _count(folder, progress)
     return result
+
+
+def _count(folder: RunFolder, progress: Progress) -> None:
+    """Write down what a run tried and saw, once its result is saved: no verdict rests on that, nor may one fall."""
+    from harness.analysis.coverage.count import DAMAGED, record
+
+    try:
+        record(folder)
+    except (OSError, *DAMAGED) as error:
+        progress.message(f"what it tried and saw could not be counted: {in_words(error, folder.root)}")
 
 
 def judge(
@@ -192,6 +207,8 @@ def judge(
         checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
+    if not folder.coverage.exists():  # it ended before that was counted
+        _count(folder, progress)
     return result
 
 
@@ -211,13 +228,16 @@ def expectations(
     return result
 
 
-def report(folder: RunFolder, *, progress: Progress | None = None) -> Path:
-    """Write the page, and save the result with the time that took; returns the page's path."""
+def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool = False) -> Path:
+    """Write the page, and save the result with the time that took; returns the page's path.
+
+    The page is to stand `alone`, or the library of its timeline lies beside the run's folder.
+    """
     progress = progress or Logged()
     from harness.report.page import write
 
     with entered(folder, Phase.REPORT, progress):
-        page = write(folder)
+        page = write(folder, alone=alone)
     assemble(folder).save(folder.verdict)
     return page
 

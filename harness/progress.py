@@ -20,6 +20,10 @@ class Listener(Protocol):
         """Something worth a line happened, e.g. kill broker 2 (leader of orders-0): confirmed."""
         ...
 
+    def doing(self, what: str) -> bool:
+        """Something that takes a while begins, or has ended where `what` is empty; return whether that can be seen."""
+        ...
+
 
 class Progress(Listener, Protocol):
     """Hears of phases too."""
@@ -36,6 +40,10 @@ class Progress(Listener, Protocol):
 class Silent:
     """Tells nobody."""
 
+    def doing(self, what: str) -> bool:
+        """Tell nobody."""
+        return False
+
     def phase_started(self, phase: str) -> None:
         """Tell nobody."""
 
@@ -48,6 +56,10 @@ class Silent:
 
 class Logged:
     """Tells the log, as a task of a scheduler wants it."""
+
+    def doing(self, what: str) -> bool:
+        """Leave it to lines: a log shows nothing live."""
+        return False
 
     def phase_started(self, phase: str) -> None:
         """Log it."""
@@ -80,9 +92,11 @@ def step(progress: Listener, what: str) -> Iterator[None]:
         while not done.wait(SILENCE_S):
             progress.message(f"{what}: {time.monotonic() - began_s:.0f} s so far")
 
-    threading.Thread(target=still_at_it, name="still-at-it", daemon=True).start()
+    if not progress.doing(what):
+        threading.Thread(target=still_at_it, name="still-at-it", daemon=True).start()
     try:
         yield
     finally:
         done.set()
+        progress.doing("")
     progress.message(f"{what}: done in {time.monotonic() - began_s:.1f} s")

@@ -115,7 +115,7 @@ def airflow_server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPat
         runs=home / "runs",
         port=0,
         users={"admin": "admin", "viewer": "viewer"},
-        options=OPTIONS,
+        options=OPTIONS | {"AIRFLOW__KAFKA_CHAOS__SCENARIOS": str(tmp_path_factory.getbasetemp())},
     )
     with shared(pytestconfig, "airflow") as running:
         server = running.enter_context(serving(settings))

@@ -17,7 +17,7 @@ from xdist.workermanage import WorkerController
 from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
-from tests.sampling import pytest_report_header
+from tests.sampling import pytest_report_header, waiting
 from tests.shared import group_of, pytest_runtest_teardown, shared
 
 __all__ = [
@@ -51,6 +51,7 @@ LONG = (
     "tests/analysis/test_session.py",
     "tests/dags/test_chaos_smoke.py",
     "tests/integration/test_trouble.py",
+    "tests/integration/test_tour.py",
     "tests/cluster/test_conformance.py",
 )
 """Modules that take minutes, the longest first: begun last, each would be waited for alone."""
@@ -61,8 +62,11 @@ FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put every test into one of two tiers, `quick` and `rest`: whoever needs much belongs to the rest."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put every test into one of two tiers, `quick` and `rest`: whoever needs much belongs to the rest.
+
+    A whole tier leaves out what waits for another day; whoever names modules or tests gets them.
+    """
     for item in items:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
@@ -70,6 +74,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()) and {"spark", group_of(item.nodeid)} - marks:
             raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
         item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
+    if config.option.markexpr == "rest" and (left_out := waiting(items)):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 class ByModule(LoadScopeScheduling):

@@ -35,6 +35,7 @@ class FakeCluster(FakePowers):
     """Those that faults create."""
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
+    severed: str = ""
     next_session: int = 200
     controlled: bool = True
     started: bool = False
@@ -97,6 +98,7 @@ class FakeCluster(FakePowers):
                 ),
             ),
             brokers=tuple(self._status(broker) for broker in BROKERS),
+            severed=self.severed,
         )
 
     def _status(self, broker: int) -> BrokerStatus:

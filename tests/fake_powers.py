@@ -1,5 +1,6 @@
 """What the cluster in memory can do beyond ending and freezing brokers; it misbehaves when told to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.cluster.powers import Direction, Side
@@ -19,6 +20,7 @@ class FakePowers:
     deaf: set[str] = field(default_factory=set)
     """Names of methods that do nothing."""
     isolated: dict[int, tuple[tuple[Side, ...], Direction]] = field(default_factory=dict)
+    separated: set[frozenset[int]] = field(default_factory=set)
     slow_s: dict[int, float] = field(default_factory=dict)
     connections_of: dict[int, set[str]] = field(
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
@@ -29,6 +31,8 @@ class FakePowers:
     losing: dict[int, bool] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     zookeeper_state: str = "running"
+    unknown: set[str] = field(default_factory=set)
+    """Connections of which nobody knows whose they are."""
 
     def _power(self, method: str, argument: object) -> bool:
         self.calls.append(f"{method} {argument}")
@@ -39,12 +43,25 @@ class FakePowers:
         taken = None if side in sides and way in direction.ways else self.slow_s.get(broker_id, 0.0)
         return dict.fromkeys(self.hosts[side], taken)
 
+    async def strangers(self) -> set[str]:
+        return self.unknown
+
     async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
         if self._power("isolate", broker_id):
             self.isolated[broker_id] = (sides, direction)
 
     async def rejoin(self, broker_id: int) -> None:
         self.isolated.pop(broker_id, None)
+
+    async def separate(self, pairs: Sequence[tuple[int, int]], *, at_most_s: float) -> None:
+        if self._power("separate", len(pairs)):
+            self.separated = {frozenset(pair) for pair in pairs}
+
+    async def reunite(self) -> None:
+        self.separated.clear()
+
+    async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        return None if {sender, receiver} in self.separated else 0.0
 
     async def delay(
         self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float

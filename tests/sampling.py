@@ -5,9 +5,12 @@ Whoever runs the tests on one day gets the same sample; over the days each part 
 
 import os
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 DAY = os.environ.setdefault("CHAOS_DAY", datetime.now(UTC).date().isoformat())
@@ -23,6 +26,19 @@ def sampled(parts: Sequence[T], number: int) -> list[T]:
     return [part for place, part in enumerate(parts) if place in chosen]
 
 
+def waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that wait for another day: of a module's that are marked `by_turns(n)` the day draws n."""
+    numbers: dict[str, int] = {}
+    by_module = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("by_turns"):
+            module = item.nodeid.partition("::")[0]
+            numbers[module] = mark.args[0]
+            by_module[module].append(item.nodeid)
+    todays = {nodeid for module, nodeids in by_module.items() for nodeid in sampled(sorted(nodeids), numbers[module])}
+    return [item for item in items if item.get_closest_marker("by_turns") and item.nodeid not in todays]
+
+
 def pytest_report_header() -> str:
     """Say which sample this is, so that it can be had again."""
-    return "sample: all" if ALL else f"sample: CHAOS_DAY={DAY}"
+    return "sample: all" if ALL else f"sample: CHAOS_DAY={DAY}; CHAOS_SAMPLE=all takes what waits for another day too"

@@ -23,6 +23,7 @@ from harness.report import page
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
+from harness.store.coverage import Coverage
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import Phase, PhaseNotes
@@ -87,7 +88,7 @@ class Stage:
         self.act("expectations")
         return self.suites
 
-    def write(self, folder: RunFolder) -> Path:
+    def write(self, folder: RunFolder, *, alone: bool) -> Path:
         self.act("report")
         folder.report.write_text("page")
         return folder.report
@@ -273,6 +274,47 @@ def test_judging_again_replaces_the_answers_and_keeps_the_rest(stage: Stage) -> 
     assert result.verdicts.exit_code is ExitCode.VIOLATED
     assert result.faults[0].verdict is FaultVerdict.CONFIRMED
     assert RunResult.load(stage.folder.verdict).checks == [FAILED]
+
+
+def test_what_a_run_tried_is_counted_when_it_ends_or_is_judged_for_the_first_time_since(stage: Stage) -> None:
+    stage.run()
+    counted = Coverage.load(stage.folder.coverage)
+    assert counted is not None
+    assert {(each.fault, each.confirmed) for each in counted.injected} == {("kill", 1)}
+    stage.folder.coverage.unlink()
+    phases.judge(stage.folder)
+    assert Coverage.load(stage.folder.coverage) == counted
+
+
+def intended(fault: str, target: str = "1") -> str:
+    return f'{{"injection":5,"time_ns":1,"step":"intended","fault":"{fault}","targets":["{target}"],"state":{{}}}}'
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        pytest.param("brokers/1/state-change.jsonl", '{"ev":"broker_stop","mono":1e999}', id="an endless instant"),
+        pytest.param("brokers/1/state-change.jsonl", f'{{"ev":"election","x":{DEEP}', id="lists without an end"),
+        pytest.param("brokers/1/state-change.jsonl", f'{{"ev":"fenced","error":{"7" * 5000}}}', id="a long error"),
+        pytest.param("journal.jsonl", '{"injection":5,"time_ns":1e999}', id="an injection without an instant"),
+        pytest.param("journal.jsonl", f'{{"injection":{DEEP}', id="a journal of lists without an end"),
+        pytest.param("journal.jsonl", intended("\\ud800"), id="a fault whose name nobody can write"),
+        pytest.param("journal.jsonl", intended("kill", "7" * 5000), id="a broker with a long number"),
+    ],
+)
+def test_no_line_costs_a_run_its_answers(stage: Stage, name: str, line: str) -> None:
+    path = stage.folder.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stage.acts["collect"] = lambda: path.write_text(f"{line}\n", encoding="utf-8")
+    assert stage.run().result.checks == [PASSED]
+    stage.folder.coverage.unlink(missing_ok=True)
+    stage.folder.verdict.unlink()
+    for phase in (phases.stop, phases.judge):
+        phase(stage.folder)
+        assert RunResult.load(stage.folder.verdict).run_id == stage.folder.run_id
 
 
 def test_two_runs_at_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:

@@ -17,15 +17,16 @@ FAULT_EVERY_S = 15
 LONGEST_S = 6 * 3600.0
 SHORTEST_LIMIT_S = 900.0
 """For the smallest steps, which take a few minutes where nothing else runs."""
-SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml")
+SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml", "benchmarks/groups-light.yaml")
 HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",
     "tests/sweep/test_planted_bugs.py",
     "tests/integration/test_scenarios.py",
     "tests/experiment/test_damage.py",
+    "tests/integration/test_tour.py",
 )
-"""Those that a night makes longer."""
+"""Those that a night makes longer; a small one has no others."""
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
 
@@ -65,14 +66,15 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
     damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
-    sample = "all" if scale >= 1 else "of the day"
+    is_whole = scale >= 1
+    sample, tests = ("all", ("-m", "rest")) if is_whole else ("of the day", HISTORIES_TESTS)
     faults = max(1, soak_s // FAULT_EVERY_S)
     inconclusive = frozenset({3})
     return [
         Step(
-            name="histories",
-            about=f"Kept histories, planted bugs ({sample}), {histories:,} generated ones, {damages:,} damaged runs.",
-            command=(*python, "pytest", *HISTORIES_TESTS, f"--junitxml={folder / 'histories.xml'}"),
+            name="tests",
+            about=f"Whatever takes turns ({sample}), {histories:,} generated histories, {damages:,} damaged runs.",
+            command=(*python, "pytest", *tests, f"--junitxml={folder / 'tests.xml'}"),
             environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories), "CHAOS_DAMAGES": str(damages)},
         ),
         Step(
@@ -114,6 +116,6 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
         Step(
             name="determinism",
             about="The last commit beside itself: the same plans, histories and verdicts.",
-            command=(*python, "benchmarks.same_behaviour", "HEAD", "HEAD", *(() if scale >= 1 else ("--quick",))),
+            command=(*python, "benchmarks.same_behaviour", "HEAD", "HEAD", *(() if is_whole else ("--quick",))),
         ),
     ]

@@ -8,9 +8,10 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_chunk, partition_of
+from harness.broker.coordinator.placement import partition_of
+from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_chunk
 from harness.broker.wire import messages as m
-from harness.broker.wire.transport import Transport
+from harness.broker.wire.transport import PeerError, Transport
 from harness.values import OFFSETS_TOPIC
 
 TOPIC = "orders"
@@ -49,20 +50,34 @@ class Script:
     async def _find(self) -> tuple[str, int]:
         async with asyncio.timeout(TIMEOUT_S):
             while not self._coordinator[1]:
-                request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
-                found = (await self._ask(self.host, self.port, request, 4)).coordinators[0]
-                if found.error_code == 0:
+                found = await self.found()
+                if found.error_code == 0 and await self._coordinates(found.host, found.port):
                     self._coordinator = (found.host, found.port)
-                    answer = await self._ask(found.host, found.port, m.HeartbeatRequest(group_id=self.group), 0)
-                    if answer.error_code == 25:
-                        break
-                    self._coordinator = ("", 0)
-                await asyncio.sleep(0.1)
+                else:
+                    await asyncio.sleep(0.1)
         return self._coordinator
+
+    async def found(self) -> Any:
+        """Return what FindCoordinator says."""
+        request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
+        return (await self._ask(self.host, self.port, request, 4)).coordinators[0]
+
+    async def _coordinates(self, host: str, port: int) -> bool:
+        """Whether a broker knows the group's members: it says of nobody that he is none."""
+        try:
+            answer = await self._ask(host, port, m.HeartbeatRequest(group_id=self.group), 0)
+        except PeerError:  # others have not noticed yet that it is gone
+            return False
+        return bool(answer.error_code == 25)
+
+    def looks_for_it(self, host: str, port: int) -> None:
+        """Ask a broker for the coordinator, and that one from now on."""
+        self.host, self.port = host, port
+        self._coordinator = ("", 0)
 
     def goes_on_at(self, host: str, port: int) -> None:
         """Ask another coordinator from now on, which it need not find."""
-        self._coordinator = (host, port)
+        self.host, self.port = self._coordinator = (host, port)
 
     def name(self, member_id: str | None) -> str:
         """Return a member's name in the transcript."""
@@ -190,7 +205,7 @@ class Script:
         )
         self.say(f"heartbeat {member} {generation}: {(await self.ask(request, 3)).error_code}")
 
-    async def leave(self, *members: tuple[str, str | None], version: int = 3) -> None:
+    async def leave(self, *members: tuple[str, str | None], version: int = 3, quietly: bool = False) -> Any:
         """Leave, and say the answer."""
         identity = m.LeaveGroupRequest.MemberIdentity
         request = m.LeaveGroupRequest(
@@ -200,7 +215,9 @@ class Script:
         )
         left = await self.ask(request, version)
         each = [(self.name(one.member_id), one.group_instance_id, one.error_code) for one in left.members or ()]
-        self.say(f"leave: {left.error_code} {each}")
+        if not quietly:
+            self.say(f"leave: {left.error_code} {each}")
+        return left
 
     async def commit(
         self,
@@ -232,7 +249,8 @@ class Script:
         """Say what is committed."""
         topic = m.OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
         answer = await self.ask(m.OffsetFetchRequest(group_id=self.group, topics=[topic]), 5)
-        self.say(f"committed: {answer.error_code} {answer.topics[0].partitions[0].committed_offset}")
+        offsets = [partition.committed_offset for topic in answer.topics for partition in topic.partitions]
+        self.say(" ".join(map(str, ("committed:", answer.error_code, *offsets))))
 
     # --- administrators ---
 
@@ -255,7 +273,7 @@ class Script:
             )
             for each in group.members
         )
-        operations = sorted(group.authorized_operations)
+        operations = sorted(group.authorized_operations or ())
         self.say(
             f"describe: {group.error_code} {group.group_state} type {group.protocol_type!r} "
             f"protocol {group.protocol_data!r} members {members} may {operations}"
@@ -270,7 +288,7 @@ class Script:
     async def delete(self) -> None:
         """Delete the group, and say the answer."""
         answer = await self.ask(m.DeleteGroupsRequest(groups_names=[self.group]), 2)
-        self.say(f"delete: {[each.error_code for each in answer.results]}")
+        self.say(f"delete: {[int(each.error_code) for each in answer.results]}")
 
     async def delete_offset(self, topic: str = TOPIC) -> None:
         """Delete the offset of a topic, and say the answer."""

@@ -8,6 +8,7 @@ A test plays the same to this broker.
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -329,6 +330,39 @@ async def never_synced(s: Script) -> None:
     await s.log()
 
 
+async def five_hundred_members(s: Script) -> None:
+    """Members of a large group join at once, have an assignment each, and leave in one request."""
+    count = 500
+    await s.stable(session_ms=30_000, rebalance_ms=60_000)
+    others = [asyncio.create_task(s.join(version=3, session_ms=30_000, quietly=True)) for _ in range(count - 1)]
+    async with asyncio.timeout(60):
+        while len((await s.described()).members) < count:  # noqa: ASYNC110  it happens in another process
+            await asyncio.sleep(0.2)
+    joined = [await s.join("m1", session_ms=30_000, quietly=True), *await asyncio.gather(*others)]
+    s.say(f"joined: {Counter((each.error_code, each.generation_id, len(each.members)) for each in joined)}")
+    names = [s.name(each.member_id) for each in joined]
+    assignments = {name: name.encode() for name in names}
+    synced = await asyncio.gather(
+        *(s.sync(name, 2, assignments if name == "m1" else {}, quietly=True) for name in names)
+    )
+    own = [each.assignment.decode() == name for name, each in zip(names, synced, strict=True)]
+    s.say(f"synced: {Counter(each.error_code for each in synced)} each its own: {all(own)}")
+    left = await s.leave(*((name, None) for name in names[1:]), quietly=True)
+    s.say(f"left: {left.error_code} {Counter(each.error_code for each in left.members)}")
+    await s.heartbeat("m1", 2)
+    await s.join("m1")
+
+
+async def a_thousand_groups(s: Script) -> None:
+    """Many groups of one member each."""
+    groups = [Script(s.transport, s.host, s.port, f"{s.group}-{number}") for number in range(1_000)]
+    for some in range(0, len(groups), 50):
+        await asyncio.gather(*(each.stable(session_ms=60_000) for each in groups[some : some + 50]))
+    for each in groups:
+        await each.commit(5, "m1", 1)
+    s.say(f"committed: {Counter(line for each in groups for line in each.said)}")
+
+
 SITUATIONS: tuple[Situation, ...] = (
     one_member,
     old_clients,
@@ -354,6 +388,8 @@ SITUATIONS: tuple[Situation, ...] = (
     session_ends,
     rebalance_time_ends,
     never_synced,
+    five_hundred_members,
+    a_thousand_groups,
 )
 
 

@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from harness.analysis.table import Table
+
 ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -15,5 +17,13 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "array<struct<partition:int,replicas:array<int>>>": pa.list_(
         pa.struct([("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))])
     ),
+    "array<struct<member:string,instance:string>>": pa.list_(
+        pa.struct([("member", pa.string()), ("instance", pa.string())])
+    ),
 }
 """By Spark SQL type."""
+
+
+def columns_of(table: Table) -> pa.Schema:
+    """Return the columns of a table."""
+    return pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])

@@ -1,6 +1,6 @@
 """Which steps do facts and checks share? Each takes and returns frames, columns or a window."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.table import Table
@@ -27,13 +28,20 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
 
     What has its type already stays the same column: renamed, Spark would forget that rows are together by it.
     """
-    types = dict(frame.dtypes)
+    return _with_types(frame, {column.name: column.type for column in table.columns})
+
+
+def typed(frame: DataFrame, columns: StructType) -> DataFrame:
+    """Return exactly these columns, as `conform` does."""
+    return _with_types(frame, {column.name: column.dataType.simpleString() for column in columns})
+
+
+def _with_types(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    known = dict(frame.dtypes)
     return frame.selectExpr(
         *(
-            f"`{column.name}`"
-            if types.get(column.name) == column.type
-            else f"try_cast(`{column.name}` as {column.type}) `{column.name}`"
-            for column in table.columns
+            f"`{name}`" if known.get(name) == type_ else f"try_cast(`{name}` as {type_}) `{name}`"
+            for name, type_ in types.items()
         )
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.excuses import within_power_losses
-from harness.analysis.facts.build import Facts, built_facts, row_counts
+from harness.analysis.facts.build import Facts, built_facts, row_counts, written_counts
 from harness.analysis.findings import phrase
 from harness.analysis.frames import union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
@@ -28,7 +29,7 @@ from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, Severity, assumptions, handed_to
-from harness.progress import Listener, Silent, step
+from harness.progress import Listener, Silent, number_of, step
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import CheckResult, Remark
@@ -151,12 +152,14 @@ def judge_sources(
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
     with tuned(spark, size_bytes, together=together), ExitStack() as stack:
-        with step(progress, "facts are made of the evidence"):
+        with step(progress, f"facts are made of {size_bytes / 1e6:.1f} MB of evidence"):
             facts = stack.enter_context(built_facts(sources, into.facts, write=keep))
-            counts = row_counts(facts, run_ids)
+            counts = _counts(facts, run_ids, into.facts if keep else None)
             facts = _planned_away(facts, counts)
         unknown: Unknown = {}
-        with step(progress, "checks judge the facts"):
+        rows_made = sum(sum(of_run.values()) for of_run in counts.values())
+        asked = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
+        with step(progress, f"{asked} judge {rows_made:,} rows of facts"):
             for question, checks in checks_of:
                 of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)
                 rows = {run_id: counts[run_id] for run_id in question.run_ids}
@@ -181,6 +184,13 @@ def judge_sources(
         for question, checks in checks_of
         for run_id in question.run_ids
     ]
+
+
+def _counts(facts: Facts, run_ids: Sequence[str], written: Folder | None) -> dict[str, dict[str, int]]:
+    """Return how many rows each fact has, by run id and fact; no job tells it of one run whose facts are written."""
+    if len(run_ids) == 1 and isinstance(written, Path):
+        return {run_ids[0]: written_counts(written)}
+    return row_counts(facts, run_ids)
 
 
 Unknown = dict[tuple[str, str], str]

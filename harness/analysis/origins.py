@@ -1,5 +1,6 @@
 """Which evidence each fact is made of: what is lacking where a fact has no rows, and what bad lines make doubtful."""
 
+import re
 from collections.abc import Collection, Sequence
 
 from harness.events import (
@@ -13,16 +14,24 @@ from harness.events import (
     Compaction,
     ControllerElected,
     ControlReceive,
+    CoordinatorLoad,
+    CoordinatorUnload,
     Election,
     Event,
     FetchResponse,
+    GroupAssignment,
+    GroupMemberChange,
+    GroupStateChange,
     HighWatermark,
     IsrPropose,
+    OffsetCommit,
     OffsetForLeaderEpoch,
+    OffsetRetired,
     ProduceResponse,
     Truncate,
     ZkWrite,
 )
+from harness.store.history import OpKind
 
 PLACES: dict[str, str] = {
     "operations": "operations",
@@ -90,10 +99,31 @@ ORIGINS: dict[str, Origin] = {
     "topic_configs": _znodes("/config/topics/…"),
     "compactions": _state_changes("compaction"),
     "superseded": _state_changes("compaction") | _operations("send") | {"replicas": "type `record`"},
+    "group_states": _state_changes("group_state"),
+    "group_generations": _state_changes("group_assignment", "group_state") | _operations("assigned"),
+    "group_commits": _state_changes("offset_commit", "group_state", "group_member"),
+    "group_loads": _state_changes("gc_load", "gc_unload"),
+    "group_retirements": _state_changes("offset_retired"),
+    "ownerships": _operations("assigned", "revoked", "lost", "leave", "subscribe"),
     "liveness": {"liveness": "every line"},
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
 }
 """By the fact's name."""
+
+LINE_KINDS: dict[str, tuple[str, ...]] = dict.fromkeys(PLACES, ()) | {
+    "operations": tuple(kind.value for kind in OpKind),
+    "replicas": ("replica", "record", "deleted"),
+    "state_changes": tuple(KINDS),
+}
+"""What the lines of some kinds of evidence say that they are."""
+
+_NOTHING_WITHOUT = {
+    "deleted_logs": "deleted",
+    "group_commits": "offset_commit",
+    "refused_retries": "batch_refused",
+    "superseded": "compaction",
+}
+"""Lines without which a fact has no rows, whatever else it is made of."""
 
 FINDINGS = "findings"
 """The table of what the checks found, which is made of all facts and is none."""
@@ -108,11 +138,18 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     Compaction,
     ControllerElected,
     ControlReceive,
+    CoordinatorLoad,
+    CoordinatorUnload,
     Election,
     FetchResponse,
+    GroupAssignment,
+    GroupMemberChange,
+    GroupStateChange,
     HighWatermark,
     IsrPropose,
+    OffsetCommit,
     OffsetForLeaderEpoch,
+    OffsetRetired,
     ProduceResponse,
     Truncate,
     ZkWrite,
@@ -120,8 +157,17 @@ FACT_EVENTS: tuple[type[Event], ...] = (
 """The kinds of state change that facts are made of; of all other lines only the common fields are read."""
 
 
-_ENOUGH_WITHOUT = {"leader_epochs": {"append"}}
+_ENOUGH_WITHOUT = {
+    "leader_epochs": {"append", "become_leader"},
+    "group_generations": {"group_assignment", "group_state"},
+}
 """Lines that add to a fact and without which it says what it must; by the fact's name."""
+
+JUDGED_BY_FIELDS = {"high_watermarks": {"hw.log_end_offset"}}
+"""Fields of lines that the suite of a table asks about, as kind.field; by the table's name.
+
+Kafka, which omits it, also logs two high watermarks that two threads raised in any order.
+"""
 
 
 def untold(facts: Collection[str], tells: Collection[str]) -> dict[str, list[str]]:
@@ -132,6 +178,14 @@ def untold(facts: Collection[str], tells: Collection[str]) -> dict[str, list[str
 
 def _events_of(fact: str) -> set[str]:
     return {event for event in KINDS if f"`{event}`" in ORIGINS[fact].get("state_changes", "")}
+
+
+def has_no_rows(fact: str, absent: frozenset[str]) -> bool:
+    """Return whether all that a fact is made of is among the kinds of lines that there are none of."""
+    if fact in _NOTHING_WITHOUT:
+        return _NOTHING_WITHOUT[fact] in absent
+    named = [re.findall(r"`([^`]+)`", lines) for lines in ORIGINS[fact].values()]
+    return all(names and absent.issuperset(names) for names in named)
 
 
 def kinds_of(needs: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ zxids, versions and epochs are for.
 """
 
 from harness.analysis.client_tables import CLIENT_TABLES
+from harness.analysis.group_tables import GROUP_TABLES
 from harness.analysis.protocol_tables import PROTOCOL_TABLES
 from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, RUN, TIME, TOPIC, Column, Table, Tables
 
@@ -234,7 +235,7 @@ FAULT_WINDOWS = _DECLARED.declare(
     "one injection",
     Column("injection", "int", "index within the plan"),
     Column("fault", "string", "kind of fault"),
-    Column("targets", "array<string>", "broker ids as text, or zookeeper"),
+    Column("targets", "array<string>", "broker ids as text, zookeeper, or a client's process"),
     Column("parameters", "string", "parameters as JSON"),
     Column("intended_ns", "bigint", "when it was about to be injected"),
     Column("injected_ns", "bigint", "when it had been injected; null when it never was"),
@@ -307,4 +308,6 @@ EVIDENCE = Table(
     ),
 )
 
-TABLES: dict[str, Table] = {table.name: table for table in (*_DECLARED, *CLIENT_TABLES, *PROTOCOL_TABLES, EVIDENCE)}
+TABLES: dict[str, Table] = {
+    table.name: table for table in (*_DECLARED, *CLIENT_TABLES, *PROTOCOL_TABLES, *GROUP_TABLES, EVIDENCE)
+}

@@ -1,151 +1,95 @@
-"""What did clients, brokers and ZooKeeper write? Lines of run folders as frames, typed by the classes that write them.
+"""What did clients, brokers and ZooKeeper write? Typed tables of what was sealed in perfect order, lines of all else.
 
-Every frame has two columns more than the lines: `run_id`, and `file` within the run folder. A line that is no JSON or
+A frame of lines has two columns more than they: `run_id`, and `file` within the run folder. A line that is no JSON or
 does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so that none is lost silently.
 """
 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.origins import FACT_EVENTS
+from harness.analysis.lines import ENDS, SCHEMAS
+from harness.analysis.origins import LINE_KINDS
+from harness.analysis.sealing.sealed import sealed_tables
 from harness.analysis.session import tasks_for
-from harness.analysis.storage import file_path_column
-from harness.events import COMMON, KINDS
+from harness.analysis.storage import file_path_column, literal_glob
+from harness.analysis.table import Table
+from harness.analysis.typed import FACTS, TYPED
 from harness.store.folder import RunFolder
-from harness.store.history import (
-    DeletedLog,
-    JournalEntry,
-    Liveness,
-    Operation,
-    ReplicaRecord,
-    ReplicaState,
-    ZnodeChange,
-)
 
 CORRUPT = "corrupt"
-ENDS = "lines"
-"""What only a writer's last line says (`harness/system/chain.py`)."""
-
-_SCALARS: dict[Any, T.DataType] = {
-    int: T.LongType(),
-    float: T.DoubleType(),
-    str: T.StringType(),
-    bool: T.BooleanType(),
-}
-
-
-def struct_of(cls: type) -> T.StructType:
-    """Return the columns that a dataclass has as a JSON line; a dict stays the JSON text it is."""
-    hints = get_type_hints(cls)
-    return T.StructType([T.StructField(field.name, _type_of(hints[field.name])) for field in fields(cls)])
-
-
-def _type_of(hint: Any) -> T.DataType:
-    if hint in _SCALARS:
-        return _SCALARS[hint]
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        (hint,) = (argument for argument in arguments if argument is not NoneType)
-        return _type_of(hint)
-    if origin in (list, tuple):
-        return T.ArrayType(_type_of(arguments[0]))
-    if origin is dict:
-        return T.StringType()
-    if is_dataclass(hint) and isinstance(hint, type):
-        return struct_of(hint)
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return T.StringType()
-    raise TypeError(f"no column type for {hint}")
-
-
-def merged(structs: Iterable[T.StructType]) -> T.StructType:
-    """Return all columns of several kinds of line; a name with two types becomes text, as it stands in the JSON."""
-    types: dict[str, T.DataType] = {}
-    for struct in structs:
-        for field in struct.fields:
-            known = types.setdefault(field.name, field.dataType)
-            if known != field.dataType:
-                types[field.name] = T.StringType()
-    return T.StructType([T.StructField(name, type_) for name, type_ in types.items()])
-
-
-OPERATION = struct_of(Operation)
-JOURNAL_ENTRY = struct_of(JournalEntry)
-ZNODE_CHANGE = struct_of(ZnodeChange)
-REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord), struct_of(DeletedLog)])
-_COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
-_FACT_FIELDS = {*_COMMON.names, *(field.name for kind in FACT_EVENTS for field in fields(kind))}
-_ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
-STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _FACT_FIELDS])
-"""Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text all the same."""
-
-SCHEMAS: dict[str, T.StructType] = {
-    "operations": OPERATION,
-    "journal": JOURNAL_ENTRY,
-    "zookeeper": ZNODE_CHANGE,
-    "replicas": REPLICA_LINE,
-    "state_changes": STATE_CHANGE,
-    "liveness": struct_of(Liveness),
-}
-"""What a line holds, by the kinds of files that a run folder has."""
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The lines of one run or of many, one frame a kind of file."""
+    """The evidence of one run or of many: each kind of each run as lines, or as tables that it was sealed with."""
 
-    operations: DataFrame
-    journal: DataFrame
-    zookeeper: DataFrame
-    replicas: DataFrame
-    state_changes: DataFrame
-    liveness: DataFrame
-
+    spark: SparkSession
+    lines: Mapping[str, DataFrame]
+    """One frame a kind of file; without the kinds that all runs have tables of."""
+    tables: Mapping[str, DataFrame] = field(default_factory=dict)
+    """Typed tables of the evidence that was in perfect order when it was sealed, by their names."""
+    sealed_facts: Mapping[str, Path] = field(default_factory=dict)
+    """Files of those that are facts as they are, where all rows are of one run, whose folder is on this machine."""
+    absent: frozenset[str] = frozenset()
+    """Kinds of lines, as `LINE_KINDS` has them, of which no run has any for certain."""
     size_bytes: int
-    """Of all files."""
+    """Of all files of lines, read or not."""
     torn: tuple[str, ...]
     """Files that end in half a line, each as run id and place within the run folder."""
     together: bool
     """Whether one task has all lines of a run, so that what is joined by run is joined where it is."""
 
-    @property
-    def frames(self) -> dict[str, DataFrame]:
-        """All of them, by the kind of their files."""
-        return {kind: getattr(self, kind) for kind in SCHEMAS}
 
-    def with_frames(self, frames: Mapping[str, DataFrame]) -> "Sources":
-        """Return the same lines from other frames, one a kind of file."""
-        return Sources(**frames, size_bytes=self.size_bytes, torn=self.torn, together=self.together)
+def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool = True) -> Sources:
+    """Return what the run folders hold; a file or folder that is missing reads as no lines.
 
-
-def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
-    """Return what the run folders hold; a file or folder that is missing reads as no lines."""
-    runs = [folder.evidence() for folder in folders]
-    files = {kind: _with_lines(path for run in runs for path in run[kind]) for kind in SCHEMAS}
-    all_files = [path for paths in files.values() for path in paths]
-    size_bytes = sum(path.stat().st_size for path in all_files)
-    frames = {kind: _lines(spark, schema, files[kind]) for kind, schema in SCHEMAS.items()}
+    Tables that a run lacks are made in its folder, unless nothing may be written there.
+    """
+    runs = [(folder.evidence(), sealed_tables(folder, make=make_tables)) for folder in folders]
+    size_bytes = sum(folder.evidence_bytes() for folder in folders)
     together = tasks_for(spark, size_bytes) <= 1
-    if together:
-        frames = {kind: frame.coalesce(1) for kind, frame in frames.items()}
+    lines, torn, absent = {}, [], set()
+    for kind, schema in SCHEMAS.items():
+        if runs and all(kind in tables for _, tables in runs):
+            absent |= set(LINE_KINDS[kind]).difference(*(tables[kind].present for _, tables in runs))
+            continue
+        paths = _with_lines(path for files, tables in runs if kind not in tables for path in files[kind])
+        lines[kind] = _lines(spark, schema, paths)
+        torn += [_in_run(path) for path in paths if _is_torn(path)]
+    files: dict[str, list[Path]] = {}
+    for _, tables in runs:
+        for of_kind in tables.values():
+            for name, path in of_kind.paths.items():
+                files.setdefault(name, []).append(path)
+    columns = {name: of_table for of_kind in TYPED.values() for name, of_table in of_kind.items()}
+    frames = {name: spark.read.schema(columns[name]).parquet(*map(_literal, paths)) for name, paths in files.items()}
     return Sources(
-        **frames,
+        spark=spark,
+        lines=_in_one_task(lines) if together else lines,
+        tables=_in_one_task(frames) if together else frames,
+        sealed_facts={name: files[name][0] for name in FACTS if name in files and len(folders) == 1},
+        absent=frozenset(absent),
         size_bytes=size_bytes,
-        torn=tuple(_in_run(path) for path in all_files if _is_torn(path)),
+        torn=tuple(torn),
         together=together,
     )
+
+
+def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    return {name: frame.coalesce(1) for name, frame in frames.items()}
+
+
+def _literal(path: Path) -> str:
+    return literal_glob(str(path))
 
 
 def from_table(table: DataFrame, size_bytes: int) -> Sources:
@@ -159,7 +103,8 @@ def from_table(table: DataFrame, size_bytes: int) -> Sources:
     """
     table = table.repartition(max(tasks_for(table.sparkSession, size_bytes), 1), "run_id")
     return Sources(
-        **{kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()},
+        spark=table.sparkSession,
+        lines={kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()},
         size_bytes=size_bytes,
         torn=(),
         together=True,
@@ -185,7 +130,12 @@ def _with_lines(paths: Iterable[Path]) -> list[Path]:
 
 def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFrame:
     """Return an empty table of (name, Spark SQL type); unlike `createDataFrame([])`, it starts no Python worker."""
-    return spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
+    return spark.range(0).selectExpr(*(f"cast(null as {type_}) `{name}`" for name, type_ in columns))
+
+
+def of_table(table: Table) -> list[tuple[str, str]]:
+    """Return the columns of a fact as `no_rows` takes them."""
+    return [(column.name, column.type) for column in table.columns]
 
 
 def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:

@@ -94,7 +94,7 @@ def _judged(
 ) -> list[Judged]:
     folders = {case.folder.run_id: case.folder for case in part}
     criteria = questions({case.folder.run_id: (case.settings, case.checks) for case in part})
-    sources = read(spark, list(folders.values()))
+    sources = read(spark, list(folders.values()), make_tables=keep)
     judgements = judge_sources(spark, sources, criteria, into=into, keep=keep, progress=progress)
     if keep:
         _give_facts(spark, into, folders)

@@ -212,10 +212,56 @@ class ProtocolRules:
     )
     """A broker obeys nothing that was meant for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
 
+    old_generations_are_refused: bool = _guard(
+        "no-generation-check",
+        origin="a member may do whatever it likes in a generation that is over",
+        effect="a member that has not heard of a rebalance moves the position of whoever consumes in its place",
+    )
+    """Who is in another generation is refused (`Membership._not_of_this_generation`)."""
+    commits_wait_for_assignments: bool = _guard(
+        "commits-while-completing",
+        origin="commits are taken while members wait for the assignments of the next generation",
+        effect="a member commits in a generation in which it has been told of no partition",
+    )
+    """Between the last JoinGroup and the leader's assignment no commit is taken (`Membership.commits`)."""
+    instances_are_fenced: bool = _guard(
+        "static-member-not-fenced",
+        origin="a request under an instance id counts for its instance, whichever member id it has (KIP-345 in part)",
+        effect="the former life of an instance goes on beside the present one and commits for it",
+    )
+    """Who has an instance's former member id is refused (`Membership._acting_as`, KIP-345)."""
+    groups_load_to_the_end: bool = _guard(
+        "group-load-stops-early",
+        origin="a coordinator reads half of its part of `__consumer_offsets` and takes that for all",
+        effect="groups and committed offsets are gone after a failover",
+    )
+    """A coordinator answers for its groups when it has read their log to the end (`GroupCoordinator._load_end`)."""
+    groups_load_past_high_watermark: bool = _guard(
+        "group-load-to-high-watermark",
+        origin="a coordinator reads its part of `__consumer_offsets` as a consumer would, up to the high watermark",
+        effect="what was committed just before a failover is forgotten, as no follower has heard that it is",
+    )
+    """It reads past the high watermark that it knows as a new leader (`GroupCoordinator._load_end`)."""
+    members_outlive_their_coordinator: bool = _guard(
+        "member-forgotten-at-failover",
+        origin="a coordinator that loads a group leaves its youngest member out",
+        effect="a member that lives is none any more, and nobody consumes what it has",
+    )
+    """Who was a member is one at the next coordinator (`GroupStore._loaded`)."""
+    late_unloads_are_ignored: bool = _guard(
+        "late-unload",
+        origin="a coordinator drops its groups for a change of leader that a newer one has overtaken (KAFKA-10614)",
+        effect="nobody answers for these groups any more",
+    )
+    """An unload of an older epoch than the load changes nothing (`GroupStore.unload`, KAFKA-10614)."""
+
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(
     PlantedBug(rule=guard.name, **guard.metadata) for guard in fields(ProtocolRules)
 )
+
+RIGHT = ProtocolRules()
+"""Without any planted bug."""
 
 
 def rules_with(planted_bugs: list[str]) -> ProtocolRules:

@@ -247,7 +247,7 @@ class Broker:
 
     def metrics(self) -> BrokerMetrics:
         """Return how the broker is, in numbers."""
-        return metrics_of(self._replicas, self._controller, self._cleaner)
+        return metrics_of(self._replicas, self._controller, self._cleaner, self._coordinator)
 
     # --- starting ---
 
@@ -293,13 +293,15 @@ class Broker:
             max_session_timeout_ms=config["group.max.session.timeout.ms"],
             max_size=config["group.max.size"],
         )
-        store = GroupStore(partitions=partitions, limits=limits)
+        store = GroupStore(partitions=partitions, limits=limits, rules=self._rules)
         topic = ReplicatedOffsets(
             replicas=self._replicas.replicas,
             appender=self._replicas.appender,
             commit_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
         )
-        members = GroupMembers(store=store, topic=topic, wall_ms=wall_ms, rng=self._outside.rng)
+        members = GroupMembers(
+            store=store, topic=topic, state_log=self._state_log, wall_ms=wall_ms, rng=self._outside.rng
+        )
         return GroupCoordinator(
             store=store,
             topic=topic,

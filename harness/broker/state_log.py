@@ -11,6 +11,11 @@ from harness.system.chain import Link, chained
 class StateLog(Protocol):
     """Where the broker says what it does; the event is on file when `emit` returns."""
 
+    @property
+    def next_seq(self) -> int:
+        """Number of the next line."""
+        ...
+
     def emit(self, event: Event) -> None:
         """Write one event."""
         ...
@@ -37,6 +42,11 @@ class LineStateLog:
     _session: str = ""
     _broker_epoch: int = -1
     _link: Link = field(default_factory=Link)
+
+    @property
+    def next_seq(self) -> int:
+        """Number of the next line."""
+        return self._sequence
 
     def emit(self, event: Event) -> None:
         """Write one event."""

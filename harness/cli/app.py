@@ -22,6 +22,7 @@ from harness.cli.report import report
 from harness.cli.run import replay, run
 from harness.cli.shrink import shrink
 from harness.cli.simulate import simulate
+from harness.cli.sql import sql
 from harness.cli.trend import trend
 from harness.cli.validate import validate
 from harness.cli.why import why
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "validate": (validate, "smoke my-scenario.yaml"),
     "list": (list_, "scenarios"),
     "rejudge": (rejudge, "runs/*"),
+    "sql": (sql, "runs/* 'select run_id, check, message from findings'"),
     "report": (report, "runs/smoke-20260101T120000-0000002a"),
     "trend": (trend, "runs --out trend.html"),
     "docs": (docs, "runs/* --into site"),

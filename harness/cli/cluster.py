@@ -71,6 +71,21 @@ def status(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
     _show(_run(_attach(folder).status()), as_json=as_json)
 
 
+@app.command(epilog="Example: chaos cluster groups --json")
+def groups(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
+    """Show consumer groups: state, coordinator, members, and how far behind each is in each partition."""
+    from harness.system.extras import require
+
+    require("confluent_kafka")
+    from harness.experiment.groups import groups_of, lines_of
+
+    found = groups_of(_run(_attach(folder).status()).bootstrap_servers)
+    if as_json:
+        typer.echo(json.dumps([group.as_dict() for group in found], indent=2))
+    else:
+        typer.echo("\n".join(lines_of(found)) or "no groups")
+
+
 @app.command(epilog="Example: chaos cluster down")
 def down(
     folder: Folder = DEFAULT_FOLDER,

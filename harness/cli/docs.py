@@ -1,5 +1,6 @@
 """`chaos docs`: the Data Docs of many runs as one site."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,4 +18,5 @@ def docs(
     """Gather the Data Docs of runs in one site that opens offline, with an index of suites and runs; print its path."""
     from harness.contracts import registry
 
-    typer.echo(registry.import_module("expectations.site").write(run_folders(runs), into.resolve()))
+    site = registry.import_module("expectations.site")
+    typer.echo(site.write(run_folders(runs), into.resolve(), partial(typer.echo, err=True)))

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from harness.cli.options import Json, Master
 from harness.errors import Interrupted, ScenarioError
+from harness.progress import number_of
 from harness.store.folder import ResultFolder, RunFolder
 from harness.system.writable import make_parent
 
@@ -170,8 +171,6 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder")
         console.print(f"{origin:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
     for remark in result.remarks:
         console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
-    console.print(
-        f"system {styled(result.verdict)}   {len(result.checks)} promises judged, {len(result.unjudged)} not",
-        highlight=False,
-    )
+    counted = f"{number_of(len(result.checks), 'promise')} judged, {len(result.unjudged)} not"
+    console.print(f"system {styled(result.verdict)}   {counted}", highlight=False)
     console.print(f"report    {folder.report}", markup=False, highlight=False, soft_wrap=True)

@@ -1,6 +1,7 @@
 """The arguments and options that commands share, each declared once, and what becomes of those that name a scenario."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from harness.errors import ScenarioError
 from harness.scenario.plan import MAX_SEED
+from harness.store.folder import LIBRARY
 from harness.sweep.sweep import DRIVER
 
 if TYPE_CHECKING:
@@ -79,8 +81,8 @@ def run_folder(path: Path) -> "RunFolder":
     """
     from harness.store.folder import RunFolder
 
-    folder = RunFolder(path.resolve())
-    if not folder.plan.exists():
+    folder = RunFolder(Path(os.path.realpath(path)))  # which links in a circle are no error to
+    if not folder.plan.is_file():
         missing = f"not the folder of a run: it has no {folder.plan.name}" if path.exists() else "no such folder"
         raise ScenarioError(f"{path}: {missing}")
     return folder
@@ -97,15 +99,26 @@ def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder
         ScenarioError: one does not exist, or none is a run and that is all there is to do.
     """
     folders, refused = [], []
-    for path in {path.resolve(): path for path in paths}.values():
+    for path in {os.path.realpath(path): path for path in paths}.values():
+        if LIBRARY.fullmatch(path.name):  # which all reports share lies among them
+            continue
         try:
             folders.append(run_folder(path))
         except ScenarioError as error:
-            if not path.exists():
+            if not path.exists() and not path.is_symlink():
                 raise
             refused.append(str(error))
-    if refused and not folders and not some:
+    say_left_out(refused, some=bool(folders) or some)
+    return folders
+
+
+def say_left_out(refused: Sequence[str], *, some: bool) -> None:
+    """Say what is left out, in a sentence each.
+
+    Raises:
+        ScenarioError: there is not `some` other thing to do.
+    """
+    if refused and not some:
         raise ScenarioError("\n".join(refused))
     for sentence in refused:
         typer.echo(f"left out: {sentence}", err=True)
-    return folders

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from harness.cli import simulate as sweep_command
-from harness.cli.options import Json, Verbose, run_folders
-from harness.errors import ScenarioError
+from harness.cli.options import Json, Verbose, run_folders, say_left_out
+from harness.errors import HarnessError, ScenarioError
 from harness.progress import number_of
 from harness.sweep.sweep import request_file
 from harness.system.extras import require
@@ -45,9 +45,11 @@ def rejudge(
     folders = run_folders((path for path in paths if not request_file(path).exists()), some=bool(sweeps))
     if folders and not dry_run:
         require("great_expectations")
+    folders, refused = _whole(folders)
+    say_left_out(refused, some=bool(folders or sweeps))
     if dry_run and sweeps:
         raise ScenarioError(f"{sweeps[0]}: --dry-run is for runs: judging a sweep again writes its summary anew")
-    codes, printed = [], []
+    codes, printed = [ExitCode.INCONCLUSIVE for _ in refused], []
     for root in sweeps:
         summary = sweep_command.rejudge(root)
         codes.append(summary.exit_code)
@@ -67,6 +69,25 @@ def rejudge(
         judged = number_of(len(answers), "run")
         console.print(f"{judged} judged again, {changed} with other answers than before", highlight=False)
     raise typer.Exit(worst(codes))
+
+
+def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
+    """Return the runs that can be judged, and why others cannot: one that is damaged costs no other its answer."""
+    from harness.experiment.judge import scenario_of
+    from harness.scenario.plan import load_plan
+    from harness.store.version import read_version
+
+    whole, refused = [], []
+    for folder in folders:
+        try:
+            read_version(folder)
+            scenario_of(folder)
+            load_plan(folder.plan)
+        except HarnessError as error:
+            refused.append(str(error))
+        else:
+            whole.append(folder)
+    return whole, refused
 
 
 def _again(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]":

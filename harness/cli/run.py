@@ -56,8 +56,9 @@ def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False, 
 def _carry_out(folder: "RunFolder", *, as_json: bool, verbose: bool) -> None:
     from harness import phases
     from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
+    from harness.report.live import Watch
 
-    progress = TerminalProgress(PatientConsole(stderr=as_json))
+    progress = TerminalProgress(PatientConsole(stderr=as_json), Watch(folder))
     outcome = phases.run(folder, owner_pid=os.getpid(), progress=progress)
     if as_json:
         typer.echo(folder.verdict.read_text(encoding="utf-8"), nl=False)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from harness.cli.options import Json, PlantedBugs, SameSeed, ScenarioName, Sets, simulated
+from harness.progress import number_of
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
 
     line("before", described(shrunk.before.scenario))
     line("now", described(shrunk.scenario))
-    line("after", f"{shrunk.smallest.rounds} rounds, {shrunk.smallest.candidates} schedules: {shrunk.smallest.end}")
+    effort = f"{number_of(shrunk.smallest.rounds, 'round')}, {number_of(shrunk.smallest.candidates, 'schedule')}"
+    line("after", f"{effort}: {shrunk.smallest.end}")
     if shrunk.verdict is None:
         line("found", f"{finding_title(shrunk.finding)}; other checks were not asked", "yellow")
     else:

@@ -15,6 +15,7 @@ from rich.progress import Progress as Bars
 
 from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted, SparkError
+from harness.progress import number_of
 from harness.sweep.sweep import (
     Summary,
     Sweep,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
-STEPS = 10
-"""Lines that tell of progress where there is no terminal."""
+EVERY_S = 10.0
+"""Between two lines on what goes on, where there is no terminal."""
 
 
 def simulate(
@@ -126,7 +127,9 @@ def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simula
 
     began_s = time.monotonic()
     verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
-    summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=time.monotonic() - began_s)
+    coverage = jobs.covered(spark, sweep)
+    judged_s = time.monotonic() - began_s
+    summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=judged_s, coverage=coverage)
     _write(sweep, summary)
     return summary
 
@@ -144,12 +147,15 @@ class SweepBars:
             TextColumn("{task.description:>9}"),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[found]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=console,
             disable=not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._shown: dict[str, int] = {}
+        self._began_s: dict[str, float] = {}
+        self._next_s: dict[str, float] = {}
+        """When a kind of work may be told of again, where there is no terminal."""
 
     def __enter__(self) -> "SweepBars":
         self._bars.start()
@@ -162,15 +168,24 @@ class SweepBars:
         """Show one line."""
         self._console.print(f"           {text}", markup=False, highlight=False)
 
-    def done(self, what: str, schedules: int, of: int) -> None:
-        """Show how far one kind of work is."""
+    def doing(self, what: str) -> bool:
+        """Leave it to the bars."""
+        return self._console.is_terminal
+
+    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+        """Show how far one kind of work is, how quick, and what it has found."""
+        now_s = time.monotonic()
         if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=of)
-        self._bars.update(self._tasks[what], completed=schedules)
-        step = schedules * STEPS // of
-        if not self._console.is_terminal and step > self._shown.get(what, -1):
-            self._shown[what] = step
-            self._console.print(f"{what:>9}  {schedules} of {of}", markup=False, highlight=False)
+            self._tasks[what] = self._bars.add_task(what, total=of, found="")
+            self._began_s[what] = now_s
+        passed_s = now_s - self._began_s[what]
+        rate = f"{schedules / passed_s:.1f}/s" if passed_s and schedules else ""
+        parts = ", ".join(part for part in (rate, f"{found} violated" if found else "") if part)
+        self._bars.update(self._tasks[what], completed=schedules, found=parts)
+        if not self._console.is_terminal and (now_s >= self._next_s.get(what, 0.0) or schedules == of):
+            self._next_s[what] = now_s + EVERY_S
+            line = f"{what:>9}  {schedules} of {of}" + (f"  {parts}" if parts else "")
+            self._console.print(line, markup=False, highlight=False)
 
 
 def show(console: Console, summary: Summary, root: Path) -> None:
@@ -178,7 +193,8 @@ def show(console: Console, summary: Summary, root: Path) -> None:
     from harness.cli.terminal import new_table
 
     title = (
-        f"{summary.scenario}, seed {summary.seed}: {summary.schedules} schedules, {summary.distinct} of them distinct"
+        f"{summary.scenario}, seed {summary.seed}: {number_of(summary.schedules, 'schedule')}, {summary.distinct} of"
+        " them distinct"
     )
     table = new_table(title, "found", "schedules", "seeds", "the first", wide=["the first"])
     for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):

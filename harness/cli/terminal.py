@@ -1,26 +1,37 @@
 """What a person sees in the terminal: how a run goes on, and what it came to."""
 
 import os
+import textwrap
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.markup import escape
-from rich.status import Status
+from rich.spinner import Spinner
 from rich.table import Table
+from rich.text import Text
 
 from harness.contracts.registry import check_title
 from harness.contracts.registry import fault as fault_plugin
 from harness.phases import Outcome
 from harness.progress import number_of
 from harness.report.answers import answers
+from harness.report.live import Watch
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict, Verdict, Verdicts
 
+REFRESH_HZ = 2
+"""How often a second a terminal is drawn anew."""
+EVERY_S = 10.0
+"""Between two lines on what goes on, where there is no terminal."""
+SHOWN_CHARACTERS = 240
+"""Of what was seen, unless all of it is asked for; `chaos why` and the report have the rest."""
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 STYLES = {  # by name, for the numbers of verdicts on different questions are the same
     "CONFIRMED": GOOD,
@@ -60,27 +71,67 @@ class PatientConsole(Console):
 
 
 class TerminalProgress:
-    """Lines of what happened, and on a terminal a live one of what happens now."""
+    """Lines of what happened, and what happens now: live on a terminal, elsewhere a line now and then."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, watch: Watch | None = None) -> None:
         self._console = console
-        self._live: Status | None = None
-        self._started_s = time.monotonic()
+        self._watch = watch
+        self._live: Live | None = None
+        self._spinner = Spinner("dots")
+        self._phase, self._step = "", ""
+        self._phase_began_s = self._step_began_s = self._started_s = time.monotonic()
+        self._over = threading.Event()
 
     def phase_started(self, phase: str) -> None:
         """Show what begins."""
-        text = f"{phase}: {NEXT[Phase(phase)]}"
+        self._phase, self._phase_began_s = f"{phase}: {NEXT[Phase(phase)]}", time.monotonic()
         if self._console.is_terminal:
-            self._live = self._console.status(text)
-            self._live.start()
-        else:
-            self._line(text)
+            self._go_live()
+            return
+        self._line(self._phase)
+        if self._watch is not None and phase == Phase.DRIVE:
+            self._over.clear()
+            threading.Thread(target=self._tell, args=[self._watch], name="tell", daemon=True).start()
 
-    def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
-        """Show how it ended."""
+    def _now(self) -> RenderableType:
+        """Return what is shown live."""
+        now_s = time.monotonic()
+        parts = ((self._phase, self._phase_began_s), (self._step, self._step_began_s))
+        text = " · ".join(f"{what}, {now_s - began_s:.0f} s so far" for what, began_s in parts if what)
+        self._spinner.update(text=Text(text))
+        rows = self._watch.look().rows if self._watch is not None else []
+        return Group(self._spinner, *(Text(f"  {about:<15} {said}") for about, said in rows))
+
+    def _tell(self, watch: Watch) -> None:
+        while not self._over.wait(EVERY_S):
+            if line := watch.look().line:
+                self._line(f"  {line}")
+
+    def doing(self, what: str) -> bool:
+        """Show it as long as it lasts, where there is something live."""
+        self._step, self._step_began_s = what, time.monotonic()
+        if what and self._live is None and self._console.is_terminal:
+            self._go_live()
+        elif not what and not self._phase:
+            self._stop_live()
+        return self._live is not None
+
+    def _go_live(self) -> None:
+        self._live = Live(
+            console=self._console, get_renderable=self._now, refresh_per_second=REFRESH_HZ, transient=True
+        )
+        self._live.start()
+
+    def _stop_live(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+    def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
+        """Show how it ended."""
+        self._over.set()
+        self._phase = ""
+        self._stop_live()
         style, mark = (BAD, "failed") if error else (GOOD, "done")
         text = f"{phase} {mark} in {duration_s:.1f} s"
         self._line(f"{text}: {error}" if error else text, style=style)
@@ -111,17 +162,18 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
     """Print what a run came to: whatever did not simply hold, how much did (`verbose`: each), and three verdicts."""
     faults = [each for each in result.faults if verbose or each.verdict is not FaultVerdict.CONFIRMED]
     checks, suites = answers(result.checks), answers(result.suites)
+    brief = str if verbose else _brief
     table = new_table(result.run_id, "", "name", "verdict", "what was seen", wide=["what was seen"])
     for fault in faults:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
-        table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
+        table.add_row("fault", hit, styled(fault.verdict), escape(brief(fault.detail)))
     for check in checks.all if verbose else checks.shown:
         reason = "; ".join(part for part in (check.counted, check.reason) if part)
-        table.add_row("check", check_title(check.check), styled(check.verdict), escape(reason))
+        table.add_row("check", check_title(check.check), styled(check.verdict), escape(brief(reason)))
     for suite in suites.all if verbose else suites.shown:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
         text = "; ".join(unmet) or suite.reason or number_of(suite.evaluated, "expectation")
-        table.add_row("suite", suite.suite, styled(suite.verdict), escape(text))
+        table.add_row("suite", suite.suite, styled(suite.verdict), escape(brief(text)))
     if table.row_count:
         console.print(table)
     else:
@@ -134,6 +186,11 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
     for remark in [*result.remarks, *result.residue]:
         console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
     show_verdicts(console, result.verdicts)
+
+
+def _brief(text: str) -> str:
+    """Return the beginning of a long text."""
+    return textwrap.shorten(text, SHOWN_CHARACTERS, placeholder=" …") if len(text) > SHOWN_CHARACTERS else text
 
 
 def show_verdicts(console: Console, verdicts: Verdicts) -> None:

@@ -1,39 +1,117 @@
-"""`chaos trend`: all runs of a folder night by night, as a page."""
+"""`chaos trend`: many runs night by night, and what they and sweeps covered, as a page."""
 
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
 
-from harness.cli.options import DEFAULT_RUNS
-from harness.errors import ScenarioError
+from harness.cli.options import DEFAULT_RUNS, say_left_out
+from harness.errors import EvidenceError, ScenarioError
+from harness.store.folder import LIBRARY, RunFolder
+from harness.sweep.sweep import load_summary, request_file, summaries_in
 
 if TYPE_CHECKING:
-    from harness.report.trend.summary import RunSummary
+    from harness.report.trend.page import SweepSummary
+    from harness.report.trend.summary import RunSummary, Summaries
 
 
 def trend(
-    runs: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of runs.")] = DEFAULT_RUNS,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FOLDER...",
+            help=f"Folders of runs or of sweeps, runs, or sweeps; default: {DEFAULT_RUNS}.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("trend.html"),
 ) -> None:
-    """Show all runs of a folder night by night: what was not as expected, how long, and what was never tried."""
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    """Show runs night by night: what was not as expected, how long, what was tried and seen, and what never was."""
     from harness.report.trend.page import render
-    from harness.report.trend.summary import summaries
-    from harness.store.folder import RunFolder
     from harness.system.writable import make_parent
 
-    if not runs.is_dir():
-        raise ScenarioError(f"{runs}: no such folder")
+    named = _sorted_out(places or [str(DEFAULT_RUNS)])
     make_parent(out)
-    root = runs.resolve()
 
     def link(run: "RunSummary") -> str:
-        report = RunFolder(root / run.name).report
-        return quote(os.path.relpath(report, out.resolve().parent)) if report.exists() else ""
+        reports = (RunFolder(root / run.name).report for root in named.runs)
+        report = next((report for report in reports if report.exists()), None)
+        return quote(os.path.relpath(report, out.resolve().parent)) if report else ""
 
-    rows = summaries(root, TerminalProgress(PatientConsole(stderr=True)))
-    out.write_text(render(rows, link), encoding="utf-8")
+    out.write_text(render(_summaries(named), link, _sweeps(named)), encoding="utf-8")
     typer.echo(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """What was named on the command line."""
+
+    runs: dict[Path, set[str] | None] = field(default_factory=dict)
+    """Folders of runs, and which of them; None for all."""
+    sweeps: list[Path] = field(default_factory=list)
+    """Folders of sweeps, or with sweeps."""
+
+
+def _sorted_out(places: Iterable[str]) -> _Named:
+    """Return what these places are; what lies among runs and is none, as behind `runs/*`, is left out and said.
+
+    Raises:
+        ScenarioError: one does not exist or is not on this machine, or there is nothing to show.
+    """
+    named, refused = _Named(), []
+    for place in dict.fromkeys(places):
+        if "://" in place:
+            raise ScenarioError(
+                f"{place}: a page of many runs is made of a folder on this machine; copy the runs here, or at least the"
+                " verdict.json, coverage.json, plan.json and facts/ of each"
+            )
+        path = Path(place)
+        if not path.exists() and not path.is_symlink():
+            raise ScenarioError(f"{place}: no such folder")
+        root = Path(os.path.realpath(path))
+        if RunFolder(root).verdict.is_file() and RunFolder(root).plan.is_file():
+            if (names := named.runs.setdefault(root.parent, set())) is not None:
+                names.add(root.name)
+        elif request_file(root).is_file():
+            named.sweeps.append(root)
+        elif not root.is_dir() or RunFolder(root).plan.exists():
+            if not LIBRARY.fullmatch(root.name):
+                refused.append(f"{place}: {'not judged yet' if root.is_dir() else 'not the folder of a run'}")
+        else:
+            named.runs[root] = None
+            named.sweeps.append(root)
+    say_left_out(refused, some=bool(named.runs or named.sweeps))
+    return named
+
+
+def _sweeps(named: _Named) -> "list[SweepSummary]":
+    """Return what each sweep adds, each once; one whose summary is damaged is left out and said.
+
+    Raises:
+        ScenarioError: all are, and there is nothing else to show.
+    """
+    from harness.report.trend.page import SweepSummary
+
+    sweeps, refused = [], []
+    for path in {path.resolve(): path for folder in named.sweeps for path in summaries_in(folder)}.values():
+        try:
+            summary = load_summary(path)
+        except EvidenceError as error:
+            refused.append(str(error))
+        else:
+            sweeps.append(SweepSummary(schedules=summary.schedules, coverage=summary.coverage))
+    say_left_out(refused, some=bool(named.runs or sweeps))
+    return sweeps
+
+
+def _summaries(named: _Named) -> "Summaries":
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.report.trend.summary import joined, summaries
+
+    progress = TerminalProgress(PatientConsole(stderr=True))
+    parts = ((summaries(root, progress), names) for root, names in named.runs.items())
+    return joined(part if names is None else part.named(names) for part, names in parts)

@@ -15,17 +15,20 @@ from harness.values import TopicPartition
 class Commits:
     """The commits of one group, one after the other."""
 
-    def __init__(self, group: str, recorder: Recorder) -> None:
+    def __init__(self, group: str, recorder: Recorder, mode: str = "") -> None:
         self.undecided: dict[TopicPartition, Operation] = {}
         """Of the commit that is on its way."""
+        self.acknowledged: dict[TopicPartition, int] = {}
+        """The last position of which somebody said that it is stored."""
         self._group = group
         self._recorder = recorder
+        self._mode = mode
 
     def invoke(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> Commit:
         """Return the commit of some positions, which is written down."""
         self.undecided = {
             (topic, partition): self._recorder.invoke(
-                OpKind.COMMIT, topic=topic, partition=partition, offset=offset, group=self._group
+                OpKind.COMMIT, topic=topic, partition=partition, offset=offset, group=self._group, mode=self._mode
             )
             for (topic, partition), offset in positions.items()
         }
@@ -33,7 +36,15 @@ class Commits:
 
     def decided(self, partition: TopicPartition, code: int = ErrorCode.NONE, error: str = "") -> None:
         """Write down what became of one partition's part."""
-        self._recorder.end(self.undecided.pop(partition), commit_outcome(code), error=error)
+        invoked = self.undecided.pop(partition)
+        self._recorder.end(invoked, commit_outcome(code), error=error)
+        if code == ErrorCode.NONE:
+            self.acknowledged[partition] = invoked.offset
+
+    def told(self, partition: TopicPartition, offset: int, code: int, error: str) -> None:
+        """Write down a commit of which nothing was known before its answer."""
+        self.invoke({partition: offset})
+        self.decided(partition, code, error)
 
 
 class GroupRules(Protocol):

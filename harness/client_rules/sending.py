@@ -23,6 +23,11 @@ class Sending:
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
         self._partitions = partitions_of(plan.topics)
 
+    @property
+    def done(self) -> bool:
+        """Whether everything was sent that there is to send."""
+        return bool(self.sent >= self._plan.parameters.get("records", float("inf")))
+
     def invoke(self) -> Operation:
         """Return the next send, which is written down."""
         parameters = self._plan.parameters

@@ -59,7 +59,32 @@ class Pause:
     """Whether it may end as soon as the process is to stop."""
 
 
-Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Become a member of the group; what it assigns comes within later polls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Read these partitions too."""
+
+    positions: Mapping[TopicPartition, int | None]
+    """Where to begin: -1 for the log's start, None for wherever the group has come to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unassign:
+    """Read these partitions no more."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Give back what is assigned, and be no member any more."""
+
+
+Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause | Subscribe | Assign | Unassign | Leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +99,8 @@ class Answer:
     """Of a question for the end, where the shell learns it too."""
     error: str | None = None
     """Why there is no answer, or only a part of it."""
+    is_over: bool = False
+    """Of a poll: whether this client can do nothing any more, as another one has its instance (KIP-345)."""
 
 
 DONE = Answer()

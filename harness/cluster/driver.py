@@ -15,6 +15,7 @@ from harness.cluster.powers import (
     CanFillDisk,
     CanIsolate,
     CanLoseReplies,
+    CanPartition,
     CanPauseZookeeper,
     CanProbe,
     CanReset,
@@ -79,6 +80,8 @@ class ClusterStatus:
     brokers: tuple[BrokerStatus, ...]
     system: str = PYTHON
     """What is under test, by the name that scenarios give it."""
+    severed: str = ""
+    """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker's status; KeyError for an unknown id."""
@@ -108,6 +111,8 @@ class ClusterRequest:
     planted_bugs: tuple[str, ...] = ()
     zookeeper_servers: int = 1
     """1, or 3 for an ensemble."""
+    relay: bool = False
+    """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     owner_pid: int | None = None
@@ -235,6 +240,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     "disk-space": CanFillDisk,
     "isolate": CanIsolate,
     "kill": CanKill,
+    "partition": CanPartition,
     "pause": CanPause,
     "power": CanCutPower,
     "probe": CanProbe,
@@ -243,5 +249,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     "zookeeper-replies": CanLoseReplies,
 }
 """By the names that faults require."""
+OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-replies"})
+"""Those of them that take a relay on real machines."""
 DRIVER = "driver"
 """What `ClusterDriver.lacks` calls the obligatory powers."""

@@ -1,7 +1,7 @@
 """Which ports and folders does one cluster have? Saved, so that another process can attach."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,16 @@ class ZookeeperPorts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RelayPorts:
+    """Where the relay listens for those who connect to one broker, and for that broker itself."""
+
+    client: int
+    peer: int
+    zookeeper: dict[int, int]
+    """By ZooKeeper server, where this broker reaches it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
     """One cluster under a run folder; fixed from its start to its end."""
 
@@ -46,6 +56,8 @@ class ClusterLayout:
     brokers: dict[int, BrokerPorts]
     planted_bugs: tuple[str, ...]
     system: str = PYTHON
+    relay: dict[int, RelayPorts] = field(default_factory=dict)
+    """By broker; empty when they connect to each other directly."""
 
     @property
     def folder(self) -> Path:
@@ -60,14 +72,26 @@ class ClusterLayout:
     @property
     def bootstrap_servers(self) -> str:
         """Where Kafka clients connect to."""
-        return ",".join(f"{LOOPBACK}:{ports.client}" for ports in self.brokers.values())
+        return ",".join(map(self.client_address, self.brokers))
 
     @property
     def all_ports(self) -> list[int]:
         """Every port of this host's loopback that the cluster listens on."""
         servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
         brokers = [port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics)]
-        return [port for port in (*servers, *brokers) if port is not None]
+        relay = [port for own in self.relay.values() for port in (own.client, own.peer, *own.zookeeper.values())]
+        return [port for port in (*servers, *brokers, *relay) if port is not None]
+
+    def client_address(self, broker_id: int) -> str:
+        """Return where clients reach a broker."""
+        return f"{LOOPBACK}:{self.relay.get(broker_id, self.brokers[broker_id]).client}"
+
+    def zookeeper_connect_of(self, broker_id: int) -> str:
+        """Return where a broker connects to ZooKeeper."""
+        relay = self.relay.get(broker_id)
+        if relay is None:
+            return self.zookeeper_connect
+        return ",".join(f"{LOOPBACK}:{port}" for port in relay.zookeeper.values())
 
     def zookeeper_folder(self, server_id: int) -> Path:
         """Return the folder with one ZooKeeper server's configuration, log and data."""
@@ -106,6 +130,7 @@ class ClusterLayout:
             "zookeeper": {str(server_id): asdict(own) for server_id, own in self.zookeeper.items()},
             "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
             "planted_bugs": list(self.planted_bugs),
+            "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
         }
         path = self.folder / FILE_NAME
         temporary = path.with_suffix(".tmp")
@@ -130,11 +155,17 @@ class ClusterLayout:
                 zookeeper={int(server_id): ZookeeperPorts(**own) for server_id, own in data["zookeeper"].items()},
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 planted_bugs=tuple(data["planted_bugs"]),
+                relay={int(broker_id): _relay_ports(own) for broker_id, own in data.get("relay", {}).items()},
             )
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"{path} does not describe a cluster: {error!r}") from error
+
+
+def _relay_ports(own: dict[str, Any]) -> RelayPorts:
+    zookeeper = {int(server_id): port for server_id, port in own["zookeeper"].items()}
+    return RelayPorts(client=own["client"], peer=own["peer"], zookeeper=zookeeper)
 
 
 def zookeeper_process(server_id: int) -> str:

@@ -3,6 +3,7 @@
 Every disturbance ends by itself after `at_most_s`, even when the caller has died.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -39,6 +40,13 @@ class CanProbe(Protocol):
         """
         ...
 
+    async def strangers(self) -> set[str]:
+        """Return the names of the connections to brokers' peer addresses of which it is not known who made them.
+
+        They may be brokers' own, and no fault disturbs them.
+        """
+        ...
+
 
 @runtime_checkable
 class CanIsolate(Protocol):
@@ -50,6 +58,23 @@ class CanIsolate(Protocol):
 
     async def rejoin(self, broker_id: int) -> None:
         """Restore the links that were cut for this broker, except those that another broker's isolation cuts too."""
+        ...
+
+
+@runtime_checkable
+class CanPartition(Protocol):
+    """Can cut links between certain brokers."""
+
+    async def separate(self, pairs: Sequence[tuple[int, int]], *, at_most_s: float) -> None:
+        """Cut the links between the brokers of each pair, both ways, instead of those that were cut so before."""
+        ...
+
+    async def reunite(self) -> None:
+        """Restore them, except those that an isolation cuts too."""
+        ...
+
+    async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a probe from one broker to another; return the seconds it took, None where it did not arrive in time."""
         ...
 
 
@@ -138,4 +163,25 @@ class CanPauseZookeeper(Protocol):
 
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
+        ...
+
+
+@runtime_checkable
+class CanDisturbClients(Protocol):
+    """Can end and freeze client processes."""
+
+    async def client_state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        ...
+
+    async def kill_client(self, process: str) -> None:
+        """End it at once (SIGKILL) and return when it is gone; it can be started again."""
+        ...
+
+    async def pause_client(self, process: str, *, at_most_s: float) -> None:
+        """Freeze (SIGSTOP); the driver itself resumes it after `at_most_s`, even when the caller has died."""
+        ...
+
+    async def resume_client(self, process: str) -> None:
+        """Thaw (SIGCONT); nothing happens when it runs."""
         ...

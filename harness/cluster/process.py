@@ -1,14 +1,20 @@
 """The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import embedded_zookeeper
+from harness.cluster import embedded_zookeeper, relay
 from harness.cluster.broker_properties import DriverProperties
-from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.driver import DRIVER, OVER_LINKS, ClusterRequest
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
+from harness.cluster.relay import senders
+from harness.cluster.relay.layout import listeners_of, ports_needed, relay_ports
+from harness.cluster.relay.listeners import save
+from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
@@ -23,8 +29,11 @@ from harness.cluster.systems.system import FAMILIES, system_named
 from harness.errors import ClusterError
 
 
-class ProcessDriver(SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients; attaches by the run folder."""
+class ProcessDriver(RelayPowers, SupervisedDriver):
+    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients, and with a relay `RelayPowers`.
+
+    It attaches by the run folder.
+    """
 
     name = "process"
     families: ClassVar[frozenset[str]] = frozenset(FAMILIES)
@@ -37,7 +46,7 @@ class ProcessDriver(SupervisedDriver):
             embedded_zookeeper.jars()
         except ClusterError as error:
             return {DRIVER: str(error)}
-        return without_clients()
+        return without_clients() | (dict.fromkeys(OVER_LINKS, why) if (why := senders.lacking()) else {})
 
     async def copy_data(self) -> list[str]:
         """Return an empty list: the servers keep their data at the paths in `status`."""
@@ -65,9 +74,13 @@ class ProcessDriver(SupervisedDriver):
         single = request.zookeeper_servers == 1
         per_server, per_broker = 1 if single else 3, 3 if request.metrics else 2
         ports = iter(
-            await self._supervision.reserve_ports(request.zookeeper_servers * per_server + request.brokers * per_broker)
+            await self._supervision.reserve_ports(
+                request.zookeeper_servers * per_server
+                + request.brokers * per_broker
+                + ports_needed(request.brokers, request.zookeeper_servers) * request.relay
+            )
         )
-        return ClusterLayout(
+        layout = ClusterLayout(
             root=self._root,
             run_id=self._run_id,
             driver=self.name,
@@ -86,16 +99,21 @@ class ProcessDriver(SupervisedDriver):
             },
             planted_bugs=request.planted_bugs,
         )
+        return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
         for server_id in layout.zookeeper:
             await self._start_zookeeper(layout, server_id)
+        if layout.relay:
+            await self._start_relay(layout)
         for broker_id in layout.brokers:
+            own = layout.brokers[broker_id]
             driver_properties = DriverProperties(
-                client_address=f"{LOOPBACK}:{layout.brokers[broker_id].client}",
+                client_address=layout.client_address(broker_id),
                 peer_address=self._peer_address(layout, broker_id),
+                listens_on=(f"{LOOPBACK}:{own.client}", f"{LOOPBACK}:{own.peer}"),
                 log_dir=str(layout.log_dir(broker_id).resolve()),
-                zookeeper_connect=layout.zookeeper_connect,
+                zookeeper_connect=layout.zookeeper_connect_of(broker_id),
             )
             system_named(layout.system).configure(layout, broker_id, properties, driver_properties)
             await self._start_broker(layout, broker_id)
@@ -115,6 +133,14 @@ class ProcessDriver(SupervisedDriver):
         await self._supervision.spawn(
             zookeeper_process(server_id), argv, layout.zookeeper_log(server_id), ZOOKEEPER_STAGE
         )
+
+    async def _start_relay(self, layout: ClusterLayout) -> None:
+        listeners = list(listeners_of(layout))
+        save(layout.folder, listeners)
+        for listener in listeners:
+            require_free_port(listener.port, "the relay")
+        argv = [sys.executable, "-m", "harness.cluster.relay"]
+        await self._supervision.spawn(relay.PROCESS, argv, layout.folder / "relay.log", ZOOKEEPER_STAGE)
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         own = layout.brokers[broker_id]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from harness.broker.rules import rules_with
-from harness.cluster import broker_properties, readiness
+from harness.cluster import broker_properties, readiness, relay
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
@@ -115,6 +115,7 @@ class SupervisedDriver(ABC):
             layout.save()
             await self._start_servers(layout, request.properties)
             names = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
+            names += [relay.PROCESS] if layout.relay else []
             timeout_s = system_named(request.system).start_timeout_s
             await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=timeout_s))
             if request.owner_pid is None:
@@ -142,6 +143,7 @@ class SupervisedDriver(ABC):
                 self._broker_status(layout, broker_id, servers.get(broker_process(broker_id), NEVER_STARTED))
                 for broker_id in layout.brokers
             ),
+            severed=_ended_relay(layout, servers.get(relay.PROCESS, NEVER_STARTED)),
         )
 
     async def stop(self) -> None:
@@ -218,6 +220,27 @@ class SupervisedDriver(ABC):
             raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
         return None
 
+    async def client_state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        processes = (await self._supervision.call("status"))["processes"]
+        state = processes.get(client_process(process), {}).get("state")
+        return state if state in ("running", "paused") else "stopped"
+
+    async def kill_client(self, process: str) -> None:
+        """End a client at once (SIGKILL) and return when it is gone; it can be started again."""
+        name = client_process(process)
+        await self._supervision.call("signal", name=name, signal="KILL")
+        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
+            raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
+
+    async def pause_client(self, process: str, *, at_most_s: float) -> None:
+        """Freeze a client (SIGSTOP); the supervisor resumes it after `at_most_s`, even when the caller has died."""
+        await self._supervision.call("pause", name=client_process(process), at_most_s=at_most_s)
+
+    async def resume_client(self, process: str) -> None:
+        """Thaw a client (SIGCONT); nothing happens when it runs."""
+        await self._supervision.call("resume", name=client_process(process))
+
     def _layout_with(self, broker_id: int) -> ClusterLayout:
         layout = ClusterLayout.load(self._root)
         if broker_id not in layout.brokers:
@@ -230,7 +253,7 @@ class SupervisedDriver(ABC):
             broker_id=broker_id,
             state=server.state,
             pid=server.pid,
-            client_address=f"{LOOPBACK}:{ports.client}",
+            client_address=layout.client_address(broker_id),
             peer_address=self._peer_address(layout, broker_id),
             log_dir=layout.log_dir(broker_id),
             state_change_log=layout.state_change_log(broker_id),
@@ -242,7 +265,7 @@ class SupervisedDriver(ABC):
 
     def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
         """Return where other brokers reach a broker."""
-        return f"{LOOPBACK}:{layout.brokers[broker_id].peer}"
+        return f"{LOOPBACK}:{layout.relay.get(broker_id, layout.brokers[broker_id]).peer}"
 
     # --- waiting ---
 
@@ -286,6 +309,12 @@ def _validate(request: ClusterRequest) -> None:
         rules_with(list(request.planted_bugs))
     except ValueError as error:
         raise ScenarioError(str(error)) from error
+
+
+def _ended_relay(layout: ClusterLayout, server: ServerState) -> str:
+    if not layout.relay or not server.starts or server.state != "stopped":
+        return ""
+    return f"the relay ended with status {server.exit_status}, and all connections with it"
 
 
 def tail_of(log: Path) -> list[str]:

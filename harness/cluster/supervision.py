@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster import supervisor_client
-from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
+from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
 from harness.errors import ClusterError
 from harness.system.pids import (
@@ -29,6 +29,11 @@ LAST_STAGE = 2
 
 GRACE_S = 1.0
 GONE_TIMEOUT_S = 5.0
+
+
+def sockets_in(folder: Path) -> list[Path]:
+    """Return the sockets in a cluster's folder over which its supervisor and that one's helpers take commands."""
+    return sorted(folder.glob("*.sock"))
 
 
 class Supervision:
@@ -100,15 +105,14 @@ class Supervision:
         for pid in self._survivors(supervisor):
             os.kill(pid, signal.SIGKILL)
         await self._all_gone(supervisor, GONE_TIMEOUT_S)
-        (self._folder / SOCKET_NAME).unlink(missing_ok=True)  # a killed supervisor could not
+        for socket in sockets_in(self._folder):  # who was killed could not
+            socket.unlink(missing_ok=True)
         remove_stale_pid_files(self._folder / PIDS_NAME)
 
     def residue(self) -> list[str]:
-        """Return a sentence for each process that is left, and for the socket if it is."""
+        """Return a sentence for each process that is left, and for each socket of one."""
         left = [f"process {pid} of run {self._run_id} still runs" for pid in self._survivors(self._identity())]
-        if (self._folder / SOCKET_NAME).exists():
-            left.append(f"the supervisor's socket {self._folder / SOCKET_NAME} still exists")
-        return left
+        return left + [f"the socket {socket} still exists" for socket in sockets_in(self._folder)]
 
     def _identity(self) -> ProcessIdentity | None:
         return read_pid_file(self._folder / PIDS_NAME / SUPERVISOR_PID_NAME)

@@ -10,7 +10,6 @@ removed, or when a cluster without an owner expires. If the supervisor itself is
 
 Standard library only, so that it is up in a tenth of a second.
 """
-# ruff: noqa: ASYNC240 - small local files only; they take microseconds
 
 import argparse
 import asyncio
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.children import Child, all_exited, bound_to_parent
+from harness.cluster.command_socket import CommandError, Commands, taking
 from harness.cluster.lifetime import folder_moved, process_gone
 from harness.cluster.ports import PortReservations
 from harness.system.pids import identify, write_pid_file
@@ -38,15 +38,10 @@ EVENTS_NAME = "supervisor.jsonl"
 PIDS_NAME = "pids"
 SUPERVISOR_PID_NAME = "supervisor.pid"
 
-LINE_LIMIT_BYTES = 1 << 20
 GRACE_S = 1.0
 KILL_TIMEOUT_S = 5.0
 STOP_POLL_S = 0.005
 STOP_TIMEOUT_S = 2.0
-
-
-class CommandError(Exception):
-    """A command cannot be carried out; the message is the answer."""
 
 
 class Supervisor:
@@ -65,14 +60,10 @@ class Supervisor:
         self._bind_to_kill = bound_to_parent(self._pid, signal.SIGKILL)
         self._bind_to_terminate = bound_to_parent(self._pid, signal.SIGTERM)
 
-    async def answer(self, line: bytes) -> dict[str, Any]:
-        """Carry out one command and return its answer, which holds `error` when it could not be."""
-        try:
-            arguments: dict[str, Any] = dict(json.loads(line))
-        except (TypeError, ValueError):
-            return {"error": f"not a JSON object: {line[:80]!r}"}
-        name = arguments.pop("command", None)
-        commands: dict[str, Callable[..., Any]] = {
+    @property
+    def commands(self) -> Commands:
+        """Every command by its name."""
+        return {
             "spawn": self.spawn,
             "signal": self.signal,
             "wait": self.wait,
@@ -83,13 +74,6 @@ class Supervisor:
             "disown": self.disown,
             "shutdown": self.shutdown,
         }
-        if name not in commands:
-            return {"error": f"unknown command {name!r}; known: {', '.join(commands)}"}
-        try:
-            result: dict[str, Any] = await commands[name](**arguments)
-        except (CommandError, OSError, TypeError, ValueError) as error:
-            return {"error": f"{name}: {error}"}
-        return result
 
     async def spawn(
         self,
@@ -306,24 +290,11 @@ async def serve(folder: Path, owner: int | None, ready: Callable[[], None]) -> N
         supervisor.end_with_folder(folder)
         if owner is not None:
             supervisor.end_with_owner(owner)
-        socket_path = Path(SOCKET_NAME)
-        socket_path.unlink(missing_ok=True)
-
-        async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            # Cancelled only at the end of the loop, which Python 3.11 would log as an error of this callback.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                answer = await supervisor.answer(await reader.readline())
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
-            writer.close()
-
-        server = await asyncio.start_unix_server(converse, SOCKET_NAME, limit=LINE_LIMIT_BYTES)
         try:
-            ready()
-            await supervisor.ended()
+            async with taking(supervisor.commands, SOCKET_NAME):
+                ready()
+                await supervisor.ended()
         finally:
-            socket_path.unlink(missing_ok=True)
-            server.close()
             supervisor.close()
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.cluster.supervisor import LINE_LIMIT_BYTES, SOCKET_NAME
+from harness.cluster.command_socket import LINE_LIMIT_BYTES
+from harness.cluster.supervisor import SOCKET_NAME
 from harness.errors import ClusterError, DeadlineError
 from harness.system.pids import LINUX
 
@@ -49,8 +50,15 @@ async def launch(folder: Path, *, run_id: str, owner_pid: int | None) -> None:
         raise ClusterError(f"supervisor in {folder}: {stderr.decode().strip()}")
 
 
-async def call(folder: Path, command: str, *, answer_within_s: float = CALL_TIMEOUT_S, **arguments: Any) -> Any:
-    """Send one command and return its answer.
+async def call(
+    folder: Path,
+    command: str,
+    *,
+    socket_name: str = SOCKET_NAME,
+    answer_within_s: float = CALL_TIMEOUT_S,
+    **arguments: Any,
+) -> Any:
+    """Send one command and return its answer; the supervisor's, or that of a helper with another socket.
 
     Raises:
         SupervisorGone: nobody answers there.
@@ -58,16 +66,17 @@ async def call(folder: Path, command: str, *, answer_within_s: float = CALL_TIME
         ClusterError: the supervisor refused; the message says why.
     """
     try:
-        async with asyncio.timeout(answer_within_s), _connection(folder) as (reader, writer):
+        async with asyncio.timeout(answer_within_s), _connection(folder, socket_name) as (reader, writer):
             writer.write(json.dumps({"command": command, **arguments}).encode() + b"\n")
             await writer.drain()
             line = await reader.readline()
     except TimeoutError:
-        raise DeadlineError(f"supervisor in {folder}: no answer to {command} within {answer_within_s:g} s") from None
+        raise DeadlineError(f"{socket_name} in {folder}: no answer to {command} within {answer_within_s:g} s") from None
     except OSError as error:
-        raise SupervisorGone(f"no cluster runs in {folder}: {error.strerror or error}") from error
+        nobody = "no cluster runs" if socket_name == SOCKET_NAME else f"nobody answers at {socket_name}"
+        raise SupervisorGone(f"{nobody} in {folder}: {error.strerror or error}") from error
     if not line:
-        raise SupervisorGone(f"the supervisor in {folder} ended before it answered {command}")
+        raise SupervisorGone(f"{socket_name} in {folder}: it ended before it answered {command}")
     answer = json.loads(line)
     if "error" in answer:
         raise ClusterError(answer["error"])
@@ -75,8 +84,8 @@ async def call(folder: Path, command: str, *, answer_within_s: float = CALL_TIME
 
 
 @asynccontextmanager
-async def _connection(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    with _short_path(folder) as path:
+async def _connection(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    with _short_path(folder, name) as path:
         reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT_BYTES)
     try:
         yield reader, writer
@@ -87,16 +96,16 @@ async def _connection(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader,
 
 
 @contextlib.contextmanager
-def _short_path(folder: Path) -> Iterator[str]:
+def _short_path(folder: Path, name: str) -> Iterator[str]:
     """Yield a path to the socket that fits into the 108 bytes (104 on macOS) an address has room for."""
     if LINUX:
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
         try:
-            yield f"/proc/self/fd/{descriptor}/{SOCKET_NAME}"
+            yield f"/proc/self/fd/{descriptor}/{name}"
         finally:
             os.close(descriptor)
     else:
         with tempfile.TemporaryDirectory(prefix="chaos-") as short:
             link = Path(short, "c")
             link.symlink_to(folder.resolve())
-            yield str(link / SOCKET_NAME)
+            yield str(link / name)

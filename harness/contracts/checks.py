@@ -132,6 +132,14 @@ class ReadsMore(Check, Protocol):
 
 
 @runtime_checkable
+class ReadsFields(Check, Protocol):
+    """A check that asks about certain fields of state changes, and passes over lines that do not have them."""
+
+    fields: ClassVar[tuple[str, ...]]
+    """As kind.field."""
+
+
+@runtime_checkable
 class Newer(Check, Protocol):
     """A check of which runs of earlier versions know nothing: they are not asked, and judged as they were before."""
 
@@ -143,18 +151,27 @@ READ_BY_ALL = ("evidence",)
 """Facts that every check may use without saying so."""
 OF_COMPACTION = ("compactions", "superseded")
 """Facts that say something where topics are compacted, and nothing elsewhere."""
+OF_EXPIRY = ("group_retirements",)
+"""Facts that say something where committed offsets may expire while a run lasts, and nothing elsewhere."""
 READ_FOR_POWER_LOSSES = ("fault_windows", "partition_states")
 """Facts that tell how far a power loss reaches, for checks whose anomaly it excuses."""
 
 
-def read_by(check: Check, *, compacts: bool = True) -> tuple[str, ...]:
-    """Return the names of all facts on which the answer of a check rests, where topics are compacted or nowhere."""
+def read_by(check: Check, *, compacts: bool = True, expires: bool = True) -> tuple[str, ...]:
+    """Return the names of all facts on which the answer of a check rests.
+
+    Args:
+        check: The check.
+        compacts: Whether a topic is compacted while the run lasts.
+        expires: Whether a committed offset may expire in that time.
+    """
+    idle = (*(() if compacts else OF_COMPACTION), *(() if expires else OF_EXPIRY))
     more = check.reads if isinstance(check, ReadsMore) else ()
     cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in allowances(check)) else ()
     assumes = (each for each in assumptions(check) if compacts or not each.of_compaction)
     assumed = (fact for each in assumes for fact in each.facts if fact not in READ_BY_ALL)
     names = dict.fromkeys((*check.needs, *more, *cuts, *assumed))
-    return tuple(name for name in names if compacts or name not in OF_COMPACTION)
+    return tuple(name for name in names if name not in idle)
 
 
 def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import ClusterDriver
+from harness.contracts.members import Members
 from harness.contracts.parameters import Strict
 from harness.contracts.state_changes import LogFiles, StateChanges
 from harness.contracts.targets import EVERY_ROLE, Role, Target
@@ -30,6 +31,10 @@ class Injection:
     def with_state(self, **state: Any) -> "Injection":
         """Return the injection with more to know."""
         return replace(self, state={**self.state, **state})
+
+
+AIMED_AT = "aimed_at"
+"""Of the state of an injection that hits more brokers than it was aimed at: which those are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,8 @@ class Arena:
     view: ClusterView
     logs: StateChanges | None = None
     """What the brokers log, if that is not in files."""
+    members: Members | None = None
+    """The clients; None where they have ended, as when a dead run is healed."""
 
     @property
     def state_changes(self) -> StateChanges:
@@ -127,7 +134,7 @@ class Fault(Protocol):
     accepts: ClassVar[tuple[Role, ...]]
     """The kinds of target that make sense."""
     witnesses: ClassVar[tuple[str, ...]]
-    """The kinds of state changes (`harness/events.py`) by which it is prepared or confirmed."""
+    """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     Parameters: ClassVar[type[BaseModel]]
 
     async def prepare(

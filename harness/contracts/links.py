@@ -41,6 +41,13 @@ def links_of(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
     return tuple(map(Side, parameters["sides"])), Direction(parameters["direction"])
 
 
+async def undisturbed(driver: ClusterDriver) -> str:
+    """Return why brokers may still reach each other, whatever probes say; empty where every sender is known."""
+    assert isinstance(driver, CanProbe)
+    count = len(await driver.strangers())
+    return f"it is not known which broker has {count} of the connections to peers, and they pass" if count else ""
+
+
 async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float) -> list[Probed]:
     """Send something over every link of an injection, all at once, and return what became of it."""
     assert isinstance(driver, CanProbe)

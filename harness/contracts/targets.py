@@ -1,7 +1,9 @@
 """Whom a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
 
+A server of ZooKeeper or a member of a consumer group is no broker: of it a fault gets the target itself.
+
 Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, a server of `zookeeper`) are known when the
-plan is made; roles (`leader`, `followers`, `controller`) only at the moment of injection, from ZooKeeper.
+plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of injection, from ZooKeeper.
 """
 
 import random
@@ -10,16 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness.broker.coordinator.placement import partition_of
+from harness.values import OFFSETS_TOPIC
 from harness.zookeeper.view import ClusterView
 
 NOBODY = -1
 
 ALLOWED = (
-    "leader(topic,partition), followers(topic,partition), controller, one, minority, majority, all, broker ids such as"
-    " 1,2, zookeeper, or one of its servers such as zookeeper(2)"
+    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
+    " minority, majority, all, broker ids such as 1,2, zookeeper, or one of its servers such as zookeeper(2)"
 )
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
+_COORDINATOR = re.compile(r"coordinator\(\s*(?P<group>[^\s(),]{1,249})\s*\)")
+_MEMBER = re.compile(r"member\(\s*(?P<group>[^\s(),]{1,249})\s*,\s*(?P<member>[1-9]\d{0,3})\s*\)")
 _SERVER = re.compile(r"zookeeper(\(\s*(?P<server>[1-9]\d{0,2})\s*\))?")
 _IDS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*")
 
@@ -29,6 +35,8 @@ class Role(StrEnum):
 
     LEADER = "leader"
     FOLLOWERS = "followers"
+    COORDINATOR = "coordinator"
+    MEMBER = "member"
     CONTROLLER = "controller"
     ONE = "one"
     MINORITY = "minority"
@@ -41,7 +49,9 @@ class Role(StrEnum):
 ROLES_OF_A_PARTITION = frozenset({Role.LEADER, Role.FOLLOWERS})
 DRAWN_ROLES = frozenset({Role.ONE, Role.MINORITY, Role.MAJORITY, Role.ALL})
 """Brokers that the seed chooses when the plan is made."""
-EVERY_ROLE = tuple(role for role in Role if role is not Role.ZOOKEEPER)
+NO_BROKERS = frozenset({Role.ZOOKEEPER, Role.MEMBER})
+"""What is no broker."""
+EVERY_ROLE = tuple(role for role in Role if role not in NO_BROKERS)
 """Every one that a broker can have."""
 
 
@@ -55,14 +65,20 @@ class Target:
     partition: int = -1
     broker_ids: tuple[int, ...] = ()
     """Of explicit ids; empty otherwise."""
+    group: str = ""
+    """Whose coordinator or member it is; empty otherwise."""
+    member: int = 0
+    """Of a member its number, from 1."""
     server_id: int = 0
     """Of a ZooKeeper server; 0 otherwise, and for one that the seed is to choose."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role}({self.topic},{self.partition})"
-        if self.server_id:
-            return f"{self.role}({self.server_id})"
+        if self.member:
+            return f"{self.role}({self.group},{self.member})"
+        if self.group or self.server_id:
+            return f"{self.role}({self.group or self.server_id})"
         return ",".join(map(str, self.broker_ids)) if self.role is Role.IDS else str(self.role)
 
     @property
@@ -70,6 +86,8 @@ class Target:
         """The role as a part of a sentence, e.g. leader of orders-0; empty for ids."""
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role} of {self.topic}-{self.partition}"
+        if self.group:
+            return f"{self.role} {self.member} of {self.group}" if self.member else f"{self.role} of {self.group}"
         if self.role is Role.ZOOKEEPER:
             return f"ZooKeeper server {self.server_id}" if self.server_id else "a ZooKeeper server"
         return "" if self.role is Role.IDS else str(self.role)
@@ -86,6 +104,10 @@ def parse_target(text: str) -> Target:
         return Target(role=Role(match["role"]), topic=match["topic"], partition=int(match["partition"]))
     if text == Role.CONTROLLER or text in DRAWN_ROLES:
         return Target(role=Role(text))
+    if match := _COORDINATOR.fullmatch(text):
+        return Target(role=Role.COORDINATOR, group=match["group"])
+    if match := _MEMBER.fullmatch(text):
+        return Target(role=Role.MEMBER, group=match["group"], member=int(match["member"]))
     if match := _SERVER.fullmatch(text):
         return Target(role=Role.ZOOKEEPER, server_id=int(match["server"] or 0))
     if _IDS.fullmatch(text):
@@ -126,6 +148,9 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
             brokers = [(await view.controller()).broker_id]
         case Role.LEADER | Role.FOLLOWERS:
             brokers = await _replicas(target, view)
+        case Role.COORDINATOR:
+            leaders = {each.partition: each.leader for each in await view.partitions() if each.topic == OFFSETS_TOPIC}
+            brokers = [leaders.get(partition_of(target.group, len(leaders)), NOBODY)] if leaders else []
         case _:
             raise ValueError(f"the target `{target}` is drawn when the plan is made, not at injection")
     return tuple(sorted(broker_id for broker_id in brokers if broker_id != NOBODY))

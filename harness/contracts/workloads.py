@@ -25,6 +25,8 @@ class ClientPlan:
     parameters: dict[str, Any]
     stop_order: int = 0
     """Clients of a lower number are stopped, and waited for, before those of a higher one."""
+    first_index: int = 0
+    """Of its first operation: where it goes on after it was killed."""
 
 
 class Workload(Protocol):

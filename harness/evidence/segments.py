@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.legacy_records import LegacyRecordBatch
 
 _RECORD_BATCH: Any = DefaultRecordBatch  # has no annotations
+_MESSAGE: Any = LegacyRecordBatch
 HEADER_BYTES: int = DefaultRecordBatch.HEADER_STRUCT.size
 LENGTH = struct.Struct(">qi")
 """Base offset, and the number of bytes after these two fields."""
@@ -22,6 +24,8 @@ ATTRIBUTES = struct.Struct(">h")
 MAGIC_POSITION = 16
 ATTRIBUTES_POSITION = 21
 MAGIC = 2
+LEGACY_HEADER_BYTES = {0: LegacyRecordBatch.KEY_OFFSET_V0, 1: LegacyRecordBatch.KEY_OFFSET_V1}
+"""By message format, of those that Kafka wrote until 0.11: a message is a record, or holds several, compressed."""
 CODEC_MASK = 0x07
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -36,6 +40,7 @@ class StoredRecord:
 
     offset: int
     leader_epoch: int
+    """-1 in a message format that has none."""
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
@@ -73,35 +78,56 @@ class ReplicaLog:
             position = 0
             while position < size:
                 try:
-                    batch, length = _batch_at(data, position)
+                    batch = _batch_at(data, position)
                     if batch.base_offset < self.end_offset:
                         raise CorruptRecordError(f"offset {batch.base_offset} after {self.end_offset - 1}")
-                    records = [] if batch.is_control_batch else [_stored(batch, record) for record in batch]
-                except (CorruptRecordError, ValueError, OSError) as error:
+                except (CorruptRecordError, UnsupportedCodecError, ValueError, OSError) as error:
                     self.damage = f"{segment.name}: {error} at byte {position} of {size}"
                     return
-                yield from records
+                yield from batch.records
                 self.end_offset = batch.next_offset
-                position += length
+                position += batch.length
 
 
-def _batch_at(data: mmap.mmap, position: int) -> tuple[Any, int]:
-    """Return the batch at a position, decompressed, and its size in the file; raises for a damaged one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """What is written as one piece."""
+
+    base_offset: int
+    next_offset: int
+    length: int
+    """Bytes in the file."""
+    records: list[StoredRecord]
+    """None of a control batch."""
+
+
+def _batch_at(data: mmap.mmap, position: int) -> _Batch:
+    """Return the batch at a position, decompressed; raises for a damaged one."""
     rest = len(data) - position
-    if rest < HEADER_BYTES:
+    if rest < HEADER_BYTES and (rest <= MAGIC_POSITION or data[position + MAGIC_POSITION] not in LEGACY_HEADER_BYTES):
         raise CorruptRecordError(f"half a batch header ({rest} bytes)")
     magic = data[position + MAGIC_POSITION]
-    if magic != MAGIC:
+    if magic != MAGIC and magic not in LEGACY_HEADER_BYTES:
         raise CorruptRecordError(f"a batch of format {magic}")
     length = LENGTH.unpack_from(data, position)[1] + LENGTH.size
-    if not HEADER_BYTES <= length <= rest:
+    if not LEGACY_HEADER_BYTES.get(magic, HEADER_BYTES) <= length <= rest:
         raise CorruptRecordError(f"a batch of {length} bytes where {rest} are left")
     raw = data[position : position + length]
-    batch = _RECORD_BATCH(raw)
+    batch = _RECORD_BATCH(raw) if magic == MAGIC else _MESSAGE(raw, magic)
     if not batch.validate_crc():
         raise CorruptRecordError("a batch with a wrong CRC")
+    if magic != MAGIC:
+        messages = [_message(record) for record in batch]
+        first, last = messages[0].offset, messages[-1].offset
+        return _Batch(base_offset=first, next_offset=last + 1, length=length, records=messages)
     codec = batch.compression_type
-    return (_expanded(raw, codec) if codec else batch), length
+    whole = _expanded(raw, codec) if codec else batch
+    return _Batch(
+        base_offset=whole.base_offset,
+        next_offset=whole.next_offset,
+        length=length,
+        records=[] if whole.is_control_batch else [_stored(whole, record) for record in whole],
+    )
 
 
 def _expanded(raw: bytes, codec: int) -> Any:
@@ -143,6 +169,21 @@ def _snappy_size(block: bytes) -> int:
         if byte < 0x80:
             return size
     raise CorruptRecordError("a snappy block without its size")
+
+
+def _message(record: Any) -> StoredRecord:
+    """Return a record of a format that knows neither epochs nor numbered batches."""
+    return StoredRecord(
+        offset=record.offset,
+        leader_epoch=-1,
+        timestamp_ms=-1 if record.timestamp is None else record.timestamp,
+        key=record.key,
+        value=record.value,
+        headers=[],
+        producer_id=-1,
+        producer_epoch=-1,
+        sequence=NO_SEQUENCE,
+    )
 
 
 def _stored(batch: Any, record: Any) -> StoredRecord:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count, groupby
 from operator import itemgetter
 
-from harness.broker.coordinator.records import partition_of
-from harness.broker.log.batch import build_batch, iter_batches
+from harness.broker.coordinator.placement import partition_of
+from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import (
@@ -24,6 +24,7 @@ from harness.broker.wire.messages import (
 )
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.client_rules.outcomes import commit_outcome, send_outcome
+from harness.experiment.any_release import last_offsets
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
 from harness.values import ACKS_ALL, TopicPartition
@@ -241,7 +242,7 @@ class Asking:
         if answer.error_code != ErrorCode.NONE:
             return described(answer.error_code)
         offset = self.offsets[key]
-        if any(header.last_offset >= offset for header, _ in iter_batches(bytes(answer.records or b""))):
+        if any(last >= offset for last in last_offsets(bytes(answer.records or b""))):
             return ""
         return (
             f"the acknowledged record at offset {offset} is not served, the high watermark is {answer.high_watermark}"

@@ -6,16 +6,17 @@ The workload plugin does the work; this module gives it the stop signal and the 
 import argparse
 import json
 import logging
+import os
 import signal
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 
 from harness.contracts import registry
 from harness.contracts.workloads import ClientPlan
-from harness.store.history import ChainedWriter
+from harness.store.history import ChainedWriter, TornLine, read_jsonl
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +37,22 @@ def client_argv(plan: Path, operations: Path) -> list[str]:
     return [sys.executable, "-m", __name__, str(plan), str(operations)]
 
 
+def next_index_in(operations: Path) -> int:
+    """Return where a client goes on that was killed, without the half line that it may have left; 0 for a new one."""
+    if not operations.exists():
+        return 0
+    torn = TornLine()
+    last = max((line["index"] for line in read_jsonl(operations, torn)), default=-1)
+    if torn.path is not None:
+        os.truncate(operations, torn.offset)
+    return int(last) + 1
+
+
 def run_client(plan: ClientPlan, operations: Path, stop: threading.Event) -> None:
     """Do the work of one process until `stop` is set, then finish it."""
     workload = registry.workload(plan.workload)
     log.info("client.started process=%s role=%s", plan.process, plan.role)
+    plan = replace(plan, first_index=next_index_in(operations))
     with ChainedWriter(operations) as writer:
         workload.run(plan, writer, stop)
     log.info("client.complete process=%s", plan.process)

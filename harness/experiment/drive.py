@@ -21,6 +21,7 @@ from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.machine import ThisMachine
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
+from harness.experiment.steps import Cast, Steps, cast, placed
 from harness.progress import Progress
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
@@ -35,6 +36,7 @@ TOPICS_RETRY_S = 0.2
 FOLDER_POLL_S = 0.5
 STEADY_TIMEOUT_S = 60.0
 """Deadline for the steady state before the first fault."""
+CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 PATIENCE = 2.0
 """How many times the time that recovery takes is waited for on a machine that others use too."""
 
@@ -69,13 +71,16 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
     async def steady(timeout_s: float) -> None:
         await steady_state(stage.arena.view, load.topics, load.processes, load.clients.progress(), timeout_s=timeout_s)
 
-    await create_topics(stage.create_topics, scenario.topics)
+    roles = await cast(scenario, plan, stage.arena.view)
+    if roles:
+        progress.message("; ".join(f"{name} is broker {broker}" for name, broker in roles.items()))
+    await create_topics(stage.create_topics, placed(scenario.topics, roles))
     try:
         await load.start()
         progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
         await steady(STEADY_TIMEOUT_S)
         progress.message("steady state: every partition has its leader and full ISR, every client moves on")
-        watch = await _disturb(stage, scenario, plan, progress)
+        watch = await _disturb(stage, scenario, plan, roles, progress, notes)
         try:
             await steady(scenario.recovery_timeout_s)
             progress.message("steady state again")
@@ -92,19 +97,36 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
         progress.message("the load has ended, consumers have read to the end")
 
 
-async def _disturb(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress) -> Watch:
+async def _disturb(
+    stage: Stage, scenario: Scenario, plan: Plan, roles: Cast, progress: Progress, notes: PhaseNotes
+) -> Watch:
     """Carry out the faults, and hold the load for as long as the scenario says; return a watch since the last heal."""
     clock = asyncio.get_running_loop().time
     end_s = clock() + scenario.duration_s
     nemesis = Nemesis(
         arena=stage.arena, journal=stage.journal, faults=plan.faults, plugins=stage.faults, progress=progress
     )
-    await nemesis.run()
+    terms = Terms.of(scenario)
+    if scenario.steps:
+        steps = Steps(
+            nemesis=nemesis,
+            load=stage.load,
+            scenario=scenario,
+            plan=plan,
+            roles=roles,
+            checkpoint_s=int(terms.properties[CHECKPOINT_INTERVAL]) / 1000,
+            progress=progress,
+        )
+        if missed := await steps.run():
+            notes.remark(missed, forbids_pass=True)
+            progress.message(missed)
+    else:
+        await nemesis.run()
     watch = Watch(
         arena=stage.arena,
         load=stage.load,
         probe=stage.probe,
-        terms=Terms.of(scenario),
+        terms=terms,
         in_force=in_force(nemesis.unhealed, stage.faults),
     )
     await watch.begin()
@@ -146,6 +168,7 @@ async def drive_cluster(
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.broker.wire.tcp import TcpTransport
+    from harness.experiment.any_release import AnyRelease
     from harness.experiment.asking import PROCESS, Asking
     from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
@@ -162,20 +185,17 @@ async def drive_cluster(
         view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = Asking(
-            TcpTransport(),
+            AnyRelease(TcpTransport()),
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,
         )
         stack.callback(ask.close)
+        clients = ClientProcesses(driver, folder)
+        load = Load(clients, plan, scenario.topics, bootstrap_servers=status.bootstrap_servers)
         stage = Stage(
-            arena=Arena(driver=driver, view=view),
-            load=Load(
-                ClientProcesses(driver, folder),
-                plan,
-                scenario.topics,
-                bootstrap_servers=status.bootstrap_servers,
-            ),
+            arena=Arena(driver=driver, view=view, members=load),
+            load=load,
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
             create_topics=TopicAdmin(status.bootstrap_servers).create,

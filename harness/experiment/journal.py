@@ -8,6 +8,7 @@ from typing import Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from harness.contracts.faults import Injection
+from harness.contracts.members import CLIENT
 from harness.errors import EvidenceError
 from harness.scenario.plan import Plan
 from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
@@ -61,11 +62,16 @@ def entry_of(
         injection=number,
         fault=fault,
         step=step,
-        targets=tuple(map(str, injection.targets)) if injection else (),
+        targets=_targets(injection) if injection else (),
         parameters=injection.parameters if injection else {},
         detail=detail,
         state=injection.state if injection else {},
     )
+
+
+def _targets(injection: Injection) -> tuple[str, ...]:
+    """Return whom it hits: brokers, or the client that its state names."""
+    return (injection.state[CLIENT],) if CLIENT in injection.state else tuple(map(str, injection.targets))
 
 
 def read_journal(path: Path) -> list[JournalEntry]:
@@ -95,7 +101,7 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
         if entry.step in (InjectionStep.INTENDED, InjectionStep.INJECTED):
             injection = Injection(
                 fault=entry.fault,
-                targets=tuple(map(int, entry.targets)),
+                targets=() if CLIENT in entry.state else tuple(map(int, entry.targets)),
                 parameters=entry.parameters,
                 state=entry.state,
             )

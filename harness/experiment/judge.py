@@ -5,21 +5,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of, untold
+from harness.analysis.origins import FINDINGS, JUDGED_BY_FIELDS, ORIGINS, kinds_of, untold
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.checks import Newer, Settings, read_by
+from harness.contracts.checks import Check, Newer, ReadsFields, Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
-from harness.progress import Progress, step
+from harness.progress import Progress, number_of, step
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
-from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
-from harness.store.seal import Hole, damage, of_kind, provable
+from harness.store.result import CheckResult, Remark, RunResult, SuiteResult, reason_of
+from harness.store.seal import Hole, damage, of_kind, provable, sealed_lines
 from harness.store.version import VERSION, read_version
 from harness.values import PYTHON
 from harness.verdict import SystemVerdict
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
 """How properties of brokers begin that have the offsets topic cleaned while a run lasts."""
+AROUND_LOAD_S = 3600.0
+"""What a run may last beside its load, on a machine however busy."""
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
@@ -43,7 +45,7 @@ def scenario_of(folder: RunFolder) -> Scenario:
     try:
         text = folder.scenario.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{folder.scenario}: cannot be read: {error}") from error
+        raise EvidenceError(f"{folder.scenario}: cannot be read: {reason_of(error)}") from error
     return read_scenario(text, str(folder.scenario))
 
 
@@ -95,11 +97,17 @@ def not_judged(folder: RunFolder, scenario: Scenario) -> list[CheckResult]:
             check=check.name,
             promise=check.promise,
             verdict=SystemVerdict.NOT_JUDGED,
-            reason=not_told(system, {event for events in gaps.values() for event in events}),
+            reason=not_told(system, gaps),
         )
         for check in checks.values()
-        if (gaps := untold(read_by(check), system.tells))
+        if (gaps := _gaps(check, scenario, system))
     ]
+
+
+def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
+    """Return the state changes, and fields of some, of which a system tells nothing and on which a check rests."""
+    kinds = {kind for kinds in untold(_read_by(check, scenario), system.tells).values() for kind in kinds}
+    return kinds | (set(check.fields) & system.omits if isinstance(check, ReadsFields) else set())
 
 
 def require_evidence(scenario: Scenario) -> None:
@@ -109,7 +117,8 @@ def require_evidence(scenario: Scenario) -> None:
         Refused: of none of its checks.
     """
     system = system_named(scenario.system)
-    if scenario.checks and all(untold(read_by(registry.check(name)), system.tells) for name in scenario.checks):
+    checks = [registry.check(name) for name in scenario.checks]
+    if checks and all(_gaps(check, scenario, system) for check in checks):
         raise Refused(f"of what this scenario asks about, {scenario.system} leaves no evidence: {scenario.checks}")
 
 
@@ -245,10 +254,9 @@ def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], scenario:
 
     What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong.
     """
-    compacts = _compacts(scenario)
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
-        reason = _unreliable(kinds_of(read_by(registry.check(result.check), compacts=compacts)), holes)
+        reason = _unreliable(kinds_of(_read_by(registry.check(result.check), scenario)), holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
         found = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
@@ -257,6 +265,17 @@ def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], scenario:
         )
 
     return [as_far_as_known(result) for result in checks] if holes else list(checks)
+
+
+def _read_by(check: Check, scenario: Scenario) -> tuple[str, ...]:
+    """Return the facts on which the answer of a check rests in a run of this scenario."""
+    return read_by(check, compacts=_compacts(scenario), expires=_expires(scenario))
+
+
+def _expires(scenario: Scenario) -> bool:
+    """Return whether a committed offset may expire while a run lasts."""
+    retention_s = 60 * int(_properties(scenario)["offsets.retention.minutes"])
+    return retention_s <= scenario.duration_s + AROUND_LOAD_S
 
 
 def _compacts(scenario: Scenario) -> bool:
@@ -291,6 +310,8 @@ def run_checks(
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
     notes.remarks += map(remark_on, holes)
+    if lines := sealed_lines(folder):
+        progress.message(f"{number_of(lines, 'line')} of evidence read, {number_of(len(holes), 'hole')} in it")
     if not provable(folder):
         notes.remarks.append(NOT_PROVABLE)
     counts: dict[str, int] = {}
@@ -308,7 +329,8 @@ def run_checks(
         return within_holes(judgement.checks, holes, scenario) + not_judged(folder, scenario)
 
     answers = _attempt(checks, "the checks", notes)
-    progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
+    rows = number_of(sum(counts.values()), "row")
+    progress.message(f"{number_of(len(answers), 'answer')} of checks, from {rows} of facts")
     return Checked(checks=answers, counts=counts)
 
 
@@ -322,7 +344,9 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
     system = system_named(scenario.system)
-    not_told_of = {table: not_told(system, events) for table, events in untold(ORIGINS, system.tells).items()}
+    lacking = {table: fields & system.omits for table, fields in JUDGED_BY_FIELDS.items() if fields & system.omits}
+    lacking |= {table: set(events) for table, events in untold(ORIGINS, system.tells).items()}
+    not_told_of = {table: not_told(system, names) for table, names in lacking.items()}
 
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
@@ -330,7 +354,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
             return run(folder, settings, checks_of(folder, scenario), unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)
-    progress.message(f"{len(answers)} suites have answered")
+    progress.message(f"{number_of(len(answers), 'answer')} of suites")
     return answers
 
 

@@ -192,6 +192,8 @@ class Watch:
         """See who is registered, who leads and who is in sync."""
         view = self.arena.view
         status = await self.arena.driver.status()
+        if status.severed:
+            raise ClusterError(status.severed)
         partitions = {(each.topic, each.partition): each for each in await view.partitions()}
         deleted = {
             topic
@@ -242,11 +244,11 @@ class Watch:
             about = wrong and f"a group in {OFFSETS_TOPIC}-{number}: {wrong}"
             self._saw(Wanted(sign=Sign.COMMIT, topic=OFFSETS_TOPIC, partition=number), about)
         progress.look()
-        for process in self.load.readers:
+        for reader, processes in self.load.readers.items():
             for (topic, partition), offset in ask.offsets.items():
-                at = progress.read.get((process, topic, partition), -1)
-                wrong = f"{process} has read {topic}-{partition} to offset {at}, and {offset} is acknowledged"
-                wanted = Wanted(sign=Sign.READ, topic=topic, partition=partition, process=process)
+                at = max(progress.read.get((process, topic, partition), -1) for process in processes)
+                wrong = f"{reader} has read {topic}-{partition} to offset {at}, and {offset} is acknowledged"
+                wanted = Wanted(sign=Sign.READ, topic=topic, partition=partition, process=reader)
                 self._saw(wanted, "" if at >= offset else wrong)
 
     def _not_had(self, sign: Sign, keys: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -300,7 +302,7 @@ class Watch:
         sight, key = self._sight, (wanted.topic, wanted.partition)
         stopped = [broker for broker in sorted(sight.states) if not sight.running([broker])]
         view = sight.partitions.get(key)
-        if wanted.sign is Sign.READ and wanted.process not in progress.alive:
+        if wanted.sign is Sign.READ and progress.alive.isdisjoint(self.load.readers[wanted.process]):
             return f"{wanted.process} itself does nothing any more"
         if view is None:
             return f"brokers {stopped} do not run, and it was never created" if stopped else ""

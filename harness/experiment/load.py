@@ -6,20 +6,21 @@ from itertools import groupby
 from typing import Protocol
 
 from harness.cluster.driver import CanRunClients
+from harness.cluster.powers import CanDisturbClients
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError
 from harness.experiment.client import client_argv, write_client_plan
 from harness.experiment.probes import ClientProgress, FileProgress
 from harness.scenario.model import TopicSpec
-from harness.scenario.plan import Plan
+from harness.scenario.plan import Plan, PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 
 STOP_TIMEOUT_S = 90.0
 """A consumer reads to the end first, within a deadline of its own that is shorter."""
 LOG_TAIL_LINES = 8
-READER = "consumer"
-"""The role of clients that read every partition."""
+READER, MEMBER = "consumer", "member"
+"""The roles of clients that read every partition, alone or as a group."""
 
 
 class Clients(Protocol):
@@ -37,9 +38,25 @@ class Clients(Protocol):
         """Return what sees their progress from now on."""
         ...
 
+    async def state(self, process: str) -> str:
+        """Return running, paused or stopped; raises ClusterError."""
+        ...
+
+    async def kill(self, process: str) -> None:
+        """End one without a word; it can be started again; raises ClusterError."""
+        ...
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        """Freeze one, for `at_most_s` at most; raises ClusterError."""
+        ...
+
+    async def resume(self, process: str) -> None:
+        """Let one go on; raises ClusterError."""
+        ...
+
 
 class Load:
-    """All clients of one run."""
+    """All clients of one run; implements `Members`."""
 
     def __init__(
         self, clients: Clients, plan: Plan, topics: Sequence[TopicSpec], *, bootstrap_servers: str = ""
@@ -48,37 +65,88 @@ class Load:
         self.clients = clients
         self.topics = {topic.name: topic.partitions for topic in topics}
         """Name to number of partitions."""
-        self._plan = plan
+        self._clients = [client for client in plan.clients if client.step < 0]
+        self._of_steps: list[PlannedClient] = []
+        """Those that were started and not stopped."""
         self._bootstrap_servers = bootstrap_servers
 
     @property
     def processes(self) -> list[str]:
-        """The names of the clients."""
-        return [client.process for client in self._plan.clients]
+        """The names of the clients that there are all the time."""
+        return [client.process for client in self._clients]
 
     @property
-    def readers(self) -> list[str]:
-        """The names of those that read every partition."""
-        return [client.process for client in self._plan.clients if client.role == READER]
+    def readers(self) -> dict[str, list[str]]:
+        """The clients that together read every partition, by the name of the client or group."""
+        readers: dict[str, list[str]] = {}
+        for client in self._clients:
+            if client.role in (READER, MEMBER):
+                name = client.process if client.role == READER else client.parameters["group"]
+                readers.setdefault(name, []).append(client.process)
+        return readers
 
     async def start(self) -> None:
-        """Start every client; raises HarnessError when one cannot be started."""
-        for client in self._plan.clients:
-            plan = ClientPlan(
-                process=client.process,
-                workload=client.workload,
-                role=client.role,
-                bootstrap_servers=self._bootstrap_servers,
-                topics=self.topics,
-                seed=client.seed,
-                parameters=client.parameters,
-                stop_order=client.stop_order,
-            )
-            await self.clients.start(plan)
+        """Start every client but those of steps; raises HarnessError when one cannot be started."""
+        for client in self._clients:
+            await self._start(client)
+
+    async def start_of_step(self, client: PlannedClient) -> None:
+        """Start one of a step; raises HarnessError when that is impossible."""
+        self._of_steps.append(client)
+        await self._start(client)
+
+    async def stop_of_step(self, client: PlannedClient) -> None:
+        """Let one of a step finish; raises ClusterError if it did not end well."""
+        self._of_steps.remove(client)
+        for problem in (await self.clients.stop([client.process])).values():
+            raise ClusterError(f"client {client.process}: {problem}")
+
+    async def _start(self, client: PlannedClient) -> None:
+        plan = ClientPlan(
+            process=client.process,
+            workload=client.workload,
+            role=client.role,
+            bootstrap_servers=self._bootstrap_servers,
+            topics=self.topics,
+            seed=client.seed,
+            parameters=client.parameters,
+            stop_order=client.stop_order,
+        )
+        await self.clients.start(plan)
+
+    # --- what faults do to members ---
+
+    def member(self, group: str, number: int) -> str:
+        """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
+        processes = self.readers.get(group, [])
+        if number > len(processes):
+            raise ClusterError(f"the group {group} has {len(processes)} members: nothing was injected")
+        return processes[number - 1]
+
+    async def state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        return await self.clients.state(process)
+
+    async def kill(self, process: str) -> None:
+        """End it without a word."""
+        await self.clients.kill(process)
+
+    async def start_again(self, process: str) -> None:
+        """Start one that was killed."""
+        (client,) = [each for each in self._clients if each.process == process]
+        await self._start(client)
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        """Freeze it, for `at_most_s` at most."""
+        await self.clients.pause(process, at_most_s=at_most_s)
+
+    async def resume(self, process: str) -> None:
+        """Let it go on."""
+        await self.clients.resume(process)
 
     async def stop(self, notes: PhaseNotes) -> None:
         """Let the clients finish, those of one stop order together; remark on each that did not end well."""
-        in_order = sorted(self._plan.clients, key=lambda client: client.stop_order)
+        in_order = sorted([*self._clients, *self._of_steps], key=lambda client: client.stop_order)
         for _, group in groupby(in_order, key=lambda client: client.stop_order):
             problems = await self.clients.stop([client.process for client in group])
             for process, problem in problems.items():
@@ -107,6 +175,28 @@ class ClientProcesses:
     def progress(self) -> ClientProgress:
         """Return what sees their progress from now on."""
         return FileProgress(folder=self._folder.operations)
+
+    async def state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        return await self._disturbing.client_state(process)
+
+    async def kill(self, process: str) -> None:
+        """End one without a word."""
+        await self._disturbing.kill_client(process)
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        """Freeze one, for `at_most_s` at most."""
+        await self._disturbing.pause_client(process, at_most_s=at_most_s)
+
+    async def resume(self, process: str) -> None:
+        """Let one go on."""
+        await self._disturbing.resume_client(process)
+
+    @property
+    def _disturbing(self) -> CanDisturbClients:
+        if not isinstance(self._driver, CanDisturbClients):
+            raise ClusterError("this driver cannot disturb clients: nothing was injected")
+        return self._driver
 
     async def _stop_one(self, process: str) -> str:
         try:

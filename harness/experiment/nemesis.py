@@ -6,7 +6,7 @@ INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on t
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.targets import Role, parse_target, resolve
+from harness.contracts.members import CLIENT
+from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.progress import Progress
@@ -32,6 +33,8 @@ HEAL_PAUSE_S = 3.0
 LATE_S = 0.1
 """An injection that is later than this says so in the journal."""
 
+Until = Callable[[float, Effect], Awaitable[None]]
+"""Hears when the healing of a fault is due and what it came to; returns when it is to be healed."""
 T = TypeVar("T")
 
 
@@ -90,30 +93,35 @@ class Nemesis:
         await asyncio.sleep(max(0.0, due_s - _now_s()))
         plugin = self.plugins[planned.fault]
         try:
-            injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
+            injection = await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
         except HarnessError as error:
             self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
             return
         try:
             late_s = _now_s() - due_s
             detail = f"{late_s:.2f} s late" if late_s > LATE_S else ""
-            self.journal.note(
-                planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail
-            )
-            await self._in_force(plugin, planned, injection)
+            self._intend(planned, injection, detail)
+            await self._in_force(plugin, planned, injection, _its_duration)
         finally:
             del self._in_force_claims[planned.injection]
 
-    async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
+    async def hold(self, planned: PlannedFault, until: Until) -> None:
+        """Carry out one fault now, whatever else is in force on its targets, and heal it after `until`."""
+        plugin = self.plugins[planned.fault]
+        try:
+            injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
+        except HarnessError as error:
+            self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
+            return
+        self._intend(planned, injection, "")
+        await self._in_force(plugin, planned, injection, until)
+
+    def _intend(self, planned: PlannedFault, injection: Injection, detail: str) -> None:
+        self.journal.note(planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail)
+
+    async def _claimed(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved and free to take."""
-        target = parse_target(planned.target)
-        brokers = tuple(planned.brokers)
-        if not brokers and target.role is not Role.ZOOKEEPER:
-            brokers = await resolve(target, self.arena.view)
-        if not brokers and target.role is not Role.ZOOKEEPER:
-            raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
-        parameters = plugin.Parameters.model_validate(planned.parameters)
-        injection = await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
+        injection = await self._prepared(plugin, planned)
         claim = Claim(fault=plugin.name, composes=plugin.composes, brokers=frozenset(injection.targets))
         blocking = [
             f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)
@@ -123,7 +131,18 @@ class Nemesis:
         self._in_force_claims[planned.injection] = claim
         return injection
 
-    async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection) -> None:
+    async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
+        """Return the injection with its targets resolved."""
+        target = parse_target(planned.target)
+        brokers = tuple(planned.brokers)
+        if not brokers and target.role not in NO_BROKERS:
+            brokers = await resolve(target, self.arena.view)
+        if not brokers and target.role not in NO_BROKERS:
+            raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
+        parameters = plugin.Parameters.model_validate(planned.parameters)
+        return await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
+
+    async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection, until: Until) -> None:
         effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="interrupted before its effect was seen")
         judged = False
         try:
@@ -133,7 +152,7 @@ class Nemesis:
             effect = await bounded(plugin.confirm(self.arena, injection), CONFIRM_TIMEOUT_S)
             self._judge(planned, injection, effect)
             judged = True
-            await asyncio.sleep(max(0.0, heal_due_s - _now_s()))
+            await until(heal_due_s, effect)
         except HarnessError as error:
             effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
         finally:
@@ -150,6 +169,10 @@ class Nemesis:
         self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
 
 
+async def _its_duration(heal_due_s: float, _effect: Effect) -> None:
+    await asyncio.sleep(max(0.0, heal_due_s - _now_s()))
+
+
 def _described(planned: PlannedFault, injection: Injection | None) -> str:
     role = parse_target(planned.target).described
     if injection is None:
@@ -158,9 +181,9 @@ def _described(planned: PlannedFault, injection: Injection | None) -> str:
 
 
 def brokers_hit(fault: str, injection: Injection) -> str:
-    """Return what was done to whom, e.g. kill broker 2."""
+    """Return what was done to whom, e.g. kill broker 2, or kill client w1-group-1-member-2."""
     if not injection.targets:
-        return fault
+        return f"{fault} client {injection.state[CLIENT]}" if CLIENT in injection.state else fault
     plural = "s" if len(injection.targets) > 1 else ""
     return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"
 

@@ -1,6 +1,7 @@
 """Steady state: every partition has a leader and its whole assignment in the ISR, and every client makes progress."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ class ClientProgress:
     """Partitions that somebody sent a record to."""
     acknowledged: set[TopicPartition] = field(default_factory=set)
     """Partitions that acknowledged one that was sent since."""
+    sent: Counter[str] = field(default_factory=Counter)
+    """How many records of each process were acknowledged."""
     alive: set[str] = field(default_factory=set)
     """Processes that did anything."""
     read: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class ClientProgress:
             self.tried.add(partition)
         elif type_ == OpType.OK:
             self.moved.add(process)
+            self.sent[process] += kind == OpKind.SEND
             if kind == OpKind.SEND and index in started:
                 self.acknowledged.add(partition)
 

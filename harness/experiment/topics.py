@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -35,12 +36,7 @@ class TopicAdmin:
 
     def _create(self, topics: Sequence[TopicSpec]) -> dict[str, str]:
         requests = [
-            NewTopic(
-                topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=topic.replication_factor,
-                config=dict(topic.config),
-            )
+            NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config), **_replicas(topic))
             for topic in topics
         ]
         problems = {}
@@ -54,3 +50,9 @@ class TopicAdmin:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     problems[name] = error.args[0].str()
         return problems
+
+
+def _replicas(topic: TopicSpec) -> dict[str, Any]:
+    if not topic.replicas:
+        return {"replication_factor": topic.replication_factor}
+    return {"replica_assignment": [list(map(int, topic.replicas))] * topic.partitions}

@@ -8,6 +8,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, allowances
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
+from harness.progress import number_of
 from harness.store.result import CheckResult, Remark, StoredModel, forbidding
 from harness.verdict import ExitCode, SystemVerdict
 
@@ -131,7 +132,7 @@ def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: M
                 "verdict": SystemVerdict.UNKNOWN,
                 "violations": 0,
                 "reason": "an allowed unclean election may excuse this, and no leader epochs are known: "
-                f"{result.violations} times, first: {result.reason}",
+                f"{number_of(result.violations, 'time')}, first: {result.reason}",
             }
         )
         if result.verdict is SystemVerdict.FAIL and _is_excused_by_elections(result.check)

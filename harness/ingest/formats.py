@@ -18,9 +18,15 @@ from harness.events import (
     COMMON,
     KINDS,
     Append,
+    AssignedPartition,
     BrokerStart,
     ControlledPartition,
+    CoordinatorLoad,
+    CoordinatorUnload,
     Event,
+    GroupMember,
+    MemberAssignment,
+    OffsetCommit,
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
@@ -106,6 +112,9 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
         "producer_epoch": -1,
         "sequence": -1,
     },
+    CoordinatorLoad: {"disk_error": None},
+    CoordinatorUnload: {"groups": None},
+    OffsetCommit: dict.fromkeys(("instance", "coordinator_epoch", "decided_seq", "log_offset")),
     BrokerStart: {"config_digest": None, "clean_marker": None, "planted_bugs": None},
     Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
     OffsetForLeaderEpoch: dict.fromkeys(("leader_epoch", "log_end_offset", "leader_epochs")),
@@ -114,6 +123,15 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
     Liveness: {"cpu_percent": 0, "load_percent": 0, "late_ms": 0},
 }
 """Fields that others may leave out although the harness never does."""
+_NESTED: Mapping[type, str] = {
+    Record: "record",
+    PartitionState: "partition state",
+    ControlledPartition: "controlled partition",
+    GroupMember: "group member",
+    MemberAssignment: "member assignment",
+    AssignedPartition: "assigned partition",
+}
+"""Objects within lines, by the words that types use for them."""
 _UNSAID: frozenset[str] = frozenset({"records", "targets", "parameters", "state"})
 """Fields whose default is an empty list or object; nothing is put in their place."""
 _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
@@ -122,6 +140,18 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     OpKind.COMMIT: ("A group's offset is committed.", ("group", "topic", "partition", "offset")),
     OpKind.FETCH_COMMITTED: ("It is read back; its end says the `offset`.", ("group", "topic", "partition")),
     OpKind.END_OFFSET: ("The end of a partition is asked for; its end says the `offset`.", ("topic", "partition")),
+    OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
+    OpKind.ASSIGNED: (
+        "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that nobody "
+        "knows.",
+        ("group", "topic", "partition"),
+    ),
+    OpKind.REVOKED: (
+        "A member gives a partition back, which it had read to `offset`.",
+        ("group", "topic", "partition"),
+    ),
+    OpKind.LOST: ("A member learns that its group went on without it.", ("group", "topic", "partition")),
+    OpKind.LEAVE: ("A member closes.", ("group",)),
 }
 """What each kind of operation is, and what its lines must have more."""
 _CHOICES: Mapping[tuple[type, str], tuple[str, ...]] = {
@@ -242,7 +272,7 @@ def _liveness() -> Format:
 
 def nested() -> dict[str, tuple[Field, ...]]:
     """Return the fields of objects within lines, by the words that the types use for them."""
-    return {_word(cls): _fields(cls) for cls in (Record, PartitionState, ControlledPartition)}
+    return {word: _fields(cls) for cls, word in _NESTED.items()}
 
 
 def _fields(cls: type) -> tuple[Field, ...]:
@@ -306,7 +336,7 @@ def _many(hint: Any) -> str:
 
 
 def _word(cls: type) -> str:
-    return {Record: "record", PartitionState: "partition state", ControlledPartition: "controlled partition"}[cls]
+    return _NESTED[cls]
 
 
 def _about(cls: type) -> str:

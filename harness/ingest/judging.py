@@ -19,7 +19,7 @@ from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
-from harness.progress import Listener
+from harness.progress import Listener, number_of
 from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render
 from harness.store.folder import RunFolder
@@ -112,7 +112,7 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         answer=result.verdict.name,
         cards=[
             ("Did the system hold?", result.verdict.name, mood, f"broken: {', '.join(failed)}" if failed else ""),
-            ("How much could be judged?", f"{len(result.checks)} of {promises} promises", "open", ""),
+            ("How much could be judged?", f"{len(result.checks)} of {number_of(promises, 'promise')}", "open", ""),
         ],
         commands={"Judge again": shlex.join(command)},
     )

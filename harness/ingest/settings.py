@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.contracts.checks import Settings
-from harness.errors import ScenarioError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import refusal
-from harness.scenario.source import MAX_BYTES, Problem, Source, parse_yaml, set_option
+from harness.scenario.source import Problem, Source, parse_yaml, set_option, text_of
 
 ALL = "all"
 
@@ -74,11 +73,7 @@ def load_settings(path: Path | None, sets: list[str]) -> AllowedSettings:
 
 
 def _read(path: Path) -> Source:
-    try:
-        with path.open(encoding="utf-8") as file:
-            source = parse_yaml(file.read(MAX_BYTES + 1), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from error
+    source = parse_yaml(text_of(path, str(path)), str(path))
     if not source.problems and not isinstance(source.data, dict):
         source.problems.append(Problem((), f"must be a mapping of keys: {', '.join(AllowedSettings.model_fields)}"))
         raise refusal(source)

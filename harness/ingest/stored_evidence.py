@@ -1,5 +1,6 @@
 """What the report shows of facts and findings behind a URI: Spark adds them up, so that little of them comes here."""
 
+from collections.abc import Collection
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -97,6 +98,26 @@ class StoredEvidence(Evidence):
                 )
             )
         return seconds
+
+    def _ended(self) -> int:
+        return self._asking_sends().count()
+
+    def _sends(self, every_ns: int) -> list[Row]:
+        sends = self._asking_sends()
+        if not every_ns:
+            return _brought(sends)
+        took, row = F.expr("complete_ns - invoke_ns"), F.struct(*sends.columns)
+        span = F.expr(f"(complete_ns - {self.zero_ns}) div {every_ns}")
+        ends = sends.groupBy("outcome", span).agg(F.min_by(row, took).alias("first"), F.max_by(row, took).alias("last"))
+        return _brought(ends.select(F.explode(F.array("first", "last")).alias("row")).select("row.*").distinct())
+
+    def _asking_sends(self) -> DataFrame:
+        return self._fact("sends").where(F.col("complete_ns").isNotNull() & (F.col("acks") != 0))
+
+    def _sends_at(self, offsets: Collection[int]) -> list[Row]:
+        ended = self._fact("sends").where(F.col("complete_ns").isNotNull())
+        named = ended.where(F.col("offset").isin(list(offsets)))
+        return _brought(named.select("topic", "partition", "offset", "complete_ns"))
 
     def _span(self, name: str, first: str, last: str) -> tuple[int | None, int | None]:
         ((earliest, latest),) = self._fact(name).agg(F.min(first), F.max(last)).collect()

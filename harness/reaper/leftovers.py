@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cluster.supervision import CLUSTER_VARIABLE
-from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
+from harness.cluster.supervision import CLUSTER_VARIABLE, sockets_in
+from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.errors import ClusterError
 from harness.reaper.result import ItemKind
 from harness.store.folder import RunFolder
@@ -55,14 +55,12 @@ class Leftovers:
         return {*self.processes, *self.resources}
 
     def of(self, root: Path) -> list[Leftover]:
-        """Return what is left of one cluster: processes, containers, networks and volumes, then the socket."""
+        """Return what is left of one cluster: processes, containers, networks and volumes, then the sockets."""
         cluster = RunFolder(root).cluster
         left = [process_left(process) for process in _processes(cluster, self.processes.get(root, []))]
         if self.engine is not None and root in self.resources:  # listed again: a live run may have ended since
             left += [Leftover(kind=ItemKind(it.kind), name=it.name, what=it) for it in self.engine.resources(root)]
-        if (cluster / SOCKET_NAME).exists():
-            left.append(Leftover(kind=ItemKind.SOCKET, name=str(cluster / SOCKET_NAME), what=cluster / SOCKET_NAME))
-        return left
+        return left + [Leftover(kind=ItemKind.SOCKET, name=str(it), what=it) for it in sockets_in(cluster)]
 
     def remove(self, leftover: Leftover) -> None:
         """Remove one thing and return when it is gone; it may be gone already.

@@ -10,6 +10,20 @@ from harness.verdict import SystemVerdict
 
 Answer = TypeVar("Answer", bound=CheckResult | SuiteResult)
 
+MOODS = {
+    "CONFIRMED": "good",
+    "PASS": "good",
+    "CLEAN": "good",
+    "FAIL": "bad",
+    "RESIDUE": "bad",
+}
+"""The colour of a verdict; what is not named is open."""
+
+
+def mood(word: str) -> str:
+    """Return the class of a verdict on a page."""
+    return MOODS.get(word, "open")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers(Generic[Answer]):

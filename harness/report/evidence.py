@@ -1,7 +1,7 @@
 """What the report shows of facts and findings, and how it is read from a run's folder without Spark."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,11 @@ from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
 from harness.store.folder import RunFolder
+
+SHOWN_OPERATIONS = 3_000
+"""As points; a browser draws so many at once in no time."""
+OUTCOMES = ("ok", "info", "fail")
+_SEND = ("process", "topic", "partition", "acks", "outcome", "invoke_ns", "complete_ns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,29 @@ class Second:
     consumed: int
     p50_ms: float | None
     p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One send that ended."""
+
+    end_s: float
+    """Seconds since the first operation."""
+    took_ms: float
+    outcome: str
+    what: str
+    """Who sent it where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """The sends of a run, thinned where there are many."""
+
+    shown: list[Operation]
+    count: int
+    """Of all that ended, but for those that ask for no acknowledgement."""
+    every_s: float | None
+    """Of each outcome only the slowest and the quickest in so much time are shown; None where all are."""
 
 
 class Evidence(ABC):
@@ -53,6 +81,55 @@ class Evidence(ABC):
     @abstractmethod
     def per_second(self) -> list[Second]:
         """Return throughput and latency of every second from the first operation to the last."""
+
+    def operations(self) -> Operations:
+        """Return the sends that ended, at most about `SHOWN_OPERATIONS` of them."""
+        count = self._ended()
+        spans = SHOWN_OPERATIONS // (2 * len(OUTCOMES))
+        every_ns = 0 if count <= SHOWN_OPERATIONS else max((self.last_ns - self.zero_ns) // spans, 1)
+        return Operations(
+            shown=[
+                Operation(
+                    end_s=(row["complete_ns"] - self.zero_ns) / 1e9,
+                    took_ms=(row["complete_ns"] - row["invoke_ns"]) / 1e6,
+                    outcome=row["outcome"],
+                    what=f"{row['process']} to {place(row)}",
+                )
+                for row in self._sends(every_ns)
+            ],
+            count=count,
+            every_s=every_ns / 1e9 if every_ns else None,
+        )
+
+    def instants(self, findings: Sequence[Row]) -> list[int | None]:
+        """Return when each finding is to be seen: when its record was first acknowledged, or else its epoch began."""
+        epochs = {
+            (row["topic"], row["partition"], row["leader_epoch"]): row["time_ns"]
+            for row in self.rows("leader_epochs", "zxid")
+        }
+        sends = self._sends_at({row["offset"] for row in findings if row["offset"] is not None})
+        acknowledged = {
+            (row["topic"], row["partition"], row["offset"]): row["complete_ns"]
+            for row in sorted(sends, key=lambda row: -row["complete_ns"])
+        }
+        return [
+            row.get("at_ns")
+            or acknowledged.get((row["topic"], row["partition"], row["offset"]))
+            or epochs.get((row["topic"], row["partition"], row["leader_epoch"]))
+            for row in findings
+        ]
+
+    @abstractmethod
+    def _ended(self) -> int:
+        """Return how many sends ended, but for those that ask for no acknowledgement."""
+
+    @abstractmethod
+    def _sends(self, every_ns: int) -> list[Row]:
+        """Return these; of each outcome the slowest and the quickest that ended in so much time, or with 0 all."""
+
+    @abstractmethod
+    def _sends_at(self, offsets: Collection[int]) -> list[Row]:
+        """Return the sends that were acknowledged at these offsets: topic, partition, offset, when."""
 
     @abstractmethod
     def _span(self, name: str, first: str, last: str) -> tuple[int | None, int | None]:
@@ -118,6 +195,34 @@ class RunEvidence(Evidence):
         """Return the findings by severity and check."""
         return grouped(self.findings())
 
+    def _ended(self) -> int:
+        return len(self._asking_sends())
+
+    def _sends(self, every_ns: int) -> list[Row]:
+        sends = self._asking_sends()
+        if every_ns:
+            took = pc.subtract(sends["complete_ns"], sends["invoke_ns"])
+            span = pc.divide(pc.subtract(sends["complete_ns"], self.zero_ns), every_ns)
+            row = pa.array(range(len(sends)))
+            by_time = pa.table({"outcome": sends["outcome"], "span": span, "took": took, "row": row}).sort_by("took")
+            groups = by_time.group_by(["outcome", "span"], use_threads=False)
+            ends = groups.aggregate([("row", "first"), ("row", "last")])
+            sends = sends.take(pc.unique(pa.chunked_array([*ends["row_first"].chunks, *ends["row_last"].chunks])))
+        rows: list[Row] = sends.to_pylist()
+        return rows
+
+    def _asking_sends(self) -> pa.Table:
+        sends = self.table("sends", _SEND)
+        return sends.filter(pc.and_(pc.is_valid(sends["complete_ns"]), pc.not_equal(sends["acks"], 0)))
+
+    def _sends_at(self, offsets: Collection[int]) -> list[Row]:
+        if not offsets:
+            return []
+        sends = self.table("sends", ["topic", "partition", "offset", "complete_ns"])
+        named = pc.is_in(sends["offset"], pa.array(offsets, pa.int64()))
+        rows: list[Row] = sends.filter(pc.and_(named, pc.is_valid(sends["complete_ns"]))).to_pylist()
+        return rows
+
     def _span(self, name: str, first: str, last: str) -> tuple[int | None, int | None]:
         table = self.table(name, {first, last})
         return pc.min_max(table[first])["min"].as_py(), pc.min_max(table[last])["max"].as_py()
@@ -161,3 +266,8 @@ class RunEvidence(Evidence):
         groups = pa.table({"second": seconds, "value": values}).group_by("second")
         rows = groups.aggregate([("value", "tdigest", options)]).to_pylist()
         return {row["second"]: tuple(row["value_tdigest"]) for row in rows}
+
+
+def place(row: Row) -> str:
+    """Return what a row calls its partition; the topic alone while that is unknown."""
+    return row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"

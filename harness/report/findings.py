@@ -30,6 +30,15 @@ class FindingGroup:
     shown: list[Row]
     folded: list[Row]
 
+    @property
+    def listed(self) -> list[Row]:
+        """All that the page has of them."""
+        return [*self.shown, *self.folded]
+
+    def id_of(self, index: int) -> str:
+        """Return what the page calls one of these."""
+        return f"finding-{self.check}-{self.severity}-{index}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:

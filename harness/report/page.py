@@ -1,4 +1,7 @@
-"""The report: one self-contained HTML page that opens offline, made from the run folder alone."""
+"""The report: one HTML page that opens offline, made from the run folder alone.
+
+Only the library that draws its timeline lies beside, once for all runs of a folder, unless the page is to stand alone.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -6,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from harness.contracts.registry import check_title
 from harness.progress import number_of
-from harness.report.answers import answers
+from harness.report.answers import answers, mood
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.story import Story, story_of
-from harness.report.template import template
-from harness.report.timeline import figure
+from harness.report.template import part, template
+from harness.report.timeline import library
+from harness.report.timeline.figure import figure
+from harness.report.timeline.marks import marks_of
 from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
@@ -37,10 +41,16 @@ class Heading:
     """As (question, answer, good / bad / open, reason)."""
     commands: dict[str, str]
     """How to do it again."""
+    alone: str = ""
+    """The command that makes the page with all that it needs in it; empty where it is so."""
 
 
-def write(folder: RunFolder) -> Path:
+def write(folder: RunFolder, *, alone: bool = False) -> Path:
     """Write `report.html` and `junit.xml` of a judged run and return the page's path.
+
+    Args:
+        folder: The run.
+        alone: Whether the page is to need no other file.
 
     Raises:
         EvidenceError: the run has no result yet.
@@ -59,11 +69,13 @@ def write(folder: RunFolder) -> Path:
             "Run again, same plan": f"chaos replay {shlex.quote(str(folder.root))}",
             "Run again, same seed": f"chaos run {shlex.quote(str(folder.scenario))} --seed {result.seed}",
         },
+        alone=f"chaos report --single-file {shlex.quote(str(folder.root))}",
     )
     page = render(
         evidence,
         result,
         heading,
+        library_address="" if alone else library.put_beside(folder.root),
         stories=_stories(evidence),
         scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
@@ -79,6 +91,7 @@ def render(
     result: RunResult,
     heading: Heading,
     *,
+    library_address: str = "",
     stories: Mapping[str, Story] | None = None,
     scenario: str = "",
     has_data_docs: bool = False,
@@ -89,33 +102,37 @@ def render(
         evidence: Facts and findings.
         result: What was made of them.
         heading: What the page says besides.
+        library_address: Where the page finds what draws its timeline; empty to have it inside.
         stories: Of the first violation of each check, by the check's key.
         scenario: As YAML, if there is one.
         has_data_docs: Whether Data Docs lie beside the page.
     """
-    chart = figure(evidence).to_html(
-        full_html=False, include_plotlyjs=False, div_id="timeline", config={"responsive": True, "displaylogo": False}
-    )
     groups = evidence.groups()
+    violations = [group for group in groups if group.severity == "violation"]
+    marks = marks_of(evidence, violations)
     gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
     return template(
-        "report.html.j2", check_title=check_title, number_of=number_of
+        "report.html.j2", check_title=check_title, mood=mood, number_of=number_of
     ).render(
         result=result,
         checks=answers(result.checks),
         suites=answers(result.suites),
         heading=heading,
         stories=stories or {},
-        chart=Markup(chart),  # noqa: S704 - made by plotly from numbers and names it escapes itself
-        plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own script
+        css=part("page.css"),
+        script=part("timeline.js"),
+        chart=figure(evidence, list(marks.values())),
+        marks=marks,
+        library=library_address,
+        library_text="" if library_address else Markup(library.text()),  # noqa: S704 - the library's own script
         faults=[
             (fault, next((w for w in windows if w["injection"] == fault.injection), None)) for fault in result.faults
         ],
         since=evidence.seconds_since_start,
         gaps=gaps[:SHOWN_GAPS],
         more_gaps=max(len(gaps) - SHOWN_GAPS, 0),
-        violations=[group for group in groups if group.severity == "violation"],
+        violations=violations,
         expected=[group for group in groups if group.severity == "expected"],
         notes=[group for group in groups if group.severity == "note"],
         scenario=scenario,
@@ -133,7 +150,7 @@ def _stories(evidence: RunEvidence) -> dict[str, Story]:
 def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> str:
     """Return how many were judged and held, in words."""
     held = sum(answer.verdict is SystemVerdict.PASS for answer in answers)
-    return f"{held} {what}" if held == len(answers) else f"{held} of {len(answers)} {what}"
+    return number_of(held, what) if held == len(answers) else f"{held} of {number_of(len(answers), what)}"
 
 
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
@@ -145,7 +162,7 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
         for verdict in (SystemVerdict.FAIL, SystemVerdict.UNKNOWN)
     )
     system_reason = {
-        SystemVerdict.PASS: f"{_held(result.checks, 'checks')} and {_held(result.suites, 'suites')} held",
+        SystemVerdict.PASS: f"{_held(result.checks, 'check')} and {_held(result.suites, 'suite')} held",
         SystemVerdict.FAIL: f"broken: {broken}",
         SystemVerdict.UNKNOWN: f"no answer: {unknown}",
     }[verdicts.system]

@@ -1,9 +1,11 @@
 """How the pages of this room are made: whatever is shown is escaped, and what is missing is an error."""
 
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from markupsafe import Markup
 
 
 def template(name: str, **filters: Callable[..., Any]) -> Template:
@@ -17,3 +19,8 @@ def template(name: str, **filters: Callable[..., Any]) -> Template:
     )
     environment.filters |= filters
     return environment.get_template(name)
+
+
+def part(name: str) -> Markup:
+    """Return a style sheet or a script as it is, to stand within a page."""
+    return Markup((files(__package__) / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704 - a file of ours

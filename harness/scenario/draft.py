@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from harness.contracts.targets import Target, parse_target
-from harness.scenario.model import ClusterSpec, FaultSpec, MixSpec, Scenario, TopicSpec, WorkloadSpec
+from harness.scenario.model import ClusterSpec, FaultSpec, MixSpec, Scenario, StepSpec, TopicSpec, WorkloadSpec
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -31,6 +31,8 @@ class Draft:
     zookeeper_servers: int | None = 1
     mix: MixSpec | None = None
     """None also when the scenario has none."""
+    roles: dict[str, str] | None = field(default_factory=dict)
+    steps: dict[int, StepSpec] = field(default_factory=dict)
     targets: dict[int, Target] = field(default_factory=dict)
     """Parsed targets of the faults."""
 
@@ -55,6 +57,8 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
         zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),
         mix=_part(Scenario, "mix", data),
+        roles=_part(Scenario, "roles", data),
+        steps=_items(StepSpec, data.get("steps")),
     )
     for index, spec in draft.faults.items():
         try:

@@ -1,20 +1,25 @@
 """How is a validation error of a model shown? As a sentence that says what is allowed there."""
 
 import difflib
+import re
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from harness.progress import number_of
 from harness.scenario.source import KeyPath, Problem
+from harness.store.result import in_our_words
 
 _LONGEST_VALUE = 60
+_NO_KEY = re.compile(r"^(literal|list)?\[.*\]$")
+"""What pydantic adds to a path: whether the key is wrong, and which of several types a value is not."""
 
 
 def problems_of(model: type[BaseModel], error: ValidationError, at: KeyPath = ()) -> list[Problem]:
     """Return a problem for each error; `at` is the path of the model's data in the file."""
     return [
-        Problem((*at, *details["loc"]), _sentence(model, details))
+        Problem((*at, *(part for part in details["loc"] if not _NO_KEY.search(str(part)))), _sentence(model, details))
         for details in error.errors(include_url=False, include_context=True)
     ]
 
@@ -36,9 +41,7 @@ def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
         case "missing":
             return f"missing{_description(model, location)}"
         case _:
-            message = details["msg"].replace("Input should be", "must be").replace("Value error, ", "")
-            message = message[0].lower() + message[1:]
-            return f"{message}, not {_shortened(details['input'])}{_description(model, location)}"
+            return f"{in_our_words(details['msg'])}, not {_shown(details['input'])}{_description(model, location)}"
 
 
 def unknown_key(key: str, allowed: list[str]) -> str:
@@ -48,9 +51,19 @@ def unknown_key(key: str, allowed: list[str]) -> str:
     return f"unknown key{hint}; allowed: {', '.join(allowed) or 'none'}"
 
 
-def _shortened(value: Any) -> str:
+def _shown(value: Any) -> str:
+    """Return a short value; of a longer one, which may be anything of the file, no more than what it is."""
     text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    match value:
+        case str():
+            return f"a text of {number_of(len(value), 'character')}"
+        case list():
+            return f"a list of {number_of(len(value), 'value')}"
+        case dict():
+            return f"a mapping of {number_of(len(value), 'key')}"
+    return "a value that is longer than is shown"
 
 
 def allowed_keys(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:

@@ -3,20 +3,23 @@
 Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from harness.cluster.systems.system import system_named
+from pydantic import ValidationError
+
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
-from harness.errors import PluginError, ScenarioError
+from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
-from harness.scenario.model import FaultSpec
+from harness.scenario.model import FaultSpec, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
 
@@ -57,34 +60,42 @@ def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], tar
         yield from _target(draft, (*at, "target"), kind, target, tuple(Role))
         return
     yield from parameter_problems(plugin.Parameters, parameters, at)
-    yield from _capabilities(draft, at, plugin)
-    yield from _witnesses(draft, at, plugin)
+    yield from capabilities(draft, (*at, "kind"), plugin)
+    yield from witnesses(draft, (*at, "kind"), plugin)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
 
 
-def _capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+    """The driver has the powers that a fault needs."""
     if draft.driver not in registry.DRIVERS:
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
     if missing:
         able = [name for name in registry.DRIVERS if registry.capabilities(name) >= set(plugin.requires)]
         yield Problem(
-            (*at, "kind"),
+            at,
             f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
             f" drivers that do: {', '.join(able) or 'none'}",
         )
 
 
-def _witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+    """The system tells of what a fault is confirmed by."""
     try:
-        tells = system_named(draft.system or PYTHON).tells
+        system = system_named(draft.system or PYTHON)
     except ScenarioError:
         return  # the rule on names reports it
-    if missing := sorted(set(plugin.witnesses) - tells):
+    if missing := untold(plugin, system):
         yield Problem(
-            (*at, "kind"),
+            at,
             f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {draft.system} tells nothing",
         )
+
+
+def untold(plugin: Fault, system: System) -> list[str]:
+    """Return by which of its witnesses a fault cannot be confirmed on a system, because that does not tell of them."""
+    kinds = {witness: witness.partition(".")[0] for witness in plugin.witnesses}
+    return sorted(witness for witness in kinds if kinds[witness] not in system.tells or witness in system.omits)
 
 
 def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role, ...]) -> Iterator[Problem]:
@@ -108,16 +119,44 @@ def _missing_target(draft: Draft, target: Target) -> str:
         return f"{draft.brokers} brokers have no minority; there must be at least 3"
     if target.role is Role.ZOOKEEPER and target.server_id > (draft.zookeeper_servers or target.server_id):
         return f"there is no ZooKeeper server {target.server_id}; allowed: 1 to {draft.zookeeper_servers}"
-    if target.role not in ROLES_OF_A_PARTITION or not draft.all_topics:
-        return ""
-    partitions = {topic.name: topic.partitions for topic in draft.topics.values()}
-    if target.topic == OFFSETS_TOPIC:
-        return ""  # the brokers create it; without such a partition the fault has no target
-    if target.topic not in partitions:
-        return unknown_message("topic", target.topic, list(partitions))
-    if target.partition >= partitions[target.topic]:
-        return f"topic {target.topic} has no partition {target.partition}; allowed: 0 to {partitions[target.topic] - 1}"
+    if target.role is Role.MEMBER:
+        return _missing_member(draft, target)
+    if target.role in ROLES_OF_A_PARTITION:
+        return missing_partition(draft, target.topic, target.partition)
     return ""
+
+
+def missing_partition(draft: Draft, topic: str, partition: int) -> str:
+    """Return why there is no such partition; empty if there may be one."""
+    partitions = {each.name: each.partitions for each in draft.topics.values()}
+    if topic == OFFSETS_TOPIC or not draft.all_topics:
+        return ""  # the brokers create it; without such a partition the fault has no target
+    if topic not in partitions:
+        return unknown_message("topic", topic, list(partitions))
+    if partition >= partitions[topic]:
+        return f"topic {topic} has no partition {partition}; allowed: 0 to {partitions[topic] - 1}"
+    return ""
+
+
+def _missing_member(draft: Draft, target: Target) -> str:
+    try:
+        groups = Counter(group for spec in draft.workloads.values() for group in _groups(spec))
+    except (HarnessError, ValidationError):
+        return ""  # the rule on workloads reports it
+    if target.group not in groups:
+        return unknown_message("group", target.group, list(groups))
+    if target.member > groups[target.group]:
+        return f"the group {target.group} has no member {target.member}; allowed: 1 to {groups[target.group]}"
+    return ""
+
+
+def _groups(spec: WorkloadSpec) -> Iterator[str]:
+    """Yield the group of every member that a workload has."""
+    workload = registry.workload(spec.kind)
+    parameters = workload.Parameters.model_validate(spec.parameters)
+    for client in workload.clients(parameters, bootstrap_servers="", topics={}, seed=0):
+        if "group" in client.parameters:
+            yield client.parameters["group"]
 
 
 def schedule(draft: Draft) -> Iterator[Problem]:

@@ -15,7 +15,8 @@ from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
 from harness.scenario.model import Scenario
 from harness.scenario.rules import broken_rules
-from harness.scenario.source import MAX_BYTES, Override, Problem, Source, parse_yaml
+from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
+from harness.store.result import reason_of
 
 
 def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scenario:
@@ -26,11 +27,9 @@ def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scen
     """
     try:
         path = find_scenario(name_or_path)
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{name_or_path}: cannot be read: {error}") from error
-    return read_scenario(text, _display_path(path), overrides)
+    except OSError as error:
+        raise ScenarioError(f"{name_or_path}: cannot be read: {reason_of(error)}") from error
+    return read_scenario(text_of(path, name_or_path), _display_path(path), overrides)
 
 
 def _display_path(path: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.contracts.claims import Claim
-from harness.contracts.targets import Role, Target, drawn, parse_target
+from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.seeds import derived_seed
 
@@ -107,7 +107,7 @@ def _winner(kinds: list[MixKind], seed: int) -> MixKind:
 
 def _window(drawn: DrawnFault, settle_s: float, cluster: ClusterSpec, composing: Mapping[str, bool]) -> Window:
     # Any broker can have the role at the moment of injection.
-    brokers = drawn.brokers or ([] if drawn.target.role is Role.ZOOKEEPER else cluster.broker_ids)
+    brokers = drawn.brokers or ([] if drawn.target.role in NO_BROKERS else cluster.broker_ids)
     return Window(
         at_s=drawn.at_s,
         end_s=drawn.at_s + drawn.duration_s + settle_s,

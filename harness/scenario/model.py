@@ -25,6 +25,11 @@ def _ids_text(value: Any) -> Any:
     return ",".join(map(str, ids)) if ids and all(type(item) is int for item in ids) else value
 
 
+def _ids(value: Any) -> Any:
+    """Return a list in which broker ids that are given as numbers are texts."""
+    return [str(item) if type(item) is int else item for item in value] if isinstance(value, list) else value
+
+
 Properties = dict[str, Annotated[str, BeforeValidator(_property_text)]]
 """Kafka's property names with text values; in YAML a value may also be a number or a boolean."""
 
@@ -36,6 +41,11 @@ class TopicSpec(Strict):
     partitions: Annotated[int, Field(ge=1, le=1000, description="Number of partitions")] = 3
     replication_factor: Annotated[int, Field(ge=1, le=32, description="Replicas a partition")] = 3
     config: Annotated[Properties, Field(description="Kafka topic configuration")] = Field(default_factory=dict)
+    replicas: Annotated[
+        list[str],
+        BeforeValidator(_ids),
+        Field(description="Who has them, as roles or broker ids, of every partition; the preferred leader comes first"),
+    ] = Field(default_factory=list)
 
 
 class ClusterSpec(Strict):
@@ -56,20 +66,20 @@ class ClusterSpec(Strict):
 class WorkloadSpec(Strict):
     """One kind of client load."""
 
-    kind: Annotated[str, Field(description="Name of a workload plugin")]
+    kind: Annotated[str, Field(description="A kind of load")]
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
 
 
 WHOM = (
-    "leader(topic,partition), followers(topic,partition), controller, one, minority, majority, all, broker ids: 1,2,"
-    " zookeeper, or zookeeper(2)"
+    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
+    " minority, majority, all, broker ids: 1,2, zookeeper, or zookeeper(2)"
 )
 
 
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
-    kind: Annotated[str, Field(description="Name of a fault plugin")]
+    kind: Annotated[str, Field(description="What goes wrong: a kind of fault")]
     at_s: Annotated[float, Field(ge=0, description="Seconds after the workload is in steady state")]
     jitter_s: Annotated[float, Field(ge=0, description="The seed adds up to this many seconds")] = 0.0
     duration_s: Annotated[float, Field(ge=0, description="Seconds until it is healed")] = 0.0
@@ -92,7 +102,7 @@ Seconds = Annotated[float, Field(ge=0)]
 class MixKind(Strict):
     """One kind of fault that a mix may draw."""
 
-    kind: Annotated[str, Field(description="Name of a fault plugin")]
+    kind: Annotated[str, Field(description="What goes wrong: a kind of fault")]
     weight: Annotated[float, Field(gt=0, le=1000, description="How often it is drawn, beside the other weights")] = 1.0
     duration_s: Annotated[
         list[Seconds],
@@ -124,27 +134,62 @@ class MixSpec(Strict):
         return self.count if self.count is not None else max(1, int(duration_s / (self.every_s or duration_s)))
 
 
+RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
+
+
+class StepSpec(Strict):
+    """One step of a scenario that goes step by step: what is done is said by one of its first five keys."""
+
+    inject: Annotated[str | None, Field(description="Name of a fault plugin; in force until it is healed")] = None
+    heal: Annotated[str | None, Field(description="Roles on which all that is in force is undone: A, B")] = None
+    write: Annotated[
+        int | None, Field(ge=1, le=100_000, description="Records of a producer of their own, all to be acknowledged")
+    ] = None
+    when: Annotated[
+        str | None, Field(description="Waits until `A leads orders-0`, `ISR of orders-0 is A, B`, or `checkpoint`")
+    ] = None
+    wait_s: Annotated[float | None, Field(gt=0, le=600, description="Waits for so many seconds")] = None
+    target: Annotated[str, Field(description="Roles that a fault hits: A, B")] = ""
+    parameters: Annotated[dict[str, Any], Field(description="What the fault plugin, or a producer, takes")] = Field(
+        default_factory=dict
+    )
+    within_s: Annotated[
+        float, Field(gt=0, le=600, description="Deadline for write and when; a fault that can heals itself after it")
+    ] = 60.0
+
+
 class Scenario(Strict):
     """One chaos experiment, declared."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Lower case, digits and hyphens")]
     description: Annotated[str, Field(description="What it shows, in a sentence")]
-    driver: Annotated[str, Field(description="Name of a cluster driver")] = "process"
+    driver: Annotated[str, Field(description="Where it runs: processes, containers, or simulated")] = "process"
     system: Annotated[str, Field(description="What is under test: python, or kafka:3.9.1")] = PYTHON
     cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
     topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]
     faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)
     mix: Annotated[MixSpec | None, Field(description="Faults drawn from the seed, beside the schedule")] = None
+    roles: Annotated[
+        dict[RoleName, Literal["controller", "one"]],
+        Field(description="Brokers that steps name, fixed at the start: the controller, or one that the seed draws"),
+    ] = Field(default_factory=dict)
+    steps: Annotated[list[StepSpec], Field(description="What is done one after the other, instead of faults")] = Field(
+        default_factory=list
+    )
     duration_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds of load, faults included")] = 30.0
     recovery_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="Deadline for the steady state after the last heal")
     ] = 30.0
     checks: Annotated[list[str], Field(description="Names of checks; empty means all")] = Field(default_factory=list)
-    planted_bugs: Annotated[list[str], Field(description="ProtocolRules guards to break")] = Field(default_factory=list)
+    planted_bugs: Annotated[
+        list[str], Field(description="Bugs that the brokers then really have, so that the run must fail")
+    ] = Field(default_factory=list)
 
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and parameters of every fault that may happen."""
         specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
-        return [(spec.kind, spec.parameters) for spec in specs]
+        return [(spec.kind, spec.parameters) for spec in specs] + [
+            (step.inject, step.parameters) for step in self.steps if step.inject is not None
+        ]

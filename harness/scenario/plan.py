@@ -13,15 +13,21 @@ from pydantic import Field, ValidationError
 
 from harness.contracts import registry
 from harness.contracts.claims import Claim
-from harness.contracts.targets import Role, Target, drawn, parse_target
+from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.errors import EvidenceError
 from harness.scenario.mix import Window, draw_mix
-from harness.scenario.model import FaultSpec, MixSpec, Scenario
+from harness.scenario.model import FaultSpec, MixSpec, Scenario, StepSpec
 from harness.scenario.seeds import derived_seed
 from harness.store.result import StoredModel, reason_of
 
 VERSION = 1
 MAX_SEED = 2**63 - 1
+WRITER = "produce-consume"
+"""The workload whose producer a step starts."""
+WHOLE_BATCHES = {"rate_per_s": 1000, "linger_ms": 100}
+"""Of a step's producer, unless it says otherwise: what it writes goes in one piece, and not bit by bit."""
+ALONE = {"producers": 1, "consumers": 0, "committers": 0}
+"""Of a step's producer, which no step can say otherwise."""
 
 
 class PlannedFault(StoredModel):
@@ -53,6 +59,8 @@ class PlannedClient(StoredModel):
     seed: int
     stop_order: int
     parameters: dict[str, Any]
+    step: int = -1
+    """The step of the scenario that starts it; -1 for one that is a part of the load."""
 
 
 class Plan(StoredModel):
@@ -63,22 +71,55 @@ class Plan(StoredModel):
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)]
     faults: list[PlannedFault]
     clients: list[PlannedClient]
+    casting: list[int] = Field(default_factory=list)
+    """Broker ids in the order in which roles take them."""
 
     def to_json(self) -> str:
         """Return the plan as JSON; the same bytes for the same plan."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+        data = self.model_dump(mode="json")
+        if not self.casting:  # a plan without roles and steps says nothing of them
+            del data["casting"]
+            for client in data["clients"]:
+                del client["step"]
+        return json.dumps(data, indent=2, sort_keys=True) + "\n"
 
 
 def make_plan(scenario: Scenario, seed: int) -> Plan:
     """Return the plan of a run of the scenario under this seed."""
     faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
     faults += _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
+    faults += [
+        _stepped_fault(step, step.inject, derived_seed(seed, "step", i))
+        for i, step in enumerate(scenario.steps)
+        if step.inject is not None
+    ]
     in_order = sorted(faults, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
     return Plan(
         scenario=scenario.name,
         seed=seed,
         faults=[fault.model_copy(update={"injection": index}) for index, fault in enumerate(in_order)],
-        clients=_planned_clients(scenario, seed),
+        clients=_planned_clients(scenario, seed) + _planned_writers(scenario, seed),
+        casting=_casting(scenario, derived_seed(seed, "roles")) if scenario.steps or scenario.roles else [],
+    )
+
+
+def _casting(scenario: Scenario, seed: int) -> list[int]:
+    brokers = list(scenario.cluster.broker_ids)
+    random.Random(seed).shuffle(brokers)  # noqa: S311  repeatable, not secret
+    return brokers
+
+
+def _stepped_fault(step: StepSpec, kind: str, seed: int) -> PlannedFault:
+    return PlannedFault(
+        injection=0,
+        fault=kind,
+        at_s=0.0,
+        duration_s=step.within_s,
+        target=step.target,
+        brokers=[],
+        resolved="injection",
+        parameters=step.parameters,
+        seed=seed,
     )
 
 
@@ -101,7 +142,7 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
 
 
 def _resolved(target: Target, brokers: list[int]) -> Literal["plan", "injection"]:
-    return "plan" if brokers or target.role is Role.ZOOKEEPER else "injection"
+    return "plan" if brokers or target.role in NO_BROKERS else "injection"
 
 
 def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> list[PlannedFault]:
@@ -146,27 +187,45 @@ def _window(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: boo
 
 
 def _planned_clients(scenario: Scenario, seed: int) -> list[PlannedClient]:
-    topics = {topic.name: topic.partitions for topic in scenario.topics}
     clients: list[PlannedClient] = []
     for index, spec in enumerate(scenario.workloads):
-        workload = registry.workload(spec.kind)
-        parameters = workload.Parameters.model_validate(spec.parameters)
         prefix = f"w{index}-" if len(scenario.workloads) > 1 else ""
-        planned = workload.clients(
-            parameters, bootstrap_servers="", topics=topics, seed=derived_seed(seed, "workload", index)
-        )
-        clients += [
-            PlannedClient(
-                process=prefix + client.process,
-                workload=spec.kind,
-                role=client.role,
-                seed=client.seed,
-                stop_order=client.stop_order,
-                parameters=client.parameters,
-            )
-            for client in planned
-        ]
+        clients += _clients(scenario, spec.kind, spec.parameters, prefix, derived_seed(seed, "workload", index))
     return clients
+
+
+def _planned_writers(scenario: Scenario, seed: int) -> list[PlannedClient]:
+    """Return the producers that steps start, each for as many records as its step says."""
+    writers: list[PlannedClient] = []
+    for index, step in enumerate(scenario.steps):
+        if step.write is None:
+            continue
+        until_ms = {"message_timeout_ms": int(step.within_s * 1000)}
+        parameters = WHOLE_BATCHES | until_ms | step.parameters | ALONE | {"records": step.write}
+        of_step = _clients(scenario, WRITER, parameters, f"step-{index + 1}-", derived_seed(seed, "step", index))
+        writers += [client.model_copy(update={"step": index}) for client in of_step]
+    return writers
+
+
+def _clients(scenario: Scenario, kind: str, given: dict[str, Any], prefix: str, seed: int) -> list[PlannedClient]:
+    workload = registry.workload(kind)
+    planned = workload.clients(
+        workload.Parameters.model_validate(given),
+        bootstrap_servers="",
+        topics={topic.name: topic.partitions for topic in scenario.topics},
+        seed=seed,
+    )
+    return [
+        PlannedClient(
+            process=prefix + client.process,
+            workload=kind,
+            role=client.role,
+            seed=client.seed,
+            stop_order=client.stop_order,
+            parameters=client.parameters,
+        )
+        for client in planned
+    ]
 
 
 def load_plan(path: Path) -> Plan:

@@ -20,6 +20,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
+from harness.scenario.step_rules import roles, steps
 from harness.values import PYTHON
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -153,4 +154,4 @@ def _min_insync_replicas(draft: Draft, index: int) -> Iterator[Problem]:
         )
 
 
-RULES: Iterable[Rule] = (known_names, broker_properties, topics, faults, mix, schedule)
+RULES: Iterable[Rule] = (known_names, broker_properties, topics, faults, mix, schedule, roles, steps)

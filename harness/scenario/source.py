@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from harness.errors import ScenarioError
+from harness.store.result import reason_of
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the top of the file to one value."""
@@ -19,6 +23,21 @@ SHOWN_CHARS = 40
 _CORE = "tag:yaml.org,2002:"
 _CONVERTED = frozenset({f"{_CORE}bool", f"{_CORE}int", f"{_CORE}float", f"{_CORE}null"})
 _TEXT = frozenset({f"{_CORE}str", f"{_CORE}timestamp", f"{_CORE}merge", f"{_CORE}value"})
+
+
+def text_of(path: Path, name: str) -> str:
+    """Return the text of a file that somebody names, no more of it than is read of any.
+
+    Raises:
+        ScenarioError: it is no file, or not text.
+    """
+    try:
+        if not path.is_file():
+            raise ScenarioError(f"{name}: {'not a file' if path.exists() else 'no such file'}")
+        with path.open(encoding="utf-8") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{name}: cannot be read: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import load_scenario, refusal
-from harness.scenario.source import Problem, Source, options, parse_yaml
+from harness.scenario.source import Problem, Source, options, parse_yaml, text_of
 
 FILE_NAME = "suites.yaml"
 
@@ -20,9 +20,11 @@ class SuiteRun(Strict):
     """One run of a suite; its scenario has the values that are left out."""
 
     scenario: Annotated[str, Field(description="A built-in scenario, or the path of a YAML file")]
-    driver: Annotated[str | None, Field(description="Name of a cluster driver")] = None
+    driver: Annotated[str | None, Field(description="Where it runs: processes, containers, or simulated")] = None
     seed: Annotated[int | None, Field(ge=0, le=2**63 - 1, description="Left out: another one each time")] = None
-    planted_bugs: Annotated[list[str], Field(description="ProtocolRules guards to break")] = Field(default_factory=list)
+    planted_bugs: Annotated[
+        list[str], Field(description="Bugs that the brokers then really have, so that the run must fail")
+    ] = Field(default_factory=list)
     set: Annotated[list[str], Field(description="Values to override, each key=value")] = Field(default_factory=list)
     expect: Annotated[
         Literal["held", "violated"], Field(description="violated: the harness must find a broken promise")
@@ -62,11 +64,7 @@ def load_suites(path: Path | None = None) -> dict[str, Suite]:
             refused with its options is one, too.
     """
     path = path or suites_file()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from error
-    source = parse_yaml(text, path.name)
+    source = parse_yaml(text_of(path, str(path)), path.name)
     if not source.problems and not isinstance(source.data, dict):
         source.problems.append(Problem((), "must be a mapping from names to suites"))
     suites = {} if source.problems else {str(name): suite for name in source.data if (suite := _suite(source, name))}

@@ -15,7 +15,7 @@ from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.scenario.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.evidence import BrokerLog, wall_ms
-from harness.simulation.loop import Process, SimulatedLoop
+from harness.simulation.loop import Process, simulated_loop
 from harness.simulation.network import Network
 from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryTransport
@@ -129,10 +129,10 @@ class SimulatedBroker:
         if life is None:
             return
         if not life.process.frozen:
-            _loop().freeze(life.process)
+            simulated_loop().freeze(life.process)
         if life.thaw is not None:
             life.thaw.cancel()
-        life.thaw = None if at_most_s is None else _loop().call_later(at_most_s, self._resume, life)
+        life.thaw = None if at_most_s is None else simulated_loop().call_later(at_most_s, self._resume, life)
 
     def resume(self) -> None:
         """Let it go on, first with all that became due."""
@@ -145,7 +145,7 @@ class SimulatedBroker:
         process = Process(f"{self.host}/{self.starts}")
         sessions: list[SimulatedZooKeeper] = []
         broker = process.call(self._make, sessions)
-        return _Life(process, broker, _loop().create_future(), sessions)
+        return _Life(process, broker, simulated_loop().create_future(), sessions)
 
     def _make(self, sessions: list[SimulatedZooKeeper]) -> Broker:
         """Return a broker in its surroundings; runs as its process."""
@@ -192,13 +192,13 @@ class SimulatedBroker:
 
     def _resume(self, life: _Life) -> None:
         if life.process.frozen and not life.process.dead:
-            _loop().thaw(life.process)
+            simulated_loop().thaw(life.process)
 
     def _ended(self, life: _Life, *, silently: bool = False) -> None:
         """The process is gone: nothing of it runs on, its kernel closes what it had open."""
         if life.process.dead:
             return
-        _loop().kill(life.process)
+        simulated_loop().kill(life.process)
         self._world.network.process_died(life.process, silently=silently)
         self._life = None
         if not life.ended.done():
@@ -207,9 +207,3 @@ class SimulatedBroker:
 
 def _spawn(work: Any) -> "asyncio.Task[Any]":
     return asyncio.get_running_loop().create_task(work)
-
-
-def _loop() -> SimulatedLoop:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimulatedLoop), "a simulated broker runs in virtual time only"
-    return loop

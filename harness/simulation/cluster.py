@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from harness.broker.configs.config import parse_config
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, profile
+from harness.cluster.links import Links
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
-from harness.simulation.links import Links
 from harness.simulation.network import Network
 from harness.simulation.zookeeper.ensemble import Ensemble
 

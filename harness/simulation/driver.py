@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.interference import Interference
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import session_text
-from harness.simulation.interference import Interference
 from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
 from harness.system.waiting import until
 from harness.values import PYTHON

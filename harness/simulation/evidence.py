@@ -88,6 +88,11 @@ class IncarnationLog:
     _broker_epoch: int = -1
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
+    @property
+    def next_seq(self) -> int:
+        """Number of the next line."""
+        return self._sequence
+
     def emit(self, event: Event) -> None:
         """Keep one event."""
         logged = LoggedEvent(in_ns(self._loop), self._sequence, self.name, self._session, self._broker_epoch, event)

@@ -6,23 +6,26 @@ from functools import partial
 
 from harness.client_rules.committing import Committing
 from harness.client_rules.reading import Reading
+from harness.client_rules.subscribing import Subscribing
 from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
-from harness.experiment.load import STOP_TIMEOUT_S
+from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
+from harness.simulation.brokers import PAUSED, RUNNING, STOPPED
 from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
 from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.producer import SimulatedProducer
+from harness.simulation.clients.subscriber import SimulatedSubscriber
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import in_ns
-from harness.simulation.loop import Process
+from harness.simulation.loop import Process, simulated_loop
 from harness.simulation.transport import MemoryTransport
 from harness.store.history import Operation
 from harness.store.recording import Recorder
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset({"producer", *GROUP_RULES})
+CLIENTS = frozenset({"producer", MEMBER, *GROUP_RULES})
 """The roles of a workload that there is a simulated client for."""
 
 
@@ -36,23 +39,29 @@ class SimulatedClients:
         self._clock_ns = partial(in_ns, asyncio.get_running_loop())
         self._stops: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._lives: dict[str, Process] = {}
 
     async def start(self, plan: ClientPlan) -> None:
         """Start one; raises PluginError when there is no simulation of its kind."""
         if plan.role not in CLIENTS:
             raise PluginError(f"the workload {plan.workload} has no simulated {plan.role}")
         self._stops[plan.process] = asyncio.Event()
-        self._tasks[plan.process] = Process(plan.process).call(self._run, plan)
+        life = self._lives[plan.process] = Process(plan.process)
+        self._tasks[plan.process] = life.call(self._run, plan)
 
     def _run(self, plan: ClientPlan) -> "asyncio.Task[None]":
         return asyncio.ensure_future(self._client(plan).run(self._stops[plan.process]))
 
     def _client(self, plan: ClientPlan) -> SimulatedProducer | SimulatedGroupMember:
         transport = MemoryTransport(self._cluster.network, plan.process)
-        recorder = Recorder(plan.process, self.operations[plan.process].append, self._clock_ns)
+        recorded = self.operations[plan.process]
+        first_index = max((each.index for each in recorded), default=-1) + 1
+        recorder = Recorder(plan.process, recorded.append, self._clock_ns, first_index)
         if plan.role in GROUP_RULES:
             rules = GROUP_RULES[plan.role](plan, recorder, now_s)
             return SimulatedGroupMember(plan, rules, transport, self._cluster.bootstrap)
+        if plan.role == MEMBER:
+            return SimulatedSubscriber(plan, Subscribing(plan, recorder, now_s), transport, self._cluster.bootstrap)
         producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
         return producer(plan, recorder, transport, self._cluster.bootstrap)
 
@@ -74,6 +83,33 @@ class SimulatedClients:
     def progress(self) -> ClientProgress:
         """Return what sees their progress from now on."""
         return RecordedProgress(self.operations)
+
+    async def state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        life = self._lives[process]
+        if life.dead or self._tasks[process].done():
+            return STOPPED
+        return PAUSED if life.frozen else RUNNING
+
+    async def kill(self, process: str) -> None:
+        """End one without a word; its kernel closes what it had open."""
+        life = self._lives[process]
+        simulated_loop().kill(life)
+        self._cluster.network.process_died(life)
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        """Freeze one, for `at_most_s` at most."""
+        life = self._lives[process]
+        simulated_loop().freeze(life)
+        simulated_loop().call_later(at_most_s, self._thaw, life)
+
+    async def resume(self, process: str) -> None:
+        """Let one go on."""
+        self._thaw(self._lives[process])
+
+    def _thaw(self, life: Process) -> None:
+        if life.frozen and not life.dead:
+            simulated_loop().thaw(life)
 
 
 class RecordedProgress(ClientProgress):

@@ -267,6 +267,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         _refuse("call_soon_threadsafe")
 
 
+def simulated_loop() -> SimulatedLoop:
+    """Return the loop that runs now, which has to be a simulated one."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop), "this runs in virtual time only"
+    return loop
+
+
 def _end(task: asyncio.Task[Any]) -> None:
     """Close a pending task's coroutine; nobody listens to it any more, so it may say what it likes."""
     setattr(task, "_log_destroy_pending", False)  # noqa: B010  not in the stubs

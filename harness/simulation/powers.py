@@ -5,15 +5,15 @@ import random
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
+from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
+from harness.cluster.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Side
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
-from harness.simulation.interference import Interference
-from harness.simulation.links import Link, Pipe
 
 
 class NetworkPowers:
-    """Implements `CanProbe`, `CanIsolate`, `CanDelay` and `CanReset`."""
+    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay` and `CanReset`."""
 
     _cluster: SimulatedCluster
     _clients: Sequence[str]
@@ -22,40 +22,64 @@ class NetworkPowers:
 
     async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
         """Send something over every link of one side, one way, and return the seconds it took, None for not in time."""
-        taken: dict[str, float | None] = dict.fromkeys(self._hosts(broker_id, side))
+        taken = await self._probe(self._ways(broker_id, side, way), timeout_s)
+        return dict(zip(self._hosts(broker_id, side), taken, strict=True))
+
+    async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send something from one broker to another; return the seconds that it took, None for not in time."""
+        (taken_s,) = await self._probe([(host_of(sender), host_of(receiver))], timeout_s)
+        return taken_s
+
+    async def strangers(self) -> set[str]:
+        """Return nobody: every connection is between two hosts."""
+        return set()
+
+    async def _probe(self, links: Sequence[Link], timeout_s: float) -> list[float | None]:
+        """Send something over some links, all at once."""
+        taken: dict[Link, float | None] = dict.fromkeys(links)
         loop = asyncio.get_running_loop()
         start_s, everywhere = loop.time(), loop.create_future()
         if not taken:
-            return {}
-        for host, (sender, receiver) in zip(taken, self._ways(broker_id, side, way), strict=True):
+            return []
 
-            def arrived(other: str) -> None:
-                taken[other] = loop.time() - start_s
-                if None not in taken.values() and not everywhere.done():
-                    everywhere.set_result(None)
+        def arrived(link: Link) -> None:
+            taken[link] = loop.time() - start_s
+            if None not in taken.values() and not everywhere.done():
+                everywhere.set_result(None)
 
-            Pipe(self._cluster.network.links, sender, receiver, arrived, copy_context()).put(host)
+        for link in links:
+            Pipe(self._cluster.network.links, *link, arrived, copy_context()).put(link)
         await asyncio.wait({everywhere}, timeout=timeout_s)
-        return taken.copy()
+        return list(taken.values())
+
+    async def separate(self, pairs: Sequence[tuple[int, int]], *, at_most_s: float) -> None:
+        """Cut the links between the brokers of each pair, both ways."""
+        ends = [(host_of(one), host_of(other)) for one, other in pairs]
+        links = [link for one, other in ends for link in ((one, other), (other, one))]
+        self._interference.cut(PARTITION, links, at_most_s=at_most_s)
+
+    async def reunite(self) -> None:
+        """Heal the links that were cut between brokers, and that no isolation holds."""
+        self._interference.release(PARTITION)
 
     async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
         """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
-        self._interference.cut(_isolation(broker_id), self._links(broker_id, sides, direction), at_most_s=at_most_s)
+        self._interference.cut(isolation_of(broker_id), self._links(broker_id, sides, direction), at_most_s=at_most_s)
 
     async def rejoin(self, broker_id: int) -> None:
         """Heal all links that were cut for this broker, and that no other one's isolation holds."""
-        self._interference.release(_isolation(broker_id))
+        self._interference.release(isolation_of(broker_id))
 
     async def delay(
         self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
     ) -> None:
         """Let everything on a broker's links take longer."""
         links = self._links(broker_id, sides, direction)
-        self._interference.slow(f"delay of broker {broker_id}", links, extra_s, at_most_s=at_most_s)
+        self._interference.slow(delay_of(broker_id), links, extra_s, at_most_s=at_most_s)
 
     async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""
-        self._interference.release(f"delay of broker {broker_id}")
+        self._interference.release(delay_of(broker_id))
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
         """Return the names of the connections that a broker has open; no two ever have the same name."""
@@ -84,9 +108,7 @@ class NetworkPowers:
                 return [server.host for server in self._cluster.ensemble.servers]
 
     def _ways(self, broker_id: int, side: Side, way: Direction) -> list[Link]:
-        own = host_of(broker_id)
-        hosts = self._hosts(broker_id, side)
-        return [(host, own) if way is Direction.INBOUND else (own, host) for host in hosts]
+        return ways(host_of(broker_id), self._hosts(broker_id, side), way)
 
     def _links(self, broker_id: int, sides: tuple[Side, ...], direction: Direction) -> list[Link]:
         return [link for side in sides for way in direction.ways for link in self._ways(broker_id, side, way)]
@@ -163,10 +185,6 @@ class ZookeeperPowers(_Expiring):
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
         self._interference.release(frozen(server_id))
-
-
-def _isolation(broker_id: int) -> str:
-    return f"isolation of broker {broker_id}"
 
 
 def frozen(server_id: int) -> str:

@@ -15,7 +15,7 @@ from harness.values import PYTHON
 
 POWERS = frozenset(CAPABILITIES)
 """All of them: whatever reaches a broker from outside is simulated, and so are the clients."""
-ROLES = frozenset({"producer", "consumer", "committer"})
+ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 
 

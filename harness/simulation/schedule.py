@@ -138,14 +138,18 @@ async def _carried_out(
     )
     processes = [client.process for client in plan.clients]
     clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
+    load = Load(clients, plan, scenario.topics)
     arena = Arena(
-        driver=SimulationDriver(cluster, processes), view=SimulatedView(cluster), logs=SimulatedStateChanges(cluster)
+        driver=SimulationDriver(cluster, processes),
+        view=SimulatedView(cluster),
+        logs=SimulatedStateChanges(cluster),
+        members=load,
     )
     asked: list[Operation] = []
     liveness: list[Liveness] = []
     stage = Stage(
         arena=arena,
-        load=Load(clients, plan, scenario.topics),
+        load=load,
         journal=journal,
         faults=faults,
         create_topics=SimulatedTopicAdmin(cluster).create,

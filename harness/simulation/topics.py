@@ -12,6 +12,8 @@ from harness.simulation.transport import MemoryTransport
 
 REQUEST_TIMEOUT_S = 10.0
 CREATE_TOPICS_VERSION = 4
+UNSAID = -1
+"""How many partitions and replicas there are, where a request assigns them."""
 
 
 class SimulatedTopicAdmin:
@@ -34,9 +36,14 @@ async def _create(cluster: SimulatedCluster, topics: Sequence[TopicSpec]) -> dic
         topics=[
             of_topic(
                 name=topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=topic.replication_factor,
-                assignments=[],
+                num_partitions=UNSAID if topic.replicas else topic.partitions,
+                replication_factor=UNSAID if topic.replicas else topic.replication_factor,
+                assignments=[
+                    of_topic.CreatableReplicaAssignment(
+                        partition_index=partition, broker_ids=list(map(int, topic.replicas))
+                    )
+                    for partition in range(topic.partitions if topic.replicas else 0)
+                ],
                 configs=[
                     of_topic.CreatableTopicConfig(name=name, value=value)
                     for name, value in sorted(topic.config.items())

@@ -1,5 +1,6 @@
 """Where is each file of a run? The only module that knows the names inside a run folder."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
@@ -19,6 +20,12 @@ class Root(Protocol):
 
 
 R = TypeVar("R", bound=Root)
+
+LIBRARY = re.compile(r"plotly-[0-9a-f]{16}\.min\.js")
+"""What lies beside the folders of runs, once for the reports of all: it draws their timelines.
+
+It is called by its content: reports that an earlier release made keep theirs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class ResultFolder(Generic[R]):
 
     @property
     def report(self) -> R:
-        """One self-contained HTML page."""
+        """One HTML page; what draws its timeline lies beside the folder, as `LIBRARY`, or in it."""
         return self.root / "report.html"
 
 
@@ -77,6 +84,11 @@ class RunFolder(ResultFolder[Path]):
     def seal(self) -> Path:
         """What each file was when the cluster had ended, as JSON; missing in runs before version 3."""
         return self.root / "seal.json"
+
+    @property
+    def tables(self) -> Path:
+        """Folder with the evidence as typed tables, one folder a kind; made of the lines, and made again if lacking."""
+        return self.root / "tables"
 
     @property
     def origin(self) -> Path:
@@ -151,6 +163,11 @@ class RunFolder(ResultFolder[Path]):
     def deleted_logs(self, broker_id: int) -> Path:
         """Return the list of folders that a broker had still to remove from its disk; there is none without any."""
         return self.replicas / str(broker_id) / "deleted.jsonl"
+
+    @property
+    def coverage(self) -> Path:
+        """What it tried and saw, counted, as JSON; missing in runs that ended before that was counted."""
+        return self.root / "coverage.json"
 
     @property
     def cluster(self) -> Path:

@@ -41,6 +41,16 @@ class OpKind(StrEnum):
     """Reads the group's committed offset back."""
     END_OFFSET = "end_offset"
     """Asks the partition leader for the high watermark."""
+    SUBSCRIBE = "subscribe"
+    """Becomes a member of a group; ends with its first assignment, which may be empty."""
+    ASSIGNED = "assigned"
+    """Is told by its group that a partition is its own; ends when it can be read."""
+    REVOKED = "revoked"
+    """Is told to give a partition back; ends when it has."""
+    LOST = "lost"
+    """Is told that a partition is its own no longer, as the group goes on without it."""
+    LEAVE = "leave"
+    """Closes a member; a static one stays in its group until its session times out."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -72,7 +82,8 @@ class Operation:
     partition: int = -1
     """Of a send -1 as long as the client has not chosen."""
     offset: int = -1
-    """Of the record (send), the position to resume from (commit, fetch_committed), or the end (end_offset)."""
+    """Of the record (send), the position to resume from (commit, fetch_committed), the end (end_offset), where reading
+    begins (assigned; -1 for the log's start, as nothing was committed) or where it has come to (revoked, lost)."""
     key: str = ""
     """Of the record."""
     value: str = ""
@@ -80,9 +91,16 @@ class Operation:
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
     group: str = ""
-    """Consumer group of a commit or fetch_committed."""
+    """Consumer group of a commit or fetch_committed, and of all that a member does."""
+    member: str = ""
+    """Of a member of a group: the id that the coordinator gave it; empty while it has none."""
+    instance: str = ""
+    """Its group.instance.id; empty for a dynamic member."""
+    generation: int = -1
+    """In which it was when the operation began; -1 where the client does not tell."""
     mode: str = ""
-    """Of a poll: assign or subscribe; reread when a process reads everything once more from the start."""
+    """Of a poll: assign or subscribe; reread when a process reads everything once more from the start. Of a member:
+    its assignor (subscribe), eager or cooperative (assigned, revoked, lost), manual or automatic (commit)."""
     records: tuple[Record, ...] = ()
     """Of a poll that ended ok, in the order in which they were handed out."""
     error: str = ""
@@ -112,7 +130,7 @@ class JournalEntry:
     fault: str
     step: InjectionStep
     targets: tuple[str, ...] = ()
-    """Broker ids as text, `zookeeper`, or empty while not resolved."""
+    """Broker ids as text, `zookeeper`, a client's process, or empty while not resolved."""
     parameters: dict[str, Any] = field(default_factory=dict)
     detail: str = ""
     """A sentence: what was seen, or what went wrong."""
@@ -232,7 +250,7 @@ class Liveness:
     topic: str = ""
     partition: int = -1
     process: str = ""
-    """Of `read`, the client."""
+    """Of `read`, the client, or the group of which one member is enough."""
     shown: bool
     """Whether the cluster showed it."""
     since_ns: int
@@ -359,7 +377,7 @@ def read_jsonl(path: Path, torn: TornLine | None = None) -> Iterator[dict[str, A
         for number, raw in enumerate(file, start=1):
             try:
                 value = json.loads(raw)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if raw.endswith(b"\n"):
                     raise EvidenceError(f"{path}:{number}: not a JSON object: {error}") from error
                 value = None

@@ -1,19 +1,32 @@
 """How a client process writes down what it does: every operation as it begins, and as it ends."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness.store.history import Operation, OpKind, OpType, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who a member is to its group, as `Operation` has it."""
+
+    member: str = ""
+    instance: str = ""
+    generation: int = -1
 
 
 class Recorder:
     """Numbers the operations of one process and hands each to `write`, with the time of `clock_ns`."""
 
-    __slots__ = ("_clock_ns", "_write", "next_index", "process")
+    __slots__ = ("_clock_ns", "_write", "identity", "next_index", "process")
 
-    def __init__(self, process: str, write: Callable[[Operation], object], clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, process: str, write: Callable[[Operation], object], clock_ns: Callable[[], int], first_index: int = 0
+    ) -> None:
         self.process = process
-        self.next_index = 0
+        self.next_index = first_index
+        self.identity = Identity()
+        """Goes into every operation from now on."""
         self._write = write
         self._clock_ns = clock_ns
 
@@ -44,6 +57,9 @@ class Recorder:
             value=value,
             acks=acks,
             group=group,
+            member=self.identity.member,
+            instance=self.identity.instance,
+            generation=self.identity.generation,
             mode=mode,
         )
         self.next_index += 1

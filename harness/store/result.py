@@ -1,6 +1,7 @@
 """The content of `verdict.json`: everything that a run came to, small enough for a task's return value."""
 
 import json
+import re
 from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
@@ -23,13 +24,35 @@ class StoredModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
+_WORDS = (
+    ("^Field required$", "missing"),
+    ("^Extra inputs are not permitted$", "unknown key"),
+    ("Input should be", "must be"),
+    ("String should match pattern", "must match the pattern"),
+    (r" or instance of \w+$", ""),
+    ("^Value error, ", ""),
+)
+"""Of pydantic, as patterns, and ours."""
+
+
+def in_our_words(message: str) -> str:
+    """Return what pydantic says of a value as a part of a sentence."""
+    for theirs, ours in _WORDS:
+        message = re.sub(theirs, ours, message)
+    return message[0].lower() + message[1:]
+
+
 def reason_of(error: Exception) -> str:
     """Return in one line why a file does not hold what it should: the first problem of a model, and where it lies."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not text in UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
     if not isinstance(error, ValidationError):
         return str(error)
     first, *others = error.errors(include_url=False)
     more = f", and {len(others)} more" if others else ""
-    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"]))) + more
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), in_our_words(first["msg"])))) + more
 
 
 class ByName:
@@ -179,8 +202,10 @@ class RunResult(StoredModel):
         """
         try:
             return cls.from_json(path.read_bytes(), str(path))
+        except FileNotFoundError as error:
+            raise EvidenceError(f"{path}: not a run's result: it is not there, the run was not judged") from error
         except OSError as error:
-            raise EvidenceError(f"{path}: not a run's result: {error}") from error
+            raise EvidenceError(f"{path}: not a run's result: {reason_of(error)}") from error
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> "RunResult":

@@ -88,6 +88,15 @@ def provable(folder: RunFolder) -> bool:
     return folder.seal.exists() or read_version(folder) >= SEALED
 
 
+def sealed_lines(folder: RunFolder) -> int:
+    """Return how many lines of evidence a run left when its cluster had ended; 0 where no seal says it."""
+    try:
+        stated = Seal.model_validate_json(folder.seal.read_bytes())
+    except (OSError, ValidationError):
+        return 0
+    return sum(file.lines for file in stated.files if file.kind)
+
+
 def damage(folder: RunFolder) -> list[Hole]:
     """Return what is wrong with the evidence of a run whose completeness can be proved."""
     try:
@@ -186,6 +195,16 @@ def _difference(file: SealedFile, size_bytes: int, reading: Reading) -> str:
 def _broken(breaks: int, first: list[str]) -> str:
     more = f" (and {breaks - len(first)} more)" if breaks > len(first) else ""
     return "; ".join(first) + more
+
+
+def sealed_files(folder: RunFolder) -> dict[str, list[SealedFile]]:
+    """Return the files by kind of evidence, of the kinds that are whole and as they were sealed."""
+    if not folder.seal.exists():
+        return {}
+    holes = damage(folder)
+    whole = [kind for kind in folder.evidence() if of_kind(holes, kind) is None]
+    files = Seal.model_validate_json(folder.seal.read_bytes()).files if whole else []
+    return {kind: [file for file in files if file.kind == kind] for kind in whole}
 
 
 def of_kind(found: Sequence[Hole], kind: str) -> Hole | None:

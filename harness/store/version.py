@@ -8,6 +8,8 @@
    may lack the acks of an append, what was refused of idempotent producers, who lives by an UpdateMetadata, and the
    epochs by which a leader answers.
 4: `liveness.jsonl`, folders of deleted logs, and the lines that version 3 may lack.
+5: members of groups say what they were assigned, and with which generation they poll and commit. Coordinators tell of
+   groups' states, members and assignments, and when they decided about a commit.
 
 A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
 needs a new version, and code that reads the older ones.
@@ -19,11 +21,13 @@ from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 
-VERSION = 4
+VERSION = 5
 SEALED = 3
 """The first version whose runs are sealed."""
 WATCHED = 4
 """The first version whose runs say what was alive in the end, and whose brokers what they refused and knew."""
+GROUPED = 5
+"""The first version whose runs can have members of groups."""
 UNNUMBERED = 1
 """The version of runs without `format.json`."""
 

@@ -55,8 +55,10 @@ class Dial:
 def settled(scenario: Scenario, plan: Plan) -> Scenario:
     """Return the scenario with all that the plan has drawn spelled out, so that one fault less leaves the others alone.
 
-    A fault on a broker that another one holds already is left out: the nemesis refuses it too.
+    A fault on a broker that another one holds already is left out: the nemesis refuses it too. Steps are never drawn.
     """
+    if scenario.steps:
+        return scenario
     data = scenario.model_dump(mode="json") | {"faults": []}
     data.pop("mix", None)  # what was drawn from a mix stands in the plan
     for planned in plan.faults:

@@ -26,13 +26,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from harness.analysis.halves import SPARK_ERRORS, by_halves
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
 from harness.analysis.jvm import still_there
-from harness.analysis.sources import LINES, SCHEMAS, from_table
+from harness.analysis.lines import SCHEMAS
+from harness.analysis.sources import LINES, from_table
 from harness.contracts import registry
 from harness.errors import ClusterError
 from harness.experiment.judge import settings_of
 from harness.progress import Listener, Silent
 from harness.scenario.file import scenario_yaml
 from harness.scenario.plan import make_plan
+from harness.store.coverage import Coverage, total
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.sweep.share import EVIDENCE, SimulatedSchedule
@@ -46,6 +48,7 @@ from harness.sweep.sweep import (
     schedule_seed,
     verdict_of,
 )
+from harness.verdict import ExitCode
 
 logger = logging.getLogger(__name__)
 
@@ -55,11 +58,13 @@ BATCH_BYTES = 1_500_000_000
 """Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
+COVERAGE = "coverage"
+"""A column that is only added up."""
 WATCH_S = 0.5
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
-ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name != EVIDENCE)
+ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE))
 HISTORIES = T.StructType(
-    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in ABOUT]
+    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in (*ABOUT, COVERAGE)]
     + [T.StructField(kind, LINES) for kind in SCHEMAS]
 )
 """One row a schedule: what is known of it, and a column for each kind of file."""
@@ -127,16 +132,20 @@ def judge_histories(
     verdicts: list[ScheduleVerdict] = []
     for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
         verdicts += _judged(spark, batch, criteria, RunFolder(root / "judged" / f"{part:04}"), progress)
-        progress.done("judged", len(verdicts), len(candidates))
+        progress.done("judged", len(verdicts), len(candidates), _violated(verdicts))
     seeds = {number: candidate.plan.seed for number, candidate in enumerate(candidates)}
     verdicts += absent(histories, seeds, (verdict.number for verdict in verdicts))
     return sorted(verdicts, key=lambda verdict: verdict.number)
 
 
+def _violated(verdicts: Sequence[ScheduleVerdict]) -> int:
+    return sum(verdict.exit_code is ExitCode.VIOLATED for verdict in verdicts)
+
+
 class _Unseen(Silent):
     """Nobody wants to see how it goes on."""
 
-    def done(self, what: str, schedules: int, of: int) -> None:
+    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
         """Tell nobody."""
 
 
@@ -184,11 +193,18 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
             file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
             file.flush()
             verdicts += judged
-            progress.done("judged", len(verdicts), sweep.schedules)
+            progress.done("judged", len(verdicts), sweep.schedules, _violated(verdicts))
         seeds = {number: schedule_seed(sweep.seed, number) for number in range(sweep.schedules)}
         lost = absent(sweep.histories, seeds, (verdict.number for verdict in verdicts))
         file.writelines(verdict.model_dump_json() + "\n" for verdict in lost)
     return verdicts + lost
+
+
+def covered(spark: SparkSession, sweep: Sweep) -> Coverage | None:
+    """Return what the schedules tried and saw together, added up while it is read; None where nothing was counted."""
+    rows = _readable(spark, sweep.histories).select(COVERAGE).toLocalIterator()
+    coverage = total(Coverage.model_validate_json(row.coverage) for row in rows if row.coverage)
+    return coverage if coverage.runs else None
 
 
 def batches(
@@ -198,7 +214,7 @@ def batches(
 
     `only` names schedules by their numbers: others are in no batch. Neither are those of a file that cannot be read.
     """
-    table = spark.read.schema(HISTORIES).option("ignoreCorruptFiles", True).parquet(str(histories))
+    table = _readable(spark, histories)
     path = F.url_decode(F.col("_metadata.file_path")).alias("path")
     by_path: dict[str, list[T.Row]] = {}
     for row in table.select(*ABOUT, path).collect():
@@ -214,6 +230,11 @@ def batches(
             made.append(Batch(paths=tuple(paths), rows=tuple(rows)))
             paths, rows = [], []
     return [*made, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else made
+
+
+def _readable(spark: SparkSession, histories: Path) -> DataFrame:
+    """Return the table without the files that cannot be read."""
+    return spark.read.schema(HISTORIES).option("ignoreCorruptFiles", True).parquet(str(histories))
 
 
 def _judged(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from harness.progress import Progress
+from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.sweep.dials import Part, dials_of, parts_of, turned, without
@@ -161,15 +161,16 @@ class Search:
             self._answers |= {_key(each): answer for each, answer in zip(batch, answers, strict=True)}
             self.rounds += 1
             now = described(self.smallest.scenario)
-            self.progress.message(f"round {self.rounds}: {sum(answers)} of {len(batch)} schedules fail so; {now}")
+            tried = number_of(len(batch), "schedule")
+            self.progress.message(f"round {self.rounds}: so fail {sum(answers)} of {tried}; {now}")
 
 
 def described(scenario: Scenario) -> str:
     """Return the size of a scenario as a part of a sentence."""
     faults = ", ".join(fault.kind for fault in scenario.faults) or "none"
     partitions = sum(topic.partitions for topic in scenario.topics)
-    size = f"{scenario.cluster.brokers} brokers, {partitions} partitions, {scenario.duration_s:g} s of load"
-    return f"faults: {faults}; {size}"
+    size = f"{number_of(scenario.cluster.brokers, 'broker')}, {number_of(partitions, 'partition')}"
+    return f"faults: {faults}; {size}, {scenario.duration_s:g} s of load"
 
 
 def _key(candidate: Candidate) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.coverage.count import coverage_of
 from harness.experiment.judge import assembled, missing_evidence, remark_on
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
@@ -40,6 +41,8 @@ class SimulatedSchedule:
     """Why there is no history, in a sentence; else empty."""
     result: str = ""
     """A `RunResult` as JSON: faults and remarks; no check has spoken yet."""
+    coverage: str = ""
+    """What it tried and saw, as JSON."""
     size_bytes: int = 0
     """Of all lines."""
     evidence: dict[str, Lines] = field(default_factory=dict)
@@ -107,6 +110,7 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
         write_evidence(history, folder)
         evidence = _evidence(folder)
         result = _result(folder, scenario, plan)
+        coverage = coverage_of(folder)
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
     return SimulatedSchedule(
         number=number,
@@ -114,6 +118,7 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
         seed=plan.seed,
         digest=history.digest(),
         result=result.model_dump_json(),
+        coverage=coverage.model_dump_json(),
         size_bytes=sum(map(len, lines)),
         evidence=evidence,
     )

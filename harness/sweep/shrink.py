@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.contracts import registry
 from harness.errors import ScenarioError
-from harness.progress import Progress
+from harness.progress import Progress, number_of
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -63,7 +63,7 @@ class Shrunk:
     def write(self, path: Path) -> None:
         """Store the small schedule as a scenario file."""
         origin = f"{self.finding} was found in {self.before.scenario.name} under seed {self.before.plan.seed}."
-        effort = f"{self.smallest.rounds} rounds and {self.smallest.candidates} schedules"
+        effort = f"{number_of(self.smallest.rounds, 'round')} and {number_of(self.smallest.candidates, 'schedule')}"
         comment = f"{origin} This is what is left of it after {effort}: {self.smallest.end}."
         lines = [*textwrap.wrap(comment, WIDTH), self.replay(path)]
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,8 @@ A schedule's seed depends on the sweep's seed and its own number alone, so a lon
 
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
+from harness.store.coverage import Coverage
+from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
 from harness.store.version import UNNUMBERED, VERSION, known_version
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
@@ -33,6 +36,8 @@ DAMAGED = "evidence"
 FAULT = "fault "
 OF_NO_CHECK = (NO_HISTORY, DAMAGED, *(FAULT + verdict.name.lower() for verdict in FaultVerdict))
 """Findings that say why a schedule proves nothing."""
+SUMMARY = "summary.json"
+VERDICTS = "verdicts.jsonl"
 FIRST = 5
 """Schedules that a summary names of each finding."""
 
@@ -67,7 +72,7 @@ class Sweep:
     @property
     def verdicts(self) -> Path:
         """One line of JSON a schedule, in the order of their numbers."""
-        return self.root / "verdicts.jsonl"
+        return self.root / VERDICTS
 
     @property
     def shrunk(self) -> Path:
@@ -77,7 +82,7 @@ class Sweep:
     @property
     def summary(self) -> Path:
         """What all of it came to, as JSON."""
-        return self.root / "summary.json"
+        return self.root / SUMMARY
 
 
 class SweepRequest(StoredModel):
@@ -166,16 +171,19 @@ class Candidate:
 class SweepProgress(Listener, Protocol):
     """Whoever wants to see how a sweep goes on."""
 
-    def done(self, what: str, schedules: int, of: int) -> None:
-        """So many schedules are done of so many, each kind of work from zero; called again and again."""
+    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+        """So many schedules are done of so many, each kind of work from zero; called again and again.
+
+        Promises were broken in the schedules that are `found`.
+        """
         ...
 
 
 def earlier_simulated_s(sweep: Sweep) -> float:
     """Return how long simulating took, as an earlier summary says; 0 where there is none."""
     try:
-        return Summary.model_validate_json(sweep.summary.read_bytes()).simulated_s
-    except (OSError, ValidationError):
+        return load_summary(sweep.summary).simulated_s
+    except EvidenceError:
         return 0.0
 
 
@@ -304,9 +312,44 @@ class Summary(StoredModel):
     judged_s: float
     exit_code: ExitCode
     """That of `chaos run`, over all of them."""
+    coverage: Coverage | None = None
+    """What those schedules tried and saw together of which that was counted; None where it was of none."""
 
 
-def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s: float, judged_s: float) -> Summary:
+def summaries_in(folder: Path, depth: int = 3) -> Iterator[Path]:
+    """Yield where the summaries are of a sweep's folder, or of all sweeps in a folder, as deep as Airflow has them.
+
+    What lies in a run is not looked at.
+    """
+    if request_file(folder).exists():
+        yield from folder.glob(SUMMARY)
+    elif depth:
+        with suppress(PermissionError):
+            within = (each for each in sorted(folder.iterdir()) if each.is_dir() and not RunFolder(each).plan.exists())
+            for each in within:
+                yield from summaries_in(each, depth - 1)
+
+
+def load_summary(path: Path) -> Summary:
+    """Return what a sweep came to.
+
+    Raises:
+        EvidenceError: that cannot be read.
+    """
+    try:
+        return Summary.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise EvidenceError(f"{path}: not the summary of a sweep: {reason_of(error)}") from error
+
+
+def summarize(
+    sweep: Sweep,
+    verdicts: Sequence[ScheduleVerdict],
+    *,
+    simulated_s: float,
+    judged_s: float,
+    coverage: Coverage | None = None,
+) -> Summary:
     """Return what the schedules came to together; no schedule at all is inconclusive.
 
     Args:
@@ -314,6 +357,7 @@ def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s:
         verdicts: One a schedule, in the order of their numbers.
         simulated_s: Seconds that simulating took.
         judged_s: Seconds that judging took.
+        coverage: What they tried and saw together.
     """
     codes = [verdict.exit_code for verdict in verdicts]
     violated, held = codes.count(ExitCode.VIOLATED), codes.count(ExitCode.HELD)
@@ -333,6 +377,7 @@ def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s:
         simulated_s=round(simulated_s, 3),
         judged_s=round(judged_s, 3),
         exit_code=ExitCode.HELD if verdicts and held == len(verdicts) else worst,
+        coverage=coverage,
     )
 
 

@@ -93,6 +93,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     """Return the exit code of a run that is over, and write its JUnit XML."""
     from chaos_airflow.verdicts import BROKEN, OUTCOMES, PROBLEM_KEY, REFUSED, Problem, concluded, sentence
     from harness.report.junit import write_junit, write_not_started
+    from harness.report.page import write as write_report
     from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
@@ -105,6 +106,8 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
         return ExitCode.ENVIRONMENT if problem["outcome"] == BROKEN else ExitCode.USAGE
     folder = RunFolder(Path(root))
     conclusion = concluded(folder)
+    if folder.report.exists():  # CI keeps what it is told to, and people send it: it must stand alone
+        write_report(folder, alone=True)
     typer.echo(f"{sentence(conclusion)}\nreport: {folder.report}")
     if junit is not None:
         write_junit(folder, RunResult.load(folder.verdict))

@@ -42,6 +42,21 @@ def trend_page() -> str:
     return f"{pages_root()}/trend"
 
 
+def sweeps_page() -> str:
+    """Return the address of the list of sweeps."""
+    return f"{pages_root()}/sweeps"
+
+
+def sweep_page(name: str) -> str:
+    """Return the address of a sweep's page."""
+    return f"{sweeps_page()}/{name}"
+
+
+def schedule_page(name: str, seed: int) -> str:
+    """Return the address of the page of one schedule of a sweep."""
+    return f"{sweep_page(name)}/{seed}"
+
+
 def run_page(name: str) -> str:
     """Return the address of a run's page; what belongs to the run lies below it."""
     return f"{pages_root()}/runs/{name}"

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chaos_airflow import settings
 from chaos_airflow.verdicts import HELD
-from harness.store.folder import RunFolder
+from harness.store.folder import LIBRARY, RunFolder
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -107,9 +107,20 @@ def publish(folder: Path) -> str:
     last = [path for path in (run.phases, run.verdict) if path.exists()]
     files = [path for path in _files(folder) if not path.is_relative_to(run.cluster) and path not in last]
     _copy(run, files)
+    _copy_libraries(run)
     _copy(run, last)
     log.info("run.publish complete run=%s files=%d", run.run_id, len(files) + len(last))
     return str(settings.runs_folder() / run.run_id)
+
+
+def _copy_libraries(run: RunFolder) -> None:
+    """Copy what draws the timelines of reports, which lies beside the runs, where it is not there yet."""
+    place = settings.runs_folder()
+    fs = filesystem_of(place)
+    for path in run.root.parent.iterdir():
+        target = (place / path.name).path
+        if LIBRARY.fullmatch(path.name) and path.is_file() and not fs.exists(target):
+            fs.put([str(path)], [target])
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -3,6 +3,9 @@
 `[kafka_chaos] runs` in Airflow's configuration (environment: `AIRFLOW__KAFKA_CHAOS__RUNS`) says it: a path, or the URL
 of an object storage, with a connection's name before its bucket where it needs one: `s3://aws_default@bucket/runs`.
 Without it the environment variable `CHAOS_RUNS` counts, and then `runs` beside this repository's plugins.
+
+`[kafka_chaos] scenarios` names the folders, as in PATH, whose scenarios and suites may be run from Airflow; without it
+this repository is the only one.
 """
 
 import os
@@ -11,6 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from airflow.sdk.configuration import conf
+
+from harness.errors import ScenarioError
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -57,3 +62,19 @@ def _local_path(location: str) -> Path | None:
     if parts.scheme == "file":
         return Path(parts.path)
     return None if "://" in location else Path(location).expanduser().absolute()
+
+
+def own_file(path: str) -> str:
+    """Return a file that somebody wants to be run from Airflow, if it lies in a folder that is meant for that.
+
+    Raises:
+        ScenarioError: it lies elsewhere; nothing of it is read.
+    """
+    configured = conf.get(SECTION, "scenarios", fallback="")
+    folders = [Path(folder).expanduser() for folder in configured.split(os.pathsep) if folder] or [
+        BESIDE_PLUGINS.parent
+    ]
+    if not any(Path(path).resolve().is_relative_to(folder.resolve()) for folder in folders):
+        allowed = ", ".join(map(str, folders))
+        raise ScenarioError(f"{path}: what is run from Airflow lies in {allowed} ([{SECTION}] scenarios)")
+    return path

@@ -28,7 +28,7 @@ def _last(run: Evidence, ev: str, **fields: object) -> Line | None:
     return max(lines, key=lambda line: line["mono"], default=None)
 
 
-def _say(run: Evidence, broker: int, ev: str, **fields: object) -> bool:
+def say(run: Evidence, broker: int, ev: str, **fields: object) -> bool:
     """Have a broker say one thing more; return that it did."""
     lines = run.files[STATE_CHANGES][state_change_log(broker)]
     names = ("ts", "mono", "seq", "broker", "inc", "session", "broker_epoch")
@@ -114,9 +114,9 @@ def keep_folder(run: Evidence) -> bool:
         return False
     gone = heard[-1]["partitions"][0] | {"topic": "gone", "partition": 0, "verdict": "applied"}
     request = {name: heard[-1][name] for name in ("sender", "controller_epoch", "request_broker_epoch", "verdict")}
-    _say(run, 1, "ctl_recv", **request, api="StopReplica", partitions=[gone], live_brokers=None)
+    say(run, 1, "ctl_recv", **request, api="StopReplica", partitions=[gone], live_brokers=None)
     minutes_later = run.files[STATE_CHANGES][state_change_log(1)][-1]["mono"] + 120_000 * MS
-    _say(run, 1, "hw_checkpoint", mono=minutes_later, count=0)
+    say(run, 1, "hw_checkpoint", mono=minutes_later, count=0)
     folder = DeletedLog(broker=1, topic="gone", partition=0, folder="gone-0.0-delete")
     run.add(REPLICAS, "replicas/1/deleted.jsonl", folder)
     return True
@@ -144,7 +144,7 @@ def second_leader(run: Evidence) -> bool:
     others = [broker for broker in last_isr(run, 0) if broker != state["leader"]]
     if state["leader"] == -1 or not others:
         return False
-    _say(
+    say(
         run,
         others[0],
         "become_leader",
@@ -165,7 +165,7 @@ def second_controller(run: Evidence) -> bool:
     elected = next(run.lines(STATE_CHANGES, ev="controller_elected"))
     other = next(broker for broker in (1, 2, 3) if broker != elected["broker"])
     said = {name: elected[name] for name in ("controller_epoch", "epoch_zk_version")}
-    _say(run, other, "controller_elected", **said)
+    say(run, other, "controller_elected", **said)
     return True
 
 
@@ -201,9 +201,7 @@ def mark_back(run: Evidence) -> bool:
         return False
     kept = {name: value for name, value in line.items() if name not in own[-1] or name in ("topic", "partition")}
     fields = {**kept, **{name: line[name] for name in ("role", "leader_epoch", "isr", "zk_version", "cause")}}
-    _say(
-        run, line["broker"], "hw", **{**fields, "old": line["new"], "new": 1, "log_end_offset": line["log_end_offset"]}
-    )
+    say(run, line["broker"], "hw", **{**fields, "old": line["new"], "new": 1, "log_end_offset": line["log_end_offset"]})
     return True
 
 
@@ -228,7 +226,7 @@ def cut_committed(run: Evidence) -> bool:
     if not end:
         return False
     epoch = states(run, 0)[-1][1]["leader_epoch"]
-    _say(
+    say(
         run,
         followers[0],
         "truncate",
@@ -273,7 +271,7 @@ def stop_late(run: Evidence) -> bool:
             stopped = {**told[-1]["partitions"][0], "leader_epoch": told[-1]["partitions"][0]["leader_epoch"] - 1}
             names = ("sender", "controller_epoch", "request_broker_epoch", "verdict")
             request = {name: told[-1][name] for name in names}
-            _say(run, broker, "ctl_recv", api="StopReplica", partitions=[stopped], **request)
+            say(run, broker, "ctl_recv", api="StopReplica", partitions=[stopped], **request)
             return True
     return False
 
@@ -315,7 +313,7 @@ def refuse_late(run: Evidence) -> bool:
     if line is None:
         return False
     again = {name: line[name] for name in ("topic", "partition", "acks", "isr_size", "high_watermark", "leader_epoch")}
-    return _say(run, line["broker"], "produce_resp", **again, base_offset=-1, last_offset=-1, error=20)
+    return say(run, line["broker"], "produce_resp", **again, base_offset=-1, last_offset=-1, error=20)
 
 
 def refuse_retry(run: Evidence) -> bool:
@@ -326,7 +324,7 @@ def refuse_retry(run: Evidence) -> bool:
     names = ("topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "base_sequence")
     of_producer = {name: line[name] for name in ("broker", "partition", "producer_id")}
     later = sum(1 for _ in run.lines(STATE_CHANGES, ev="append", topic=ORDERS, **of_producer)) - 1
-    return later < 5 and _say(
+    return later < 5 and say(
         run,
         line["broker"],
         "batch_refused",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.analysis import corrupted_brokers as brokers
 from tests.analysis import corrupted_clients as clients
+from tests.analysis import corrupted_groups as groups
 from tests.analysis import corrupted_replicas as replicas
 from tests.analysis.model_evidence import Evidence
 
@@ -27,6 +28,9 @@ _OF_CLIENTS = frozenset(
         "I16",
         "I20",
         "I29",
+        "I33",
+        "I36",
+        "I38",
         "aborted-read",
         "duplicate",
         "inconsistent-offsets",
@@ -44,7 +48,11 @@ _OF_CLIENTS = frozenset(
     }
 )
 _OF_BROKERS = frozenset(
-    f"I{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30)
+    f"I{number}"
+    for number in (
+        *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
+        *range(33, 40),
+    )
 )
 
 CORRUPTIONS = {
@@ -122,6 +130,17 @@ CORRUPTIONS = {
     # what the cluster shows in the end
     "a broker that runs never registers": Corruption(brokers.stay_away, {"I31"}),
     "a partition takes no record any more": Corruption(brokers.take_nothing, {"I32"}),
+    # what becomes of groups
+    "a partition is assigned to two members": Corruption(groups.assign_twice, {"I33"}),
+    "a group goes back to an older generation": Corruption(groups.go_back, {"I34"}),
+    "the next coordinator knows nothing of a group": Corruption(groups.forget_group, {"I34"}),
+    "the next coordinator has forgotten a member": Corruption(groups.forget_member, {"I34"}),
+    "a commit of an older generation is taken": Corruption(groups.commit_late, {"I35"}),
+    "a commit of who is no member is taken": Corruption(groups.commit_as_nobody, {"I35"}),
+    "a member begins before what was committed": Corruption(groups.begin_low, {"I36"}),
+    "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}),
+    "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}),
+    "a coordinator does not read its log to the end": Corruption(groups.load_less, {"I39"}),
     # what is wrong with the evidence itself
     "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),

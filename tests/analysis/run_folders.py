@@ -2,17 +2,23 @@
 
 import itertools
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.events import Event, encode
 from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, Operation, OpKind, OpType, ZnodeChange, line_of
+from harness.store.seal import UNCHAINED, seal
+from harness.system.chain import all_chained
 from tests.analysis.model_cluster import ORDERS
-from tests.analysis.model_evidence import MS, WALL_AHEAD_NS
+from tests.analysis.model_evidence import MS, UNREADABLE, WALL_AHEAD_NS, Evidence
 from tests.analysis.model_run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SEED = 6
 """One partition a topic; broker 3 is controller."""
@@ -132,3 +138,53 @@ def write_intact_run(root: Path) -> RunFolder:
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             (root / file).write_bytes(b"".join(map(line_of, lines)))
     return RunFolder(root)
+
+
+Files = dict[str, dict[str, list[bytes]]]
+"""Lines by kind of evidence and the file's place within the run folder."""
+
+
+def lines_of(evidence: Evidence) -> Files:
+    return {
+        kind: {
+            place: [b'{"half\n' if UNREADABLE in line else line_of(line) for line in lines]
+            for place, lines in of_kind.items()
+        }
+        for kind, of_kind in evidence.files.items()
+    }
+
+
+def sealed_run(root: Path, run_id: str, files: Files) -> RunFolder:
+    """Write the folder of a run as its cluster leaves it."""
+    folder = RunFolder(root / run_id)
+    for kind, of_kind in files.items():
+        for place, lines in of_kind.items():
+            path = folder.root / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(lines if kind in UNCHAINED else all_chained(lines)))
+    seal(folder)
+    return folder
+
+
+Rows = Callable[..., list[Any]]
+
+
+def rows_of(spark: "SparkSession", root: Path, cases: Mapping[str, Callable[[RunWriter], None]]) -> Rows:
+    """Write a run for each case, and return what gives the rows of a case's fact, perhaps in an order."""
+    from harness.analysis.facts.build import built_facts
+    from harness.analysis.sources import read
+
+    folders = []
+    for name, write in cases.items():
+        writer = RunWriter(RunFolder(root / name))
+        write(writer)
+        writer.close()
+        folders.append(writer.folder)
+    with built_facts(read(spark, folders), root / "facts") as facts:
+        table = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
+
+    def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
+        own = [row for row in table[fact] if row["run_id"] == write.__name__]
+        return sorted(own, key=lambda row: row[order]) if order else own
+
+    return of

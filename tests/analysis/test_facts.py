@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +28,6 @@ from harness.events import (
     Truncate,
     ZkWrite,
 )
-from harness.store.folder import RunFolder
 from harness.store.history import (
     DeletedLog,
     InjectionStep,
@@ -42,7 +40,7 @@ from harness.store.history import (
     ZnodeChange,
 )
 from tests.analysis.model_evidence import MS
-from tests.analysis.run_folders import RunWriter
+from tests.analysis.run_folders import Rows, RunWriter, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +50,6 @@ pytestmark = pytest.mark.spark
 
 STATE_PATH = "/brokers/topics/orders/partitions/0/state"
 CASES: dict[str, Callable[[RunWriter], None]] = {}
-Rows = Callable[..., list[Any]]
 
 
 def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
@@ -64,24 +61,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 @pytest.fixture(scope="module")
 def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
-    from harness.analysis.facts.build import built_facts
-    from harness.analysis.sources import read
-
-    root: Path = tmp_path_factory.mktemp("runs")
-    folders = []
-    for name, write in CASES.items():
-        writer = RunWriter(RunFolder(root / name))
-        write(writer)
-        writer.close()
-        folders.append(writer.folder)
-    with built_facts(read(spark, folders), root / "facts") as facts:
-        table = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
-
-    def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
-        own = [row for row in table[fact] if row["run_id"] == write.__name__]
-        return sorted(own, key=lambda row: row[order]) if order else own
-
-    return of
+    return rows_of(spark, tmp_path_factory.mktemp("runs"), CASES)
 
 
 def send(out: RunWriter, index: int, type_: OpType, value: str = "", **fields: Any) -> None:

@@ -75,6 +75,20 @@ def test_the_report_shows_what_that_of_a_folder_shows(
     assert there.groups() == here.groups()
     assert there.rows("sends", "invoke_ns", descending=True) == here.rows("sends", "invoke_ns", descending=True)
     assert there.per_second() == here.per_second()
+    findings = [row for group in here.groups() for row in group.listed]
+    assert there.instants(findings) == here.instants(findings) != [None]
+
+
+@pytest.mark.parametrize("most", [pytest.param(3_000, id="all"), pytest.param(6, id="the slowest and the quickest")])
+def test_the_operations_that_are_drawn_are_the_same(
+    judged: tuple[HistoryResult, ResultFolder[HadoopPath]], anywhere: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.report.evidence.SHOWN_OPERATIONS", most)
+    _, folder = judged
+    there, here = StoredEvidence(folder).operations(), RunEvidence(RunFolder(anywhere / folder.run_id)).operations()
+    assert (there.count, there.every_s) == (here.count, here.every_s)
+    assert here.shown
+    assert sorted(map(repr, there.shown)) == sorted(map(repr, here.shown))
 
 
 def test_the_jars_of_s3a_are_of_the_hadoop_that_spark_brings() -> None:

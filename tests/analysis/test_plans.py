@@ -9,9 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_lines, read_facts, tables_of
+from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_tables, read_facts, tables_of
+from harness.analysis.lines import SCHEMAS
 from harness.analysis.schemas import TABLES
-from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
+from harness.analysis.sources import LINES, Sources, from_table
+from harness.analysis.typed import FACTS
 from harness.contracts import registry
 from harness.contracts.checks import Settings, assumptions
 from tests.analysis.fact_rows import sent, table_of
@@ -86,7 +88,7 @@ def of_facts(
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
     sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
     tables = tables_of(sources)
-    made = facts_from_lines(sources, tables) | facts_from_facts(facts, sources, tables)
+    made = {name: tables[name] for name in FACTS} | facts_from_tables(tables) | facts_from_facts(facts, sources, tables)
     return {name: plan_of(frame) for name, frame in made.items()}
 
 

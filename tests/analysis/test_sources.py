@@ -83,12 +83,12 @@ def test_every_kind_of_line_that_is_written_can_be_read(spark: "SparkSession", t
     folder = RunFolder(tmp_path / "run-1")
     write(folder)
     sources = read(spark, [folder])
-    for frame in sources.frames.values():
+    for frame in sources.lines.values():
         rows = frame.cache().collect()
         assert rows
         assert [row[CORRUPT] for row in rows if row[CORRUPT]] == []
         assert {row.run_id for row in rows} == {"run-1"}
-    assert sources.state_changes.count() == len(KINDS)
+    assert sources.lines["state_changes"].count() == len(KINDS)
 
 
 def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark: "SparkSession", tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark: "Spark
 
     folder = RunFolder(tmp_path / "run-1")
     write(folder, extra='{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"mono":3,"ev":"h')
-    frame = read(spark, [folder]).state_changes.cache()
+    frame = read(spark, [folder]).lines["state_changes"].cache()
     bad = frame.where(f"{CORRUPT} is not null").collect()
     assert len(bad) == 3
     assert {row.file for row in bad} == {"brokers/1/state-change.jsonl"}
@@ -106,9 +106,9 @@ def test_a_folder_without_any_evidence_reads_as_no_lines(spark: "SparkSession", 
     from harness.analysis.sources import read
 
     sources = read(spark, [RunFolder(tmp_path / "empty")])
-    assert [frame.count() for frame in sources.frames.values()] == [0] * 6
+    assert [frame.count() for frame in sources.lines.values()] == [0] * 6
     assert sources.size_bytes == 0
-    assert {"run_id", "file"} <= set(sources.state_changes.columns)
+    assert {"run_id", "file"} <= set(sources.lines["state_changes"].columns)
 
 
 def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: P
     folders = [RunFolder(tmp_path / "smoke-20261121T061958-6a276b73"), RunFolder(tmp_path / "another run")]
     for folder in folders:
         write(folder)
-    rows = read(spark, folders).replicas.select("run_id", "file").distinct().collect()
+    rows = read(spark, folders).lines["replicas"].select("run_id", "file").distinct().collect()
     assert {(row.run_id, row.file) for row in rows} == {
         (folder.run_id, str(path.relative_to(folder.root)))
         for folder in folders
@@ -143,7 +143,7 @@ class Two:
 
 
 def test_a_name_with_two_types_is_read_as_text() -> None:
-    from harness.analysis.sources import merged, struct_of
+    from harness.analysis.lines import merged, struct_of
 
     both = merged([struct_of(One), struct_of(Two)])
     assert both["shared"].dataType.simpleString() == "string"
@@ -154,7 +154,7 @@ def test_a_name_with_two_types_is_read_as_text() -> None:
 
 
 def test_a_type_without_a_column_type_is_refused() -> None:
-    from harness.analysis.sources import struct_of
+    from harness.analysis.lines import struct_of
 
     with pytest.raises(TypeError, match="no column type for <class 'complex'>"):
         struct_of(Odd)

@@ -16,16 +16,35 @@ PARTS = list(range(20))
 class Item:
     """A collected test with some marks and fixtures."""
 
-    def __init__(self, marks: Sequence[str], fixtures: Sequence[str], module: str = "tests/checks/test_i1.py") -> None:
-        self.nodeid = f"{module}::test_it"
+    def __init__(
+        self,
+        marks: Sequence[str],
+        fixtures: Sequence[str],
+        module: str = "tests/checks/test_i1.py",
+        name: str = "test_it",
+    ) -> None:
+        self.nodeid = f"{module}::{name}"
         self.marks = list(marks)
         self.fixturenames = fixtures
+
+    def get_closest_marker(self, name: str) -> SimpleNamespace | None:
+        return next((SimpleNamespace(args=(3,)) for mark in self.marks if mark == name), None)
 
     def iter_markers(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(name=mark) for mark in self.marks]
 
     def add_marker(self, mark: str) -> None:
         self.marks.append(mark)
+
+
+def collected(*items: Item, tier: str) -> list[Item]:
+    """Return those that are run of a tier, or by names."""
+    config = SimpleNamespace(
+        option=SimpleNamespace(markexpr=tier), hook=SimpleNamespace(pytest_deselected=lambda items: None)
+    )
+    left = list(items)
+    pytest_collection_modifyitems(cast("pytest.Config", config), cast("list[pytest.Item]", left))
+    return left
 
 
 @pytest.mark.parametrize(
@@ -42,7 +61,7 @@ class Item:
 )
 def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str], tier: str) -> None:
     item = Item(marks, fixtures)
-    pytest_collection_modifyitems([cast("pytest.Item", item)])
+    collected(item, tier="")
     assert {"quick", "rest"} & set(item.marks) == {tier}
 
 
@@ -55,7 +74,7 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
 )
 def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> None:
     with pytest.raises(pytest.UsageError, match="shares the Spark session"):
-        pytest_collection_modifyitems([cast("pytest.Item", Item(marks, ["spark"], module))])
+        collected(Item(marks, ["spark"], module), tier="")
 
 
 def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +85,21 @@ def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.Monkey
         samples.append(sampling.sampled(PARTS, 4))
     assert samples[0] == samples[2] != samples[1]
     assert all(sorted(sample) == sample and len(sample) == 4 for sample in samples)
+
+
+@pytest.mark.parametrize(
+    ("tier", "number"),
+    [
+        pytest.param("rest", 3, id="a whole tier has the day's"),
+        pytest.param("", 9, id="whoever names the module has all"),
+    ],
+)
+def test_of_those_that_take_turns_the_day_draws_some(tier: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL", False)
+    marked = [Item(["jvm", "by_turns"], [], name=f"test_{number}") for number in range(9)]
+    unmarked = Item(["jvm"], [], name="test_another")
+    left = collected(*marked, unmarked, tier=tier)
+    assert (unmarked in left, len(left)) == (True, number + 1)
 
 
 def test_whoever_asks_for_all_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,11 @@ class RecordingStateLog:
 
     events: list[Event]
 
+    @property
+    def next_seq(self) -> int:
+        """How many there are."""
+        return len(self.events)
+
     def emit(self, event: Event) -> None:
         """Keep one event."""
         self.events.append(event)

@@ -24,9 +24,9 @@ from harness.broker.wire.messages import (
     ProduceRequest,
 )
 from harness.broker.wire.transport import Message
+from harness.cluster.links import Links
 from harness.events import Event
 from harness.simulation.disk import MemoryStorage
-from harness.simulation.links import Links
 from harness.simulation.network import Network
 from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryTransport

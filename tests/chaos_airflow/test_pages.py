@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import make_plan
 from harness.verdict import SystemVerdict
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
 from tests.raising import raising
@@ -323,3 +325,41 @@ def test_a_place_that_cannot_be_read_is_said(viewer: "TestClient", monkeypatch: 
     answer = viewer.get("/kafka-chaos/")
     assert answer.status_code == 503
     assert "nowhere" in answer.text
+
+
+@pytest.mark.parametrize("place", ["", f"runs/{RUN}", f"runs/{RUN}/report.html", "static/page.css"])
+def test_what_the_browser_has_already_is_not_sent_again(viewer: "TestClient", runs: Path, place: str) -> None:
+    folder = made(runs, RUN)
+    with_documents(folder)
+    first = viewer.get(f"/kafka-chaos/{place}")
+    again = viewer.get(f"/kafka-chaos/{place}", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["content-security-policy"] == first.headers["content-security-policy"]
+    other = viewer.get(f"/kafka-chaos/{place}", headers={"If-None-Match": 'W/"another"'})
+    assert (other.status_code, other.text) == (200, first.text)
+
+
+def test_a_report_is_compressed_on_its_way(viewer: "TestClient", runs: Path) -> None:
+    folder = made(runs, RUN)
+    folder.report.write_text("<p>much of the same</p>" * 1000, encoding="utf-8")
+    answer = viewer.get(f"/kafka-chaos/runs/{RUN}/report.html", headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+
+
+def test_a_run_that_goes_on_says_how_it_is_doing_and_is_asked_again_until_it_is_over(
+    viewer: "TestClient", runs: Path
+) -> None:
+    folder = begun(runs, RUN, phase("start", "ended"), phase("drive", "started"))
+    folder.plan.write_text(make_plan(load_scenario("smoke"), 7).to_json(), encoding="utf-8")
+    folder.zookeeper.write_text('{"type": "set", "path": "/brokers/ids/1"}\n', encoding="utf-8")
+    page = viewer.get(f"/kafka-chaos/runs/{RUN}").text
+    assert f'data-now="/kafka-chaos/runs/{RUN}/now"' in page
+    assert "1 of 1 registered: 1" in page
+    with folder.zookeeper.open("a", encoding="utf-8") as history:
+        history.write('{"type": "delete", "path": "/brokers/ids/1"}\n')
+    part = viewer.get(f"/kafka-chaos/runs/{RUN}/now")
+    assert "0 of 1 registered: none" in part.text
+    assert "<html" not in part.text
+    result_of(RUN).save(folder.verdict)
+    assert viewer.get(f"/kafka-chaos/runs/{RUN}/now").status_code == 204
+    assert "data-now" not in viewer.get(f"/kafka-chaos/runs/{RUN}").text

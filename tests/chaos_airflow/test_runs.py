@@ -120,6 +120,18 @@ def test_a_finished_run_is_published_whole_without_what_is_only_for_here(
     assert json.loads(Runs(runs_folder()).read(shown.name, "verdict.json"))["run_id"] == RUN
 
 
+def test_what_draws_the_timelines_is_published_beside_the_runs_once(remote: MemoryFileSystem, tmp_path: Path) -> None:
+    folder, library = made(tmp_path, RUN), "plotly-0123456789abcdef.min.js"
+    (tmp_path / library).write_text("draw()", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    publish(folder.root)
+    assert Runs(runs_folder()).beside(library) == b"draw()"
+    (tmp_path / library).write_text("other", encoding="utf-8")
+    publish(folder.root)
+    assert Runs(runs_folder()).beside(library) == b"draw()", "it is called by its content"
+    assert not remote.exists("/bucket/runs/notes.txt")
+
+
 def test_a_new_run_is_seen_though_the_storage_remembers_what_it_listed(
     remote: MemoryFileSystem, tmp_path: Path
 ) -> None:

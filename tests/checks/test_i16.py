@@ -1,6 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, state
+from tests.analysis.group_rows import retired
 from tests.analysis.protocol_rows import compacted, waited_for
 from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
@@ -32,6 +33,13 @@ CASES = {
         committed(5, at=(3, None), outcome="info"),
         logged(5),
         compacted(9, topic="__consumer_offsets"),
+    ),
+    "it had expired, or was deleted": passes(*READ, committed(5, at=(3, 4)), logged(3), retired(at_ns=4, group="g0")),
+    "it was committed after the one before had expired": fails(
+        *READ, committed(5, at=(3, 4)), logged(3), retired(at_ns=3, group="g0"), offsets=[5]
+    ),
+    "what another group committed had expired": fails(
+        *READ, committed(5, at=(3, 4)), logged(3), retired(at_ns=4, group="g1"), offsets=[5]
     ),
     "a cleaner was at another partition of the offsets topic": fails(
         *READ,

@@ -1,4 +1,5 @@
 from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led
+from tests.analysis.group_rows import retired
 from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 TEN = committed(10, at=(1, 2))
@@ -10,6 +11,21 @@ CASES = {
         TEN, fetched(7, at=(3, 4)), text="of orders-0 after offset 10 had been acknowledged"
     ),
     "the commit has vanished": fails(TEN, fetched(-1, at=(3, 4))),
+    "it had expired, or was deleted": passes(TEN, fetched(-1, at=(3, 4)), retired(at_ns=1, group="g0")),
+    "it is taken back while that is read": passes(TEN, fetched(-1, at=(3, 4)), retired(at_ns=4, group="g0")),
+    "it was taken back before it was committed": fails(TEN, fetched(-1, at=(3, 4)), retired(at_ns=0, group="g0")),
+    "it is taken back later": fails(TEN, fetched(-1, at=(3, 4)), retired(at_ns=5, group="g0")),
+    "it was taken back, and something lower is read": fails(TEN, fetched(0, at=(3, 4)), retired(at_ns=3, group="g0")),
+    "what another group committed is taken back": fails(TEN, fetched(-1, at=(3, 4)), retired(at_ns=3, group="g1")),
+    "one is explained by that, and another of the same process or number is not": fails(
+        TEN,
+        fetched(-1, at=(3, 4)),
+        retired(at_ns=4, group="g0"),
+        committed(12, at=(5, 6), process="c2"),
+        fetched(-1, at=(7, 8)),
+        fetched(-1, at=(7, 8), process="c1", index=3),
+        severities=["violation", "violation"],
+    ),
     "no read-back was answered": unknown(TEN, fetched(7, at=(3, 4), outcome="info")),
     "it was not acknowledged": passes(committed(10, at=(1, 2), outcome="info"), fetched(7, at=(3, 4))),
     "the group went back by itself": passes(TEN, committed(7, at=(3, 4)), fetched(7, at=(5, 6))),

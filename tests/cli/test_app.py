@@ -80,11 +80,13 @@ def test_the_version_is_that_of_the_distribution(chaos: Any) -> None:
 
 def test_what_is_no_run_among_runs_is_left_out_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, site, note = tmp_path / "run", tmp_path / "site", tmp_path / "note.txt"
+    library = tmp_path / "plotly-0123456789abcdef.min.js"  # which all reports share: nobody needs to be told
     run.mkdir()
     site.mkdir()
     note.touch()
+    library.touch()
     RunFolder(run).plan.touch()
-    assert [folder.root for folder in run_folders([note, run, run / ".." / "run", site])] == [run]
+    assert [folder.root for folder in run_folders([note, library, run, run / ".." / "run", site])] == [run]
     assert capsys.readouterr().err.splitlines() == [
         f"left out: {path}: not the folder of a run: it has no plan.json" for path in (note, site)
     ]

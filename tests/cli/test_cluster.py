@@ -1,3 +1,4 @@
+import asyncio
 import json
 import shlex
 from collections.abc import Callable, Iterator
@@ -5,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner, Result
 
 from harness.cli.cluster import app
 from harness.cluster.process import ProcessDriver
 from harness.errors import ClusterError, HarnessError, ScenarioError
+from harness.experiment.topics import TopicAdmin
+from harness.scenario.model import TopicSpec
 
 Chaos = Callable[..., Result]
 
@@ -66,6 +70,38 @@ def test_a_cluster_stays_is_disturbed_and_goes_without_a_trace(chaos: Chaos, fol
 
 
 @pytest.mark.cluster
+def test_groups_are_shown_with_members_and_lag(chaos: Chaos) -> None:
+    up = chaos("up", "--brokers", "1", "--property", "group.initial.rebalance.delay.ms=0", "--json")
+    assert up.exit_code == 0, up.output
+    servers = {"bootstrap.servers": json.loads(up.stdout)["bootstrap_servers"]}
+    assert chaos("groups").stdout == "no groups\n"
+
+    orders = TopicSpec(name="orders", partitions=1, replication_factor=1)
+    assert asyncio.run(TopicAdmin(servers["bootstrap.servers"]).create([orders])) == {}
+    producer = Producer(servers)
+    for value in ("a", "b", "c"):
+        producer.produce("orders", value)
+    assert producer.flush(30) == 0
+    consumer = Consumer(servers | {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(60)
+    assert message is not None
+    consumer.commit(message=message, asynchronous=False)
+    (group,) = json.loads(chaos("groups", "--json").stdout)
+    text = chaos("groups").stdout
+    consumer.close()
+
+    (member,) = group.pop("members")
+    position = {"topic": "orders", "partition": 0, "offset": 1, "end": 3, "lag": 2, "member": member}
+    assert group.pop("positions") == [position]
+    assert group == {"group": "readers", "state": "STABLE", "coordinator": 0, "assignor": "range"}
+    assert text.splitlines() == [
+        "group readers  STABLE  coordinator 0  1 member  range",
+        f"  orders-0  at 1 of 3  lag 2  {member}",
+    ]
+
+
+@pytest.mark.cluster
 def test_data_is_kept_when_asked_and_files_of_others_always(chaos: Chaos, folder: Path) -> None:
     folder.mkdir()
     (folder / "mine").touch()
@@ -84,6 +120,7 @@ def test_data_is_kept_when_asked_and_files_of_others_always(chaos: Chaos, folder
         pytest.param(
             ["kill", "1"], ScenarioError, "start one with: chaos cluster up --dir", id="kill without a cluster"
         ),
+        pytest.param(["groups"], ScenarioError, "no cluster runs in", id="groups without a cluster"),
         pytest.param(["down"], ScenarioError, "no cluster was started in", id="down without a cluster"),
         pytest.param(
             ["up", "--property", "nonsense=1"], ScenarioError, "unknown property nonsense", id="an unknown property"

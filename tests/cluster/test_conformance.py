@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from harness.cluster.driver import (
     CAPABILITIES,
+    OVER_LINKS,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -35,6 +36,8 @@ from harness.system.pids import read_pid_file, state_of
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.merged_history import merge_history
+
+pytestmark = pytest.mark.by_turns(30)
 
 QUICK = {"zookeeper.session.timeout.ms": "1000"}
 ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
@@ -144,8 +147,8 @@ async def ready(log: Path) -> None:
     await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
-ONLY_SIMULATED = {"delay", "disk-space", "isolate", "power", "probe", "reset", "zookeeper-replies"}
-NOT_IN_CONTAINERS = {"zookeeper-pause"}
+ONLY_SIMULATED = {"disk-space", "power"}
+NOT_IN_CONTAINERS = {"zookeeper-pause", *OVER_LINKS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:

@@ -1,4 +1,4 @@
-"""Faults that need nothing but processes: each is confirmed and healed on real brokers and a real ZooKeeper."""
+"""Faults of processes and of the links between them: each is confirmed and healed on real brokers and ZooKeeper."""
 
 import asyncio
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 async def started(driver: ProcessDriver) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
-    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK))
+    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK, relay=True))
     spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
 
@@ -67,6 +67,33 @@ async def all_in_sync(view: ClusterView) -> None:
         pytest.param("reassign", "followers(moved,0)", {}, "moved-0 moved from", id="a follower's replica moves away"),
         pytest.param("delete-topic", "0,1,2", {}, "came and went", id="a topic comes and goes"),
         pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 is paused", id="ZooKeeper stands still"),
+        pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
+        pytest.param(
+            "isolate",
+            "controller",
+            {"sides": ["peers"], "direction": "inbound", "reset": True},
+            "no probe came through over 2 links",
+            id="the controller does not hear its peers",
+        ),
+        pytest.param(
+            "partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"
+        ),
+        pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
+        pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
+        pytest.param(
+            "lose-zookeeper-reply",
+            "1",
+            {"carried_out": True},
+            "got no answer to create /brokers/ids/",
+            id="the reply to a registration is lost",
+        ),
+        pytest.param(
+            "lose-zookeeper-reply",
+            "1",
+            {"carried_out": False},
+            "(not carried out)",
+            id="a registration is lost",
+        ),
     ],
 )
 async def test_a_fault_is_confirmed_and_healed_on_processes(

@@ -2,8 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts
+from harness.cluster.layout import BrokerPorts, ClusterLayout, RelayPorts, ZookeeperPorts
 from harness.errors import ClusterError
+
+RELAY = {
+    0: RelayPorts(client=1, peer=2, zookeeper={1: 3, 2: 4}),
+    1: RelayPorts(client=5, peer=6, zookeeper={1: 7, 2: 8}),
+}
 
 
 def layout(root: Path, **changed: object) -> ClusterLayout:
@@ -20,8 +25,9 @@ def layout(root: Path, **changed: object) -> ClusterLayout:
     return made
 
 
-def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path) -> None:
-    saved = layout(tmp_path)
+@pytest.mark.parametrize("relay", [{}, RELAY], ids=["connected directly", "connected through a relay"])
+def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, relay: dict[int, RelayPorts]) -> None:
+    saved = layout(tmp_path, relay=relay)
     saved.save()
     assert ClusterLayout.load(tmp_path) == saved
 
@@ -33,6 +39,14 @@ def test_ports_are_those_of_this_host_only(tmp_path: Path) -> None:
 def test_addresses_are_on_loopback(tmp_path: Path) -> None:
     assert layout(tmp_path).bootstrap_servers == "127.0.0.1:9092,127.0.0.1:9094"
     assert layout(tmp_path).zookeeper_connect == "127.0.0.1:2181,127.0.0.1:2182"
+
+
+def test_addresses_lead_through_the_relay_for_all_but_the_harness(tmp_path: Path) -> None:
+    relayed = layout(tmp_path, relay=RELAY)
+    assert relayed.bootstrap_servers == "127.0.0.1:1,127.0.0.1:5"
+    assert relayed.zookeeper_connect_of(1) == "127.0.0.1:7,127.0.0.1:8"
+    assert relayed.zookeeper_connect == "127.0.0.1:2181,127.0.0.1:2182"
+    assert sorted(set(relayed.all_ports) - set(layout(tmp_path).all_ports)) == list(range(1, 9))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 # ruff: noqa: ASYNC240 - small local files are what is tested
 """What the process driver does beside what every driver must (`test_conformance.py`)."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.driver import ClusterRequest
+from harness.cluster.powers import Direction, Side
 from harness.cluster.process import ProcessDriver
 from harness.errors import ClusterError
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
@@ -71,11 +73,19 @@ async def test_every_process_has_a_pid_file_and_stopping_ends_each_though_one_is
 async def test_what_a_killed_supervisor_leaves_is_nothing_and_stop_knows_it(
     alone: ProcessDriver, tmp_path: Path
 ) -> None:
-    await alone.start(ClusterRequest(brokers=1, properties={}))
+    await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
+    await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
     processes = pids_of(tmp_path)
+    assert "relay" in processes
     processes["supervisor"].send(signal.SIGKILL)
     await gone(processes)
-    assert "socket" in " ".join(await alone.residue())
+
+    async def left() -> list[str]:
+        return [sentence.rpartition("/")[2] for sentence in await alone.residue()]
+
+    # The first thread of a JVM may be gone before its last one closes the sockets.
+    sockets = ["relay.sock still exists", "supervisor.sock still exists"]
+    await until(left, lambda sentences: sentences == sockets, what="nothing but sockets left", timeout_s=120)
     await alone.stop()
     assert await alone.residue() == []
 
@@ -102,6 +112,36 @@ async def test_a_process_that_nobody_knows_of_is_found_and_ended(
     assert f"process {orphan} of run alone still runs" in await alone.residue()
     await alone.stop()
     assert not identity.alive()
+
+
+async def test_a_relay_that_has_ended_is_told_and_its_powers_say_who_does_not_answer(
+    alone: ProcessDriver, tmp_path: Path
+) -> None:
+    assert (await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))).severed == ""
+    pids_of(tmp_path)["relay"].send(signal.SIGKILL)
+
+    async def severed() -> str:
+        return (await alone.status()).severed
+
+    await until(severed, lambda seen: "the relay ended" in seen, what="word of its end", timeout_s=60, every_s=0.02)
+    with pytest.raises(ClusterError, match=r"nobody answers at relay\.sock"):
+        await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
+
+
+async def test_a_connection_to_a_peer_address_by_no_broker_is_a_strangers(alone: ProcessDriver) -> None:
+    status = await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
+    assert await alone.strangers() == set()
+    _, writer = await asyncio.open_connection(*status.broker(0).peer_address.split(":"))
+    await until(alone.strangers, lambda seen: len(seen) == 1, what="the stranger", timeout_s=60, every_s=0.02)
+    writer.close()
+
+
+async def test_a_relay_that_does_not_start_is_the_reason_why_the_cluster_does_not(
+    alone: ProcessDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.cluster.process.save", lambda *_: None)
+    with pytest.raises(ClusterError, match="relay ended with status 1"):
+        await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
 
 
 async def test_stop_works_when_zookeeper_and_a_broker_are_dead_already(alone: ProcessDriver, tmp_path: Path) -> None:
@@ -131,3 +171,9 @@ async def test_without_java_nothing_is_left_and_the_message_says_what_is_needed(
     assert shutil.which("java") is None
     with pytest.raises(ClusterError, match="no java in PATH"):
         await alone.start(ClusterRequest(brokers=1, properties={}))
+
+
+async def test_links_of_a_cluster_without_a_relay_cannot_be_disturbed(alone: ProcessDriver) -> None:
+    await alone.start(ClusterRequest(brokers=1, properties={}))
+    with pytest.raises(ClusterError, match="links cannot be disturbed: this cluster was started without a relay"):
+        await alone.isolate(0, tuple(Side), Direction.BOTH, at_most_s=60)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from harness.contracts.targets import Role, Target, drawn, parse_target, resolve
+from harness.values import OFFSETS_TOPIC
 from tests.fake_cluster import FakeCluster
 
 
@@ -15,6 +16,8 @@ from tests.fake_cluster import FakeCluster
             " followers( a.b_c-d , 12 ) ", Target(role=Role.FOLLOWERS, topic="a.b_c-d", partition=12), id="with blanks"
         ),
         pytest.param("controller", Target(role=Role.CONTROLLER), id="the controller"),
+        pytest.param("coordinator(group-1)", Target(role=Role.COORDINATOR, group="group-1"), id="a coordinator"),
+        pytest.param("member( group-1, 2 )", Target(role=Role.MEMBER, group="group-1", member=2), id="a member"),
         pytest.param("one", Target(role=Role.ONE), id="any one"),
         pytest.param("minority", Target(role=Role.MINORITY), id="fewer than half"),
         pytest.param("zookeeper", Target(role=Role.ZOOKEEPER), id="any ZooKeeper server"),
@@ -36,6 +39,8 @@ def test_an_expression_says_whom_it_hits(text: str, target: Target) -> None:
         pytest.param("zookeeper(0)", "not a target", id="a server 0"),
         pytest.param("leader", "allowed: leader\\(topic,partition\\)", id="a leader of nothing"),
         pytest.param("leader(orders)", "not a target", id="no partition"),
+        pytest.param("coordinator", "not a target", id="a coordinator of nothing"),
+        pytest.param("member(group-1,0)", "not a target", id="members are counted from 1"),
         pytest.param("leader(orders,-1)", "not a target", id="a negative partition"),
         pytest.param("-1", "not a target", id="a negative id"),
         pytest.param("1,1", "names a broker twice", id="an id twice"),
@@ -59,6 +64,13 @@ def test_other_expressions_are_refused(text: str, message: str) -> None:
 )
 async def test_a_role_is_resolved_from_zookeeper(text: str, brokers: tuple[int, ...], tmp_path: Path) -> None:
     assert await resolve(parse_target(text), FakeCluster(root=tmp_path)) == brokers
+
+
+async def test_a_group_is_coordinated_by_the_leader_of_its_partition(tmp_path: Path) -> None:
+    cluster = FakeCluster(root=tmp_path)
+    assert await resolve(parse_target("coordinator(group-1)"), cluster) == ()
+    cluster.assignments = {(OFFSETS_TOPIC, number): (0, 1, 2) for number in range(3)}
+    assert await resolve(parse_target("coordinator(group-1)"), cluster) == (cluster.leader,)
 
 
 async def test_nobody_has_a_role_that_is_vacant(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__KAFKA_CHAOS__RUNS": str(home / "runs"),
+        "AIRFLOW__KAFKA_CHAOS__SCENARIOS": str(tmp_path_factory.getbasetemp()),
         "PYTHONPATH": os.pathsep.join((str(ROOT / "dags"), str(ROOT / "plugins"), str(ROOT))),
     }
     command = [sys.executable, "-m", "airflow", "db", "migrate"]

@@ -34,7 +34,7 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
 
     def answer(folder: RunFolder) -> str:
         name = folder.run_id.rsplit("-", 2)[0]
-        made = sorted(folder.root.parent.glob(f"{name}-*"), key=lambda path: path.stat().st_ctime_ns)
+        made = sorted(folder.root.parent.glob(f"{name}-*"))  # by instant and seed
         return answers[name][min(made.index(folder.root), len(answers[name]) - 1)]
 
     def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
@@ -62,8 +62,8 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
         reason = "" if said == PASS else f"{said} it is"
         return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[said], reason=reason)])
 
-    def write(folder: RunFolder) -> Path:
-        folder.report.write_text("page")
+    def write(folder: RunFolder, *, alone: bool) -> Path:
+        folder.report.write_text("a page that stands alone" if alone else "page")
         return folder.report
 
     suite = SuiteResult(suite="s", verdict=SystemVerdict.PASS, evaluated=1, unsuccessful=0)

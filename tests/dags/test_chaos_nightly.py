@@ -1,18 +1,16 @@
 """The nightly suite on a real Airflow without any service up: shape, and runs of every outcome by `dag.test()`."""
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chaos_airflow.tasks.nightly import inconclusive, requests_of, summary_of, table_lines, write_summary
 from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.suite import inconclusive, requests_of, summary_of, table_lines, write_summary
 from chaos_airflow.verdicts import Conclusion
 from harness.store.folder import RunFolder
+from tests.dags.snippets import python
 
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
 
@@ -43,16 +41,6 @@ states = {f"{ti.task_id}[{ti.map_index}]": ti.state for ti in run.get_task_insta
 names = {f"{ti.task_id}[{ti.map_index}]": ti.rendered_map_index for ti in run.get_task_instances()}
 print("RESULT", json.dumps({"state": run.state, "tasks": states, "names": names, "events": events}))
 """
-
-
-def python(code: str, *arguments: str, environment: dict[str, str]) -> dict[str, Any]:
-    """Run a snippet in a fresh interpreter with this Airflow, and return what it printed last."""
-    command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith(("RESULT ", "{"))][-1:]
-    result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
-    return result
 
 
 def test_the_task_group_of_a_run_is_mapped_twice(airflow: dict[str, str]) -> None:
@@ -193,4 +181,5 @@ def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
     assert [request["scenario"] for request in requests if request["expect"] == "violated"] == [
         "acks-all-on-append",
         "no-truncation",
+        "cut-off",
     ]

@@ -126,6 +126,8 @@ def test_a_run_for_ci_ends_with_an_exit_code_and_junit_xml(airflow: dict[str, st
             for case in suite
             for result in case.result
         } == cases
+    (report,) = (tmp_path / "PASS").glob("*/report.html")
+    assert report.read_text(encoding="utf-8") == "a page that stands alone", "it is sent"
 
 
 @pytest.mark.parametrize("junit", [pytest.param("none/junit.xml", id="no folder"), pytest.param("", id="a folder")])

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,8 +15,10 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from chaos_airflow.tasks import ready
 from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
 from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.tasks.suite import requests_of
 from harness.contracts import registry
 from harness.contracts.parameters import Strict
 from harness.contracts.registry import Kind
@@ -140,19 +143,22 @@ def test_the_form_refuses_what_the_model_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
-    choices = [value for value in FORM[name].schema.get("enum", []) if value is not None]
+    shown = FORM[name].schema
+    choices = [
+        value for part in (shown, *shown.get("anyOf", [])) for value in part.get("enum", []) if value is not None
+    ]
     several = FORM[name].schema.get("items", {}).get("enum", [])[:1]
     value = next(
         value for value in (*choices, several, *probes(MODEL_FIELDS[name][2])) if value and accepted(FORM[name], value)
     )
     kind = name.partition(".")[0]
-    fault = (
-        {"fault.kind": kind if registry.known(Kind.FAULT, kind) else "kill"}
-        if kind in ("fault", *registry.names(Kind.FAULT))
-        else {}
-    )
-    before = Request(scenario="smoke") if name == "fault.kind" else request_of_form(filled(fault))
-    assert request_of_form(filled(fault | {name: value})) != before
+    beside: dict[str, Any] = {}
+    if kind in ("fault", *registry.names(Kind.FAULT)):
+        beside = {"fault.kind": kind if registry.known(Kind.FAULT, kind) else "kill"}
+    elif registry.known(Kind.WORKLOAD, kind):
+        beside = {"scenario": "groups"}  # which has every load
+    before = Request(scenario="smoke") if name == "fault.kind" else request_of_form(filled(beside))
+    assert request_of_form(filled(beside | {name: value})) != before
 
 
 def test_a_part_that_is_one_field_accepts_what_the_model_accepts() -> None:
@@ -246,7 +252,14 @@ def test_a_form_asks_for_what_the_command_line_would(
     assert load(request_of_form(filled(values))) == load_scenario("smoke", options(driver, bugs, sets))
 
 
-def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
+def test_what_a_load_takes_goes_to_the_load_of_its_kind() -> None:
+    asked = load(request_of_form(filled({"scenario": "groups", "consume-group.assignor": "range"})))
+    assert asked == load_scenario("groups", options(None, [], ["workloads.1.parameters.assignor=range"]))
+    assert asked != load_scenario("groups")
+
+
+def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__SCENARIOS", f"/elsewhere:{tmp_path}")
     request = request_of_form(filled({"scenario_file": str(tmp_path / "mine.yaml"), "seed": 0}))
     assert (request["scenario"], request["seed"]) == (str(tmp_path / "mine.yaml"), 0)
 
@@ -258,11 +271,61 @@ def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
         pytest.param(
             {"fault.kind": "pause", "kill.confirm_timeout_s": 3}, "kill.confirm_timeout_s.*is pause", id="another fault"
         ),
+        pytest.param(
+            {"consume-group.members": 5},
+            "consume-group.members: filled in, but the load of smoke is produce-consume",
+            id="a load that the scenario does not have",
+        ),
     ],
 )
-def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], message: str) -> None:
+def test_a_field_of_what_is_not_there_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         request_of_form(filled(values))
+
+
+@pytest.mark.parametrize("configured", ["", "/elsewhere", "own"])
+def test_a_file_outside_the_folders_that_are_meant_for_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configured: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__SCENARIOS", configured and str(tmp_path / configured))
+    (tmp_path / "own").mkdir()
+    (tmp_path / "secret.yaml").touch()
+    (tmp_path / "own" / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    for name in ("secret.yaml", "own/../secret.yaml", "own/link.yaml"):
+        with pytest.raises(ScenarioError, match=r"what is run from Airflow lies in .*\[kafka_chaos\] scenarios"):
+            request_of_form(filled({"scenario_file": str(tmp_path / name)}))
+        with pytest.raises(ScenarioError, match="what is run from Airflow lies in"):
+            requests_of(f"{tmp_path / name}:all")
+
+
+def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> None:
+    again = "make it anew: python -m chaos_airflow.tasks.ready"
+    made_ahead = json.loads(ready.FILE.read_bytes())
+    assert made_ahead["content"] == ready.content(), again
+    assert list(made_ahead["fields"].items()) == [
+        (name, [param.value, param.schema]) for name, param in FORM.items()
+    ], again
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "text", "field"),
+    [
+        pytest.param("scenarios", "own.yaml", "description: Of one's own\n", "scenario", id="a scenario"),
+        pytest.param("faults", "own_fault.py", '"""Of one\'s own."""\n', "fault.kind", id="a fault"),
+        pytest.param("checks", "own.py", '"""Of one\'s own."""\n', "checks", id="a check"),
+    ],
+)
+def test_content_that_is_installed_later_is_in_the_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, file: str, text: str, field: str
+) -> None:
+    root = tmp_path / "content"
+    shutil.copytree(registry.content_root(), root, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / folder / file).write_text(text, encoding="utf-8")
+    known = registry.fault("kill")
+    monkeypatch.setattr(registry, "content_root", lambda: root)
+    monkeypatch.setattr(registry, "fault", lambda _: known)
+    param = ready.ready_form()[field].schema
+    assert Path(file).stem.replace("_", "-") in (param.get("enum") or param["examples"])
 
 
 def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:
@@ -273,17 +336,26 @@ def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:
 
 
 PARSE = """
-import json, sys
-import chaos_experiment
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+import json, sys, time
+import airflow.sdk, airflow.providers.standard.operators.python
+took_s = {}
+for dag in ("chaos_experiment", "chaos_repeat", "chaos_simulate"):
+    began_s = time.process_time()
+    __import__(dag)
+    took_s[dag] = time.process_time() - began_s
+print(json.dumps([sorted({name.partition(".")[0] for name in sys.modules}), took_s]))
 """
+PARSED_WITHIN_S = 0.5
+"""Seconds of a processor; a tenth is usual, and making the form alone would take more."""
 
 
-def test_parsing_imports_nothing_heavy() -> None:
+def test_parsing_imports_nothing_heavy_and_takes_a_moment() -> None:
     paths = os.pathsep.join(str(ROOT / folder) for folder in ("dags", "plugins", ""))
     command = [sys.executable, "-c", PARSE]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, timeout=120, check=True)
-    assert HEAVY & set(json.loads(done.stdout.splitlines()[-1])) == set()
+    modules, took_s = json.loads(done.stdout.splitlines()[-1])
+    assert HEAVY & set(modules) == set()
+    assert max(took_s.values()) < PARSED_WITHIN_S, took_s
 
 
 @pytest.mark.airflow

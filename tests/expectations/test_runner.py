@@ -19,7 +19,7 @@ from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
-from tests.verdicts import FAIL, PASS, UNKNOWN
+from tests.verdicts import FAIL, NOT_JUDGED, PASS, UNKNOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +106,15 @@ def test_that_nothing_was_found_is_no_evidence_where_nothing_was_judged(tmp_path
     assert {result.verdict for result in run(folder, SETTINGS)} == {UNKNOWN}
     write(folder, led(1, 3, zxid=5))
     assert {result.suite: result.verdict for result in run(folder, SETTINGS)}["findings"] is PASS
+
+
+def test_a_table_that_a_system_does_not_tell_whole_is_not_judged_whatever_is_in_it(tmp_path: Path) -> None:
+    from expectations.runner import run
+
+    folder = RunFolder(tmp_path / "run-1")
+    write(folder, led(1, 3, zxid=5), led(1, 2, zxid=6))
+    results = {result.suite: result for result in run(folder, SETTINGS, not_judged={"leader_epochs": "no epochs"})}
+    assert (results["leader_epochs"].verdict, results["leader_epochs"].reason) == (NOT_JUDGED, "no epochs")
 
 
 def test_results_are_kept_as_json(judged: tuple[RunFolder, dict[str, Any]]) -> None:

@@ -84,10 +84,20 @@ def test_a_folder_that_is_something_else_is_left_alone(runs: list[RunFolder], tm
 
 
 def test_runs_without_data_docs_are_named_before_anything_is_written(runs: list[RunFolder], tmp_path: Path) -> None:
-    runs[1].expectations.unlink()
-    with pytest.raises(ScenarioError, match=re.escape(f"no Data Docs in {runs[1].root}: chaos rejudge makes them")):
+    for run in runs:
+        run.expectations.unlink()
+    with pytest.raises(ScenarioError) as refused:
         site.write(runs, tmp_path / "site")
+    assert str(refused.value).splitlines() == [f"no Data Docs in {run.root}: chaos rejudge makes them" for run in runs]
     assert not (tmp_path / "site").exists()
+
+
+def test_a_run_without_data_docs_is_left_out_and_the_command_goes_on(runs: list[RunFolder], tmp_path: Path) -> None:
+    runs[1].expectations.unlink()
+    result = CliRunner().invoke(app, ["docs", *(str(run.root) for run in runs), "--into", str(tmp_path / "site")])
+    assert (result.exit_code, result.stdout.strip()) == (0, str(tmp_path / "site" / "index.html"))
+    assert result.stderr.strip() == f"left out: no Data Docs in {runs[1].root}: chaos rejudge makes them"
+    assert "1 run" in text_of(tmp_path / "site" / "index.html")
 
 
 def test_the_command_prints_where_the_index_is(runs: list[RunFolder], tmp_path: Path) -> None:

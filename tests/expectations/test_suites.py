@@ -11,6 +11,7 @@ from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import RUN, Row, committed, controller, fetched, held, led, marked
+from tests.analysis.group_rows import stored, told, took
 
 _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}
 
@@ -155,6 +156,33 @@ CASES = {
             [counted(committed(5, at=(1, 2), outcome="maybe"))],
             ["column_values_to_be_in_set"],
         ),
+    },
+    "group_generations": {
+        "each partition has one member": (rows(*stored("a", 0, 1), *stored("b", 2), told("a"), told("b", 1)), []),
+        "a coordinator stores one for two": (rows(*stored("a", 0), *stored("b", 0)), ["partitions_to_have_one_owner"]),
+        "two members are told the same": (rows(told("a"), told("b")), ["partitions_to_have_one_owner"]),
+        "an instance is told it twice": (rows(told("a/i"), told("b/i")), []),
+        "a generation is stored again for an instance": (rows(*stored("a", 0), *stored("b", 0, seq=1)), []),
+        "generations grow": (rows(*stored("a", 0), *stored("b", 0, generation=2, seq=1)), []),
+        "a generation goes back": (
+            rows(*stored("a", 0, generation=2), *stored("b", 0, seq=1)),
+            ["generations_never_to_go_back"],
+        ),
+        "the group had ended": (
+            rows(*stored("a", 0, generation=2), *(("", row | {"life": 1}) for _, row in stored("b", 0, seq=1))),
+            [],
+        ),
+        "the next coordinator has an older one": (
+            rows(*stored("a", 0, generation=2), *stored("b", 0, seq=1, epoch=4)),
+            [],
+        ),
+    },
+    "group_commits": {
+        "a member commits in its generation": (rows(took("a", 2)), []),
+        "who is no member commits": (rows(took("", -1)), []),
+        "a member commits in an older one": (rows(took("a", 1)), ["commits_of_the_current_generation"]),
+        "that is refused": (rows(took("a", 1, error=22)), []),
+        "a group that nobody heard of": (rows(took("a", 1, current=None)), []),
     },
     "records": {
         "replicas agree": (rows(held(1, "a", 0), held(2, "a", 0), held(1, "b", 9), held(2, "b", 9)), []),

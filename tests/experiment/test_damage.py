@@ -1,11 +1,13 @@
 """Evidence that is damaged accuses nobody and lets nothing pass: an intact run, and two in which something is wrong.
 
-CHAOS_DAMAGES=2000 tries as many damages.
+CHAOS_DAMAGES=2000 tries as many damages; `pytest --log-cli-level=INFO` says how far they are.
 """
 
+import logging
 import os
 import random
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from pyspark.sql import SparkSession
 from harness import phases
 from harness.analysis import together
 from harness.analysis.judge import Judgement
+from harness.broker.slices import sliced
 from harness.contracts.checks import Settings
 from harness.errors import HarnessError
 from harness.experiment.judge import holes_in, scenario_of, settings_of, within_holes
@@ -23,24 +26,31 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.sweep.recorded import History
+from harness.verdict import SystemVerdict
 from tests.experiment.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
 from tests.sampling import DAY
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
 
+logger = logging.getLogger(__name__)
+
 JUDGED = int(os.environ.get("CHAOS_DAMAGES", "5"))
 """Damaged runs that are judged; of all of them it is asked whether the damage is noticed."""
 SAMPLE = 100
+A_BATCH = 100
+"""Damaged runs that one set of jobs judges."""
 HISTORIES = Path(__file__).parents[1] / "histories"
 FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
-"""Kept schedules of brokers with a planted bug: one that clients see, and one that replicas show."""
+"""Scenarios with a planted bug: one that clients see, and one that replicas show."""
+SEED = 323614864888300530
+"""Of a schedule in which both are found with little load: the fewer lines, the more of them a finding needs."""
+LITTLE = {"rate_per_s": 4, "batch_records": 1}
 
 
 @dataclass(frozen=True)
 class Runs:
     intact: RunFolder
-    failing: dict[RunFolder, list[str]]
-    """With the checks that fail."""
+    failing: list[RunFolder]
     other: RunFolder
     """Another run of the intact scenario, by another seed."""
 
@@ -57,19 +67,21 @@ def gathered(asked: Scenario, plan: Plan, root: Path) -> RunFolder:
     return folder
 
 
+def with_little_load(name: str) -> Scenario:
+    asked = History(HISTORIES / name).candidate().scenario
+    (load,) = asked.workloads
+    return asked.model_copy(
+        update={"workloads": [load.model_copy(update={"parameters": {**load.parameters, **LITTLE}})]}
+    )
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     root = tmp_path_factory.mktemp("runs")
     asked = scenario(KILL_LEADER, driver="simulated")
-    failing = [History(HISTORIES / name) for name in FAILING]
     return Runs(
         intact=gathered(asked, make_plan(asked, 5), root),
-        failing={
-            gathered(each.candidate().scenario, each.candidate().plan, root): [
-                name for name, answer in each.recorded().checks.items() if answer.verdict is FAIL
-            ]
-            for each in failing
-        },
+        failing=[gathered(each, make_plan(each, SEED), root) for each in map(with_little_load, FAILING)],
         other=gathered(asked, make_plan(asked, 6), root),
     )
 
@@ -136,23 +148,55 @@ def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
 def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
     spark: SparkSession, runs: Runs, tmp_path: Path
 ) -> None:
-    rng = random.Random(DAY)
-    tried: dict[Path, Case] = {}
-    for number, case in enumerate(cases(runs) * (1 + JUDGED // 100)):
-        folder = copy_of(case.run, tmp_path / "runs", number)
-        if damaged(folder, case.place, case.damage, runs.other, rng) and not unreadable(folder, case):
-            tried[folder.root] = case
-        if len(tried) == JUDGED:
+    as_they_are = {run: run for run in runs.all}
+    failing: dict[RunFolder, list[str]] = {}
+    left = JUDGED
+    for number, some in enumerate(sliced(cases(runs) * (1 + JUDGED // 100), A_BATCH)):
+        root = tmp_path / f"{number:04}"
+        tried = damaged_runs(runs, some, root, left)
+        asked = {run: case.run for run, case in tried.items()}
+        answered = dict(answers_of(spark, asked if failing else as_they_are | asked, root))
+        failing = failing or failures(runs, answered)
+        for folder, case in tried.items():
+            answers = answered[folder]
+            if case.run is runs.intact:
+                assert FAIL not in answers.values(), case
+            assert all(answers[name] is not PASS for name in failing[case.run]), case
+        left -= len(tried)
+        logger.info("%d of %d damaged runs are judged", JUDGED - left, JUDGED)
+        shutil.rmtree(root)
+        if left == 0:
             break
-    asked = [
-        together.Case(folder=RunFolder(root), settings=settings(each.run), checks=()) for root, each in tried.items()
-    ]
-    for folder, judgement in together.judge_together(spark, asked, tmp_path / "scratch", keep=False, progress=Silent()):
-        case = tried[folder.root]
-        assert isinstance(judgement, Judgement), case
+    assert left == 0
+
+
+def failures(runs: Runs, answered: dict[RunFolder, dict[str, SystemVerdict]]) -> dict[RunFolder, list[str]]:
+    """Return the checks that fail in each run as it is."""
+    failing = {run: [name for name, verdict in answered[run].items() if verdict is FAIL] for run in runs.all}
+    assert [bool(failing[run]) for run in runs.all] == [False, True, True]
+    return failing
+
+
+def damaged_runs(runs: Runs, some: Sequence[Case], root: Path, at_most: int) -> dict[RunFolder, Case]:
+    """Return those of the damaged runs that can be judged."""
+    rng = random.Random(f"{DAY} {root.name}")
+    tried: dict[RunFolder, Case] = {}
+    for number, case in enumerate(some):
+        folder = copy_of(case.run, root / "runs", number)
+        if damaged(folder, case.place, case.damage, runs.other, rng) and not unreadable(folder, case):
+            tried[folder] = case
+        if len(tried) == at_most:
+            break
+    return tried
+
+
+def answers_of(
+    spark: SparkSession, undamaged: dict[RunFolder, RunFolder], root: Path
+) -> Iterator[tuple[RunFolder, dict[str, SystemVerdict]]]:
+    """Judge each run as the one that it was before; yield what each check answers."""
+    asked = [together.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
+    for folder, judgement in together.judge_together(spark, asked, root / "scratch", keep=False, progress=Silent()):
+        assert isinstance(judgement, Judgement), folder
         scenario = scenario_of(folder)
         holes = holes_in(folder, scenario, load_plan(folder.plan))
-        answers = {check.check: check.verdict for check in within_holes(judgement.checks, holes, scenario)}
-        if case.run is runs.intact:
-            assert FAIL not in answers.values(), case
-        assert all(answers[name] is not PASS for name in runs.failing.get(case.run, ())), case
+        yield folder, {check.check: check.verdict for check in within_holes(judgement.checks, holes, scenario)}

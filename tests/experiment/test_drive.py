@@ -23,6 +23,7 @@ from tests.experiment.test_liveness import FakeAsks, probe_of
 from tests.experiment.test_nemesis import FakeFault, planned
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.undisturbed import Undisturbed
 
 
 class Moving(ClientProgress):
@@ -33,7 +34,7 @@ class Moving(ClientProgress):
 
 
 @dataclass
-class FakeClients:
+class FakeClients(Undisturbed):
     """Starts and stops as the test says."""
 
     calls: list[str] = field(default_factory=list)

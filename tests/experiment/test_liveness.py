@@ -21,6 +21,7 @@ from harness.store.history import Liveness, Sign
 from harness.values import OFFSETS_TOPIC, TopicPartition
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import scenario
+from tests.undisturbed import Undisturbed
 
 ORDERS = ("orders", 0)
 S = 1_000_000_000
@@ -81,7 +82,7 @@ class Reader(ClientProgress):
 
 
 @dataclass
-class Readers:
+class Readers(Undisturbed):
     reader: Reader = field(default_factory=Reader)
 
     async def start(self, plan: ClientPlan) -> None: ...
@@ -139,6 +140,13 @@ class Peace:
 @pytest.fixture
 def peace(tmp_path: Path) -> Peace:
     return Peace(FakeCluster(root=tmp_path))
+
+
+def test_nobody_is_accused_where_no_server_can_reach_another_one(peace: Peace) -> None:
+    peace.cluster.severed = "the relay ended"
+    with pytest.raises(ClusterError, match="the relay ended"):
+        peace.watch()
+    assert peace.written == []
 
 
 def test_an_intact_cluster_shows_every_sign_at_once(peace: Peace) -> None:

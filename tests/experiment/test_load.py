@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.client import client_argv, read_client_plan, run_client
+from harness.errors import ClusterError
+from harness.experiment.client import client_argv, next_index_in, read_client_plan, run_client
 from harness.experiment.load import ClientProcesses, Load
 from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
@@ -50,6 +51,45 @@ async def test_every_client_gets_its_plan_and_its_operations_file(
     assert (plan.process, plan.bootstrap_servers, plan.topics) == ("writer-1", "127.0.0.1:9", {"orders": 3})
     assert (plan.seed, plan.parameters, plan.stop_order) == (5, {"acks": 1}, 0)
     assert cluster.clients["writer-1"] == client_argv(folder.client_plan("writer-1"), folder.operations_of("writer-1"))
+
+
+@pytest.mark.parametrize(
+    ("group", "number", "process"),
+    [
+        pytest.param("group-1", 2, "b", id="a member by its number"),
+        pytest.param("group-1", 3, None, id="a number too high"),
+        pytest.param("reader", 1, "reader", id="a reader is a group of its own"),
+        pytest.param("group-2", 1, None, id="no such group"),
+    ],
+)
+def test_who_is_a_member(folder: RunFolder, cluster: FakeCluster, group: str, number: int, process: str | None) -> None:
+    of_group = {"parameters": {"group": "group-1"}, "role": "member"}
+    clients = [client(name, 1).model_copy(update=of_group) for name in ("a", "b")]
+    clients.append(client("reader", 1).model_copy(update={"role": "consumer"}))
+    load = Load(ClientProcesses(cluster, folder), Plan(scenario="x", seed=1, faults=[], clients=clients), [])
+    assert load.readers == {"group-1": ["a", "b"], "reader": ["reader"]}
+    if process is None:
+        with pytest.raises(ClusterError, match="nothing was injected"):
+            load.member(group, number)
+    else:
+        assert load.member(group, number) == process
+
+
+@pytest.mark.parametrize(
+    ("written", "index", "left"),
+    [
+        pytest.param(None, 0, "", id="a new client begins"),
+        pytest.param('{"index":0}\n{"index":1}\n{"index":0}\n', 2, '{"index":0}\n{"index":1}\n{"index":0}\n',
+                     id="one that was killed goes on"),
+        pytest.param('{"index":0}\n{"ind', 1, '{"index":0}\n', id="without the half line that it left"),
+    ],
+)  # fmt: skip
+def test_where_a_client_goes_on(tmp_path: Path, written: str | None, index: int, left: str) -> None:
+    path = tmp_path / "client.jsonl"
+    if written is not None:
+        path.write_text(written)
+    assert next_index_in(path) == index
+    assert (path.read_text() if path.exists() else "") == left
 
 
 async def test_those_of_a_lower_stop_order_are_stopped_first(load: Load, cluster: FakeCluster) -> None:

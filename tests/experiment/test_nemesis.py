@@ -11,12 +11,13 @@ from pydantic import BaseModel
 
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.members import CLIENT
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import ClusterError
 from harness.experiment import nemesis as nemesis_module
 from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
-from harness.experiment.nemesis import Nemesis, heal_all
+from harness.experiment.nemesis import Nemesis, brokers_hit, heal_all
 from harness.progress import Silent
 from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
@@ -344,6 +345,17 @@ async def test_what_cannot_be_healed_is_told(stage: Stage) -> None:
 
 async def test_no_journal_means_nothing_to_heal(stage: Stage) -> None:
     assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+
+
+def test_a_client_that_is_hit_is_named_and_can_be_healed_from_the_journal(tmp_path: Path) -> None:
+    hit = Injection(fault="kill", targets=(), state={CLIENT: "w1-group-1-member-2"})
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.note(0, "kill", InjectionStep.INJECTED, injection=hit)
+    journal.close()
+    (entry,) = read_journal(tmp_path / "journal.jsonl")
+    assert entry.targets == ("w1-group-1-member-2",)
+    assert [each.injection for each in open_injections([entry])] == [hit]
+    assert brokers_hit("kill", hit) == "kill client w1-group-1-member-2"
 
 
 def test_a_fault_that_was_never_reached_is_inconclusive() -> None:

@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     await heal(cluster, injection)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
-    assert not any((cluster.isolated, cluster.slow_s, cluster.full, cluster.losing))
+    assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing))
     assert cluster.zookeeper_state == "running"
 
 
@@ -73,6 +73,22 @@ class TestKill:
         assert effect.verdict is MISMATCH
         assert "process gone, still registered by session 0x65" in effect.detail
 
+    @pytest.mark.parametrize("ends", [True, False])
+    async def test_the_session_is_ended_for_it_if_that_is_asked_for(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, ends: bool
+    ) -> None:
+        async def kill_broker(broker: int) -> None:
+            cluster.states[broker] = "stopped"
+
+        monkeypatch.setattr(cluster, "kill_broker", kill_broker)
+        _, effect = await injected(cluster, "kill", 1, **SOON, end_session=ends)
+        assert effect.verdict is (CONFIRMED if ends else MISMATCH)
+
+    async def test_a_broker_that_is_paused_can_be_killed(self, cluster: FakeCluster) -> None:
+        await cluster.pause_broker(1, at_most_s=9)
+        _, effect = await injected(cluster, "kill", 1)
+        assert effect.verdict is CONFIRMED
+
     async def test_a_start_line_proves_it_too(self, cluster: FakeCluster) -> None:
         cluster.deaf = {"kill_broker"}
         cluster.say(1, ev="broker_start")
@@ -96,6 +112,69 @@ async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeC
     assert injection.state == {"at_most_s": 0.5}
     await heal(cluster, injection)
     assert cluster.states[0] == "running"
+
+
+class FakeMembers:
+    """One member of a group, that does what it is told unless it is deaf."""
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.now = "running"
+        self.calls: list[str] = []
+        self.deaf = deaf
+
+    def member(self, group: str, number: int) -> str:
+        return f"{group}-member-{number}"
+
+    async def state(self, _process: str) -> str:
+        return self.now
+
+    async def kill(self, process: str) -> None:
+        self._do(f"kill {process}", "stopped")
+
+    async def start_again(self, process: str) -> None:
+        self._do(f"start {process}", "running")
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        self._do(f"pause {process} for {at_most_s}", "paused")
+
+    async def resume(self, process: str) -> None:
+        self._do(f"resume {process}", "running")
+
+    def _do(self, call: str, state: str) -> None:
+        self.calls.append(call)
+        self.now = self.now if self.deaf else state
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [
+        pytest.param("kill", ["kill group-1-member-2", "start group-1-member-2"], id="killed and started again"),
+        pytest.param("pause", ["pause group-1-member-2 for 0.5", "resume group-1-member-2"], id="frozen and thawed"),
+    ],
+)
+@pytest.mark.parametrize("deaf", [False, True], ids=["it obeys", "nothing happens"])
+async def test_a_member_of_a_group(cluster: FakeCluster, name: str, calls: list[str], deaf: bool) -> None:
+    plugin, members = registry.fault(name), FakeMembers(deaf=deaf)
+    arena = replace(cluster.arena, members=members)
+    target, values = parse_target("member(group-1,2)"), plugin.Parameters.model_validate(SOON if name == "kill" else {})
+    injection = await plugin.inject(arena, await plugin.prepare(arena, target, (), values, duration_s=0.5))
+    assert (await plugin.confirm(arena, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
+    await plugin.heal(arena, injection)
+    await plugin.heal(arena, injection)
+    assert members.calls == (calls[:1] if deaf else calls)
+    assert not cluster.calls
+
+
+@pytest.mark.parametrize("name", ["kill", "pause"])
+async def test_a_member_that_does_not_run_is_left_alone(cluster: FakeCluster, name: str) -> None:
+    plugin, members = registry.fault(name), FakeMembers()
+    members.now = "stopped"
+    target = parse_target("member(group-1,2)")
+    for out_of_reach in (None, members):
+        with pytest.raises(ClusterError, match="nothing was injected"):
+            await plugin.prepare(
+                replace(cluster.arena, members=out_of_reach), target, (), plugin.Parameters(), duration_s=1
+            )
 
 
 class TestExpireSession:

@@ -8,10 +8,11 @@ import pytest
 
 from harness.cluster.powers import Side
 from harness.contracts import registry
-from harness.contracts.faults import Effect
+from harness.contracts.faults import AIMED_AT, Effect
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
+from kafka_chaos.faults.partition import ring
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
 from tests.raising import raising
@@ -28,6 +29,18 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             {"sides": ["zookeeper"], "direction": "inbound"},
             "no probe came through over 1 links",
             id="cut off from one side, one way",
+        ),
+        pytest.param(
+            "partition",
+            {"shape": "halves"},
+            "no probe came through over 4 links, one over 2 others each",
+            id="two halves",
+        ),
+        pytest.param(
+            "partition",
+            {"shape": "bridge"},
+            "no probe came through over 2 links, one over 4 others each",
+            id="two that see each other over a bridge only",
         ),
         pytest.param("delay", {"extra_ms": 300}, "the quickest of 6 probes took 300 ms", id="a slow link"),
         pytest.param("reset-connections", {}, "1 connections are gone", id="broken connections"),
@@ -54,6 +67,8 @@ async def test_a_fault_is_confirmed_by_its_effect(
     [
         pytest.param("isolate", "isolate", {"sides": ["peers"], "direction": "outbound"}, "a probe came through: "
                      "broker 1 to peer", id="a link that was not cut"),
+        pytest.param("partition", "separate", {}, "broker 0 reaches 2, broker 2 reaches 0", id="a bridge that nobody "
+                     "needs"),
         pytest.param("delay", "delay", {}, "the quickest of 6 probes took 0 ms", id="a link that is quick"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
@@ -97,6 +112,54 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
     cluster.connections_of = {key: set() for key in range(3)}
     _, effect = await injected(cluster, name, 1)
     assert effect.verdict is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "verdict"),
+    [
+        pytest.param("isolate", {}, INCONCLUSIVE, id="one that is cut off may reach its peers"),
+        pytest.param("isolate", {"sides": ["zookeeper"]}, CONFIRMED, id="no other side's sender has to be asked for"),
+        pytest.param("partition", {}, INCONCLUSIVE, id="a part may reach another one"),
+    ],
+)
+async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
+    cluster: FakeCluster, name: str, parameters: dict[str, Any], verdict: FaultVerdict
+) -> None:
+    cluster.unknown = {"7"}
+    _, effect = await injected(cluster, name, 1, **parameters)
+    assert effect.verdict is verdict
+
+
+async def test_a_partition_hits_all_and_tells_whom_it_was_aimed_at(cluster: FakeCluster) -> None:
+    injection, _ = await injected(cluster, "partition", 1)
+    assert (injection.targets, injection.state[AIMED_AT]) == ((0, 1, 2), [1])
+
+
+async def test_three_brokers_have_no_ring_of_majorities(cluster: FakeCluster) -> None:
+    _, effect = await injected(cluster, "partition", 1, shape="ring")
+    assert effect == Effect(verdict=INCONCLUSIVE, detail="3 brokers have no such shape")
+
+
+async def test_a_partition_that_cuts_too_much_is_a_mismatch(cluster: FakeCluster) -> None:
+    cluster.deaf = {"separate"}
+    cluster.separated = {frozenset(pair) for pair in ((0, 2), (0, 1))}
+    _, effect = await injected(cluster, "partition", 1)
+    assert effect == Effect(verdict=MISMATCH, detail="broker 0 does not reach 1, broker 1 does not reach 0")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "sees"),
+    [
+        pytest.param(4, 3, id="of four each sees three"),
+        pytest.param(5, 3, id="of five each sees three"),
+        pytest.param(7, 5, id="of seven each sees five"),
+    ],
+)
+def test_in_a_ring_each_broker_sees_another_majority(brokers: int, sees: int) -> None:
+    cut = {frozenset(pair) for pair in ring([], range(brokers))}
+    views = [{other for other in range(brokers) if {one, other} not in cut} for one in range(brokers)]
+    assert {len(view) for view in views} == {sees}
+    assert len(set(map(frozenset, views))) == brokers
 
 
 @pytest.mark.parametrize("name", ["bounce", "power-loss", "rolling-restart"])

@@ -16,7 +16,8 @@ from pyspark.sql.types import StringType
 from rich.console import Console
 
 from harness.analysis.judge import Judgement, Question, judge_sources
-from harness.analysis.sources import CORRUPT, SCHEMAS, read
+from harness.analysis.lines import SCHEMAS
+from harness.analysis.sources import CORRUPT, read
 from harness.cli.judge import show
 from harness.errors import EvidenceError
 from harness.ingest.formats import formats
@@ -86,9 +87,8 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
     }
     together = replace(
         three["run"],
-        **{
-            kind: reduce(DataFrame.unionByName, [getattr(sources, kind) for sources in three.values()])
-            for kind in SCHEMAS
+        lines={
+            kind: reduce(DataFrame.unionByName, [sources.lines[kind] for sources in three.values()]) for kind in SCHEMAS
         },
     )
     names = {"run": run.run_id, "texts": "texts", "tables": "tables"}
@@ -210,7 +210,7 @@ def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark
     polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
     parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
     parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
-    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", {}).operations
+    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", {}).lines["operations"]
     rows = {row["process"]: row for row in lines.collect()}
     assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
     assert rows["p"]["records"] is None
@@ -234,7 +234,7 @@ def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_i
     given = RecordedEvidence(spark, {"operations": [str(path)]})
     sources = given.sources("h", {})
     assert sources.torn == ()
-    assert [row["process"] for row in sources.operations.collect()] == [None, "p", "p"]
+    assert [row["process"] for row in sources.lines["operations"].collect()] == [None, "p", "p"]
     assert given.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
 
 

@@ -42,5 +42,5 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: l
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="cannot be read"):
+    with pytest.raises(ScenarioError, match="no such file"):
         load_settings(tmp_path / "none.yaml", [])

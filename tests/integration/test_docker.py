@@ -20,7 +20,7 @@ from harness.store.phase_log import ends
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 from tests.cluster.containers.engine_proxy import EngineProxy
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.by_turns(1)]
 
 SCENARIO = """\
 name: brief

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer
+from kafka import TopicPartition as Place
 
-from harness.broker.coordinator.records import partition_of
+from harness.broker.coordinator.placement import partition_of
 from harness.values import OFFSETS_TOPIC
 from tests.integration.conftest import chaos_cluster
 from tests.kafka_tools import kafka_tool, needs_kafka, payloads
@@ -165,6 +168,44 @@ async def test_aiokafka_subscribes(cluster: dict[str, Any], topic: str) -> None:
         read = [((await consumer.getone()).value or b"").decode() for _ in range(RECORDS)]
         await consumer.commit()
     assert sorted(read) == sorted(f"value-{number}" for number in range(RECORDS))
+
+
+def test_kafka_python_subscribes(cluster: dict[str, Any], topic: str) -> None:
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=cluster["bootstrap_servers"],
+        group_id=topic,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        consumer_timeout_ms=PATIENCE_S * 1000,
+    )
+    try:
+        read = [message.value.decode() for message in islice(consumer, RECORDS)]
+        consumer.commit()
+        committed = [consumer.committed(Place(topic, partition)) for partition in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    assert sorted(read) == sorted(f"value-{number}" for number in range(RECORDS))
+    assert committed == [RECORDS // PARTITIONS] * PARTITIONS
+
+
+@needs_kafka
+@pytest.mark.parametrize("assignor", ["RangeAssignor", "CooperativeStickyAssignor"])
+def test_kafkas_verifiable_consumer_reads_and_commits(cluster: dict[str, Any], topic: str, assignor: str) -> None:
+    wanted = ("--topic", topic, "--group-id", topic, "--max-messages", str(RECORDS), "--reset-policy", "earliest")
+    strategy = ("--assignment-strategy", f"org.apache.kafka.clients.consumer.{assignor}")
+    servers = ("--bootstrap-server", cluster["bootstrap_servers"])
+    told = kafka_tool("org.apache.kafka.tools.VerifiableConsumer", *servers, *wanted, *strategy)
+    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    assigned = {
+        each["partition"] for line in lines if line["name"] == "partitions_assigned" for each in line["partitions"]
+    }
+    assert assigned == EVERYTHING
+    assert sum(line["count"] for line in lines if line["name"] == "records_consumed") == RECORDS
+    committed = [line for line in lines if line["name"] == "offsets_committed"]
+    assert committed
+    assert all(line["success"] for line in committed)
+    assert lines[-1]["name"] == "shutdown_complete"
 
 
 @needs_kafka

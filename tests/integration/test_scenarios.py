@@ -76,7 +76,7 @@ OF_KAFKA = Case(
     sets=["system=kafka:3.9.1"],
     verdicts=HELD,
     exit_code=0,
-    not_judged=frozenset({"I5", "I22", "I24", "high_watermarks"}),
+    not_judged=frozenset({"I5", "I11", "I22", "I24", "high_watermarks"}),
 )
 CASES = {name: case for cases in (ALWAYS, *sampled(PLANTED, 1)) for name, case in cases.items()}
 CASES |= {KAFKA: OF_KAFKA} if has_kafka() else {}

@@ -25,6 +25,7 @@ SHARED = {
         "assumptions",
         "compaction",
         "findings",
+        "groups",
         "liveness",
         "min_insync",
         "poll_steps",

@@ -54,7 +54,7 @@ class Bench:
         self.jobs.append(([each.folder.run_id for each in cases], keep))
         yield from [(each.folder, self.says[each.folder.run_id]) for each in cases]
 
-    def write(self, folder: RunFolder) -> Path:
+    def write(self, folder: RunFolder, *, alone: bool) -> Path:
         folder.report.write_text("page", encoding="utf-8")
         return folder.report
 

@@ -1,5 +1,7 @@
 """The page itself: complete, offline, and safe whatever stands in the evidence."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,9 +14,11 @@ import pytest
 from harness.errors import EvidenceError
 from harness.report.findings import SHOWN_FINDINGS
 from harness.report.page import write
-from harness.store.folder import RunFolder
+from harness.report.timeline import library
+from harness.store.folder import LIBRARY, RunFolder
 from harness.store.result import CheckResult, RunResult
 from harness.verdict import SystemVerdict
+from tests.report.conftest import reign, write_fact
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -95,6 +99,54 @@ def test_junit(folder: RunFolder, result: RunResult, verdict: SystemVerdict, tag
     assert [child.tag for child in case] == ([tag] if tag else [])
 
 
+def test_the_library_of_the_timeline_lies_beside_once_for_all_runs(folder: RunFolder) -> None:
+    page = write(folder).read_text()
+    (beside,) = (path for path in folder.root.parent.iterdir() if LIBRARY.fullmatch(path.name))
+    assert f'src="../{beside.name}"' in page
+    assert len(page) < 200_000 < beside.stat().st_size
+    beside.write_text("kept")
+    write(folder)
+    assert beside.read_text() == "kept", "it is called by its content, so it is that"
+
+
+def test_a_page_that_stands_alone_has_its_library_inside(folder: RunFolder) -> None:
+    page = write(folder, alone=True).read_text()
+    assert list(folder.root.parent.iterdir()) == [folder.root]
+    assert len(page) > 4_000_000
+    assert not re.search(r"<script[^>]+src=", page)
+
+
+def test_the_library_is_inside_where_nothing_can_lie_beside(folder: RunFolder) -> None:
+    in_its_way = (folder.root.parent / library.name()).with_suffix(f".{os.getpid()}")
+    in_its_way.mkdir()
+    assert len(write(folder).read_text()) > 4_000_000
+
+
+def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
+    folder: RunFolder, add_findings: Callable[..., None]
+) -> None:
+    place = {"topic": "orders", "partition": 0}
+    add_findings(
+        {"check": "I10", "severity": "violation", "message": "lost", "leader_epoch": 2} | place,
+        {"check": "I19", "severity": "violation", "message": "nobody knows when"},
+    )
+    page = write(folder).read_text()
+    assert re.search(r'id="finding-I10-violation-0"[^§]{0,80}lost[^§]{0,80}href="#at-9.600"', page)
+    assert page.count('href="#finding-I10-violation-0"') == 1
+    assert "#finding-I19" not in page
+    drawn = json.loads(re.findall(r'id="figure">(.*?)</script>', page)[0])
+    (mark,) = (trace for trace in drawn["data"] if trace.get("customdata") == ["finding-I10-violation-0"])
+    assert mark["x"] == [9.6]
+
+
+def test_text_from_the_evidence_cannot_leave_the_figure(folder: RunFolder) -> None:
+    shutil.rmtree(folder.facts / "leader_epochs.parquet")
+    write_fact(folder, "leader_epochs", reign(1, 2, 0) | {"topic": "</script><b onload=x>"})
+    page = write(folder).read_text()
+    assert "</script><b" not in page
+    assert "b onload=x" in page
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at in a browser")
 @pytest.mark.parametrize("width", [1280, 500])
@@ -107,4 +159,4 @@ def test_a_browser_draws_the_timeline(folder: RunFolder, width: int, tmp_path: P
     command += ["--virtual-time-budget=5000", f"--screenshot={artifacts / f'report-{width}.png'}", "--dump-dom"]
     dom = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True).stdout
     drawn = re.findall(r'class="(?:bars|scatter) ?layer"|class="trace bars"|class="trace scatter', dom)
-    assert len(drawn) >= 5, "throughput, latency, leaders and ISR are drawn"
+    assert len(drawn) >= 10, "operations, records, leaders, ISRs and faults are drawn"

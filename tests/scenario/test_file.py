@@ -5,7 +5,7 @@ import pytest
 
 from harness.contracts import registry
 from harness.errors import ScenarioError
-from harness.scenario.file import load_scenario, read_scenario, scenario_yaml
+from harness.scenario.file import find_scenario, load_scenario, read_scenario, scenario_yaml
 from harness.scenario.source import Override, set_option
 
 GOOD = """\
@@ -36,6 +36,18 @@ def errors_of(text: str, *options: str) -> list[str]:
     return str(refused.value).splitlines()
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        pytest.param("member(group-1,3)", "the group group-1 has no member 3; allowed: 1 to 2", id="a number too high"),
+        pytest.param("member(group-3,1)", "known: group-1, group-2", id="no such group"),
+    ],
+)
+def test_a_member_that_no_workload_has_is_refused(target: str, message: str) -> None:
+    text = find_scenario("groups").read_text(encoding="utf-8").replace("member(group-1,2)", target)
+    assert any(message in each for each in errors_of(text))
+
+
 def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
     scenario = read_scenario(GOOD, "s.yaml")
     assert scenario.driver == "process"
@@ -58,7 +70,7 @@ def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
 
 def test_a_fault_that_nothing_would_show_is_refused() -> None:
     (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:3.9.1\n")
-    seen = "whether unclean-election happened shows in append, of which kafka:3.9.1 tells nothing"
+    seen = "whether unclean-election happened shows in append.isr_size, of which kafka:3.9.1 tells nothing"
     assert message == f"s.yaml:15: faults.0.kind: {seen}"
 
 
@@ -119,8 +131,11 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("kind: kill", "kind: kil", "s.yaml:15: faults.0.kind: unknown fault 'kil' (did you mean kill?); "
                      "known:", id="unknown fault"),
         pytest.param("kind: produce-consume", "kind: nothing", "s.yaml:12: workloads.0.kind: unknown workload "
-                     "'nothing'; known: produce-consume", id="unknown workload"),
+                     "'nothing'; known: consume-group, produce-consume", id="unknown workload"),
         pytest.param("acks: all", "acks: 2", "s.yaml:13: workloads.0.parameters.acks", id="wrong parameter"),
+        pytest.param("workloads:", "workloads:\n  - {kind: consume-group, parameters: {assignor: sticky}}", "s.yaml:12:"
+                     " workloads.0.parameters.assignor: must be 'range' or 'cooperative-sticky', not 'sticky'",
+                     id="a parameter that may be a list too"),
         pytest.param("acks: all", "ack: all", "s.yaml:13: workloads.0.parameters.ack: unknown key (did you mean acks?)",
                      id="unknown parameter"),
         pytest.param("at_s: 1", "at_s: 9.5\n    duration_s: 1", "s.yaml:16: faults.0.at_s: ends at 10.5 s (at_s + "
@@ -128,7 +143,7 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr' "
                      "(did you mean docker?); known: process, docker", id="unknown driver"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:1", "s.yaml:19: system: no Apache Kafka '1'; "
-                     "known releases: 3.9.1", id="unknown release"),
+                     "known releases: 0.10.2.2, ", id="unknown release"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
                      "the driver simulated does not start kafka:3.9.1; drivers that do: process", id="no system of it"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",

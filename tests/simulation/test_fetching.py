@@ -63,7 +63,8 @@ def test_what_a_former_leader_answers_late_says_nothing_about_the_position() -> 
 async def asked_after_a_late_answer() -> list[int]:
     """Return the epochs that a reader asked the next leader about."""
     cluster = TwoLeaders()
-    fetching = Fetching(cluster, [PLACE])  # type: ignore[arg-type]
+    fetching = Fetching(cluster)  # type: ignore[arg-type]
+    fetching.assign({PLACE: 0})
     fetching.look_again()
     await all_is_quiet()
     cluster.leaders[PLACE] = Leader(broker_id=1, leader_epoch=2)
@@ -88,7 +89,8 @@ def test_where_a_former_leader_says_late_that_an_epoch_ends_is_not_about_the_rec
 async def offsets_fetched_around_a_late_end() -> list[int]:
     """Return the offsets that a reader fetched from, the last of them after the former leader's late word."""
     cluster = TwoLeaders()
-    fetching = Fetching(cluster, [PLACE])  # type: ignore[arg-type]
+    fetching = Fetching(cluster)  # type: ignore[arg-type]
+    fetching.assign({PLACE: 0})
 
     async def led(broker_id: int, leader_epoch: int) -> None:
         cluster.leaders[PLACE] = Leader(broker_id, leader_epoch)

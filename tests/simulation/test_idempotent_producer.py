@@ -43,7 +43,7 @@ def written_twice(history: SimulatedHistory) -> list[str]:
     return [value for value, times in read.items() if times > 1]
 
 
-def producer_ids(history: SimulatedHistory) -> set[int]:
+def producer_ids(history: SimulatedHistory) -> set[int | None]:
     """Return those of all batches but the harness's own, which have none."""
     asked = {each.offset for each in history.operations[PROCESS] if each.kind is OpKind.SEND}
     appended = [

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.cluster.driver import CAPABILITIES
+from harness.cluster.interference import Interference
+from harness.cluster.links import Links
 from harness.cluster.powers import Direction, Side
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.driver import SimulationDriver
-from harness.simulation.interference import Interference
-from harness.simulation.links import Links
 from harness.simulation.loop import run
 from harness.system.waiting import until
 

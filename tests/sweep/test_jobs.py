@@ -18,10 +18,12 @@ from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.scenario.source import options
 from harness.simulation.schedule import simulate as simulate_one
+from harness.store.coverage import Coverage
 from harness.sweep.jobs import (
     HISTORIES,
     SHARE,
     batches,
+    covered,
     judge,
     judge_candidates,
     judge_histories,
@@ -35,7 +37,7 @@ from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
 from tests.verdicts import CONFIRMED, FAIL, PASS, UNKNOWN
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole]
+pytestmark = [pytest.mark.spark, pytest.mark.whole, pytest.mark.by_turns(8)]
 
 SCHEDULES = 64
 """A few shares for each core of a small machine."""
@@ -47,7 +49,7 @@ class Watched(Silent):
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
 
-    def done(self, what: str, schedules: int, of: int) -> None:
+    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
         self.seen.append((what, schedules, of))
 
 
@@ -131,6 +133,23 @@ def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark: SparkSession
     assert len(again) == 4
 
 
+def test_what_was_tried_is_added_up_over_all_that_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=4, root=tmp_path)
+    sweep.histories.mkdir()
+    counted = Coverage(errors={"Fetch": {"NOT_LEADER": 2}}).model_dump_json()
+    for number, coverage in enumerate([counted, counted, counted, ""]):
+        made = SimulatedSchedule(number=number, run_id=f"small-{number}", seed=number, error="stuck", coverage=coverage)
+        table = pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES))
+        parquet.write_table(table, sweep.histories / f"part-{number}.parquet")
+    (sweep.histories / "part-1.parquet").write_bytes(b"PAR1")
+    assert covered(spark, sweep) == Coverage(runs=2, errors={"Fetch": {"NOT_LEADER": 4}})
+    judge(spark, sweep, [], Watched())
+    assert "NOT_LEADER" not in sweep.verdicts.read_text(), "the summary has the sum"
+    for number in (0, 2):
+        (sweep.histories / f"part-{number}.parquet").unlink()
+    assert covered(spark, sweep) is None
+
+
 def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -194,8 +213,8 @@ def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, t
     }
     parquet.write_table(pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)), tmp_path / "table.parquet")
     table = spark.read.schema(HISTORIES).parquet(str(tmp_path / "table.parquet"))
-    for kind, from_files in read(spark, [folder]).frames.items():
-        tabled = from_table(table, 0).frames[kind]
+    for kind, from_files in read(spark, [folder]).lines.items():
+        tabled = from_table(table, 0).lines[kind]
         assert tabled.schema.simpleString() == from_files.schema.simpleString()
         assert sorted(map(repr, tabled.cache().collect())) == sorted(map(repr, from_files.cache().collect()))
 

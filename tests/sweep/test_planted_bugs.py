@@ -72,8 +72,8 @@ SWEEPS = {
     "isr-write-without-version": Sweep(finding="I1"),
     "controller-writes-unfenced": Sweep(finding="I2"),
     "preferred-not-in-isr": Sweep(finding="I3"),
-    "truncation-in-one-round": Sweep(finding="I9"),
-    "truncate-to-high-watermark": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="I15"),
+    "truncation-in-one-round": Sweep(scenario="kip-279", finding="I9"),
+    "truncate-to-high-watermark": Sweep(scenario="kip-101", finding="I10"),
     "producer-state-lost": Sweep(finding="duplicate"),
     "one-batch-remembered": Sweep(scenario=str(PLANTED / "producer-state-lost.yaml"), finding="I28"),
     "appends-below-min-isr": Sweep(scenario="kill-leader", sets=FEW_REPLICAS, finding="I26"),
@@ -82,6 +82,11 @@ SWEEPS = {
     "no-broker-epoch": Sweep(finding="I14"),
     "bounced-brokers-ignored": Sweep(finding="I31"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
+    "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
+    "group-load-to-high-watermark": Sweep(finding="I39", schedules=2),
+    "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),
+    "static-member-not-fenced": Sweep(finding="I35"),
+    "no-generation-check": Sweep(finding="I35"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 4)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
@@ -95,6 +100,9 @@ WITHOUT_SWEEP = {
     "isr-join-without-epoch-start": "no check asks who joins an ISR, and it takes two failures at once to lose by it",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
+    "commits-while-completing": "a member commits as of the generation before until it is assigned to, and is refused "
+    "for that",
+    "late-unload": "takes changes of leader that come out of order, and control requests of an older epoch are refused",
     "no-crc-recovery": "a torn batch makes a replica's dump incomplete, so that checks of replicas say UNKNOWN",
 }
 """Planted bugs that no sweep here looks for yet, and what it would take."""

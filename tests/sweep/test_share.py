@@ -6,11 +6,13 @@ import signal
 
 import pytest
 
+from harness.analysis.coverage.transitions import POSSIBLE
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate, simulate_plan
+from harness.store.coverage import Coverage, Played
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult, forbidding
 from harness.sweep import share
@@ -33,6 +35,11 @@ def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
     assert [(fault.fault, fault.verdict) for fault in result.faults] == [("kill", CONFIRMED)]
     assert not forbidding(result.remarks)
+    coverage = Coverage.model_validate_json(schedule.coverage)
+    assert {each.fault for each in coverage.injected} == {"kill"}
+    assert Played.LEADER in {each.role for each in coverage.injected}
+    for machine, steps in coverage.transitions.items():
+        assert steps.keys() <= POSSIBLE[machine], machine
 
 
 def test_candidates_are_carried_out_each_by_its_own_scenario_and_plan() -> None:

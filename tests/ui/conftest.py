@@ -17,11 +17,12 @@ from selenium.webdriver.support import expected_conditions as seen
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.airflow_server import Airflow
+from tests.beside import beside
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
 ARTIFACTS = Path("artifacts")
-WIDTH, HEIGHT = 1400, 1000
+WIDTH, NARROW, HEIGHT = 1400, 400, 1000
 TIMEOUT_S = 120.0
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
@@ -35,6 +36,18 @@ class Person:
 
     def goto(self, path: str) -> None:
         self.driver.get(self.base_url + path)
+
+    def screen(self, width: int, mode: str) -> None:
+        """Look at everything from now on through a screen of this width in this mode, light or dark."""
+        screen = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        features = [{"name": "prefers-color-scheme", "value": mode}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def own_screen(self) -> None:
+        """Look through the browser's own window again."""
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
     def wait(self, look: Callable[[webdriver.Chrome], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
         WebDriverWait(self.driver, timeout_s).until(look, f"{what}: not seen")
@@ -95,6 +108,12 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def axe(pytestconfig: pytest.Config) -> Path:
+    """The script that says what of a page is hard to read, by axe-core."""
+    return beside(pytestconfig, "axe") / "axe_playwright_python" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")

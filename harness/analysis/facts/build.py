@@ -1,8 +1,11 @@
 """How are the facts of one run or many computed, once for all their readers, and written as Parquet?"""
 
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +14,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis import client_tables, protocol_tables, schemas
+from harness.analysis import client_tables, group_tables, protocol_tables, schemas
+from harness.analysis.arrow import columns_of
 from harness.analysis.facts.availability import availability
-from harness.analysis.facts.clients import polls, sends
+from harness.analysis.facts.clients import sends
 from harness.analysis.facts.compaction import compactions, superseded
 from harness.analysis.facts.deleted import deleted_logs
 from harness.analysis.facts.epochs import (
@@ -25,8 +29,16 @@ from harness.analysis.facts.epochs import (
 )
 from harness.analysis.facts.evidence import evidence
 from harness.analysis.facts.faults import fault_windows
+from harness.analysis.facts.groups import (
+    group_commits,
+    group_generations,
+    group_loads,
+    group_retirements,
+    group_states,
+    ownerships,
+)
 from harness.analysis.facts.liveness import liveness
-from harness.analysis.facts.logs import high_watermarks, replica_records, replicas, truncations
+from harness.analysis.facts.logs import high_watermarks, truncations
 from harness.analysis.facts.metadata import metadata_caches
 from harness.analysis.facts.offsets import committed_offsets
 from harness.analysis.facts.producers import refused_retries
@@ -42,6 +54,7 @@ from harness.analysis.facts.protocol import (
     state_writes,
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
+from harness.analysis.facts.typed import from_lines
 from harness.analysis.facts.znodes import (
     changes,
     controller_epochs,
@@ -52,10 +65,13 @@ from harness.analysis.facts.znodes import (
 )
 from harness.analysis.frames import checkpointed, is_local, union
 from harness.analysis.hadoop import Folder, remove
+from harness.analysis.origins import has_no_rows
 from harness.analysis.schemas import TABLES
-from harness.analysis.sources import Sources, no_rows
-from harness.analysis.state_changes import StateChanges, by_kind
+from harness.analysis.sources import Sources, no_rows, of_table
+from harness.analysis.state_changes import LIVES, StateChanges
 from harness.analysis.storage import literal_glob
+from harness.analysis.typed import DELETED, FACTS
+from harness.events import FetchResponse
 from harness.store.folder import R
 
 Facts = dict[str, DataFrame]
@@ -66,67 +82,93 @@ WRITERS = 4
 """Jobs at once: most of a small job is planning, which one thread does alone."""
 HISTORY = "history"
 """One row a change of a znode."""
+_READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES}
+"""Tables that one fact or two are made of."""
 
 
 def tables_of(sources: Sources) -> Facts:
-    """Return what many facts take from the lines: what became of znodes, and the brokers' logs by kind of event."""
-    return {HISTORY: changes(sources.zookeeper)} | by_kind(sources.state_changes)
+    """Return all typed tables, of lines and as they were sealed, and what became of znodes."""
+    parts = [from_lines(kind, frame) for kind, frame in sources.lines.items()]
+    tables = dict(sources.tables)
+    for name, frame in ChainMap(*parts).items():
+        tables[name] = frame.unionByName(tables[name]) if name in tables else frame
+    return tables | {HISTORY: changes(tables["zookeeper"])}
 
 
-def facts_from_lines(sources: Sources, tables: Facts) -> Facts:
-    """Return the facts that come straight from the lines, and from the tables that are made of them."""
-    history, lines = tables[HISTORY], StateChanges(tables)
-    return {
-        schemas.SENDS.name: sends(sources.operations, lines),
-        schemas.POLLS.name: polls(sources.operations),
-        schemas.REPLICAS.name: replicas(sources.replicas),
-        schemas.REPLICA_RECORDS.name: replica_records(sources.replicas),
-        schemas.PARTITION_STATES.name: partition_states(history, lines),
-        schemas.LEADERSHIP_CLAIMS.name: leadership_claims(lines),
-        schemas.APPENDS.name: appends(lines),
-        schemas.CONTROLLER_EPOCHS.name: controller_epochs(history, lines),
-        schemas.HIGH_WATERMARKS.name: high_watermarks(lines),
-        schemas.TRUNCATIONS.name: truncations(lines),
-        schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
-        schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
-        schemas.LIVENESS.name: liveness(sources.liveness),
-        protocol_tables.METADATA_CACHES.name: metadata_caches(lines, sources.operations),
-        protocol_tables.DELETED_LOGS.name: deleted_logs(sources.replicas, sources.state_changes, lines),
-        client_tables.END_OFFSETS.name: end_offsets(sources.operations),
-        protocol_tables.ELECTIONS.name: elections(lines),
-        protocol_tables.STATE_WRITES.name: state_writes(lines),
-        protocol_tables.CONTROL_REQUESTS.name: control_requests(lines),
-        protocol_tables.REGISTRATIONS.name: registrations(history, lines),
-        protocol_tables.LEADER_ISRS.name: leader_isrs(lines),
-        protocol_tables.ISR_PROPOSALS.name: isr_proposals(lines),
-        protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
-        protocol_tables.REFUSALS.name: refusals(lines),
-        protocol_tables.REFUSED_RETRIES.name: refused_retries(lines),
-        protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
-        protocol_tables.PRODUCER_ID_BLOCKS.name: producer_id_blocks(history),
-        protocol_tables.EPOCH_ANSWERS.name: epoch_answers(lines),
-        protocol_tables.TOPICS.name: topics(sources.zookeeper),
-        protocol_tables.TOPIC_CONFIGS.name: topic_configs(history),
-        protocol_tables.COMPACTIONS.name: compactions(lines),
+def facts_from_tables(tables: Facts, absent: frozenset[str] = frozenset()) -> Facts:
+    """Return the facts that come straight from the tables, without those that have no rows as lines are `absent`."""
+    history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
+    made: dict[str, Callable[[], DataFrame]] = {
+        schemas.SENDS.name: lambda: sends(operations, lines),
+        schemas.PARTITION_STATES.name: lambda: partition_states(history, lines),
+        schemas.LEADERSHIP_CLAIMS.name: lambda: leadership_claims(lines),
+        schemas.APPENDS.name: lambda: appends(lines),
+        schemas.CONTROLLER_EPOCHS.name: lambda: controller_epochs(history, lines),
+        schemas.HIGH_WATERMARKS.name: lambda: high_watermarks(lines),
+        schemas.TRUNCATIONS.name: lambda: truncations(lines),
+        schemas.COMMITTED_OFFSETS.name: lambda: committed_offsets(operations, tables[schemas.REPLICA_RECORDS.name]),
+        schemas.FAULT_WINDOWS.name: lambda: fault_windows(tables["journal"]),
+        schemas.LIVENESS.name: lambda: liveness(tables["liveness"]),
+        protocol_tables.METADATA_CACHES.name: lambda: metadata_caches(lines, operations),
+        protocol_tables.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
+        client_tables.END_OFFSETS.name: lambda: end_offsets(operations),
+        protocol_tables.ELECTIONS.name: lambda: elections(lines),
+        protocol_tables.STATE_WRITES.name: lambda: state_writes(lines),
+        protocol_tables.CONTROL_REQUESTS.name: lambda: control_requests(lines),
+        protocol_tables.REGISTRATIONS.name: lambda: registrations(history, lines),
+        protocol_tables.LEADER_ISRS.name: lambda: leader_isrs(lines),
+        protocol_tables.ISR_PROPOSALS.name: lambda: isr_proposals(lines),
+        protocol_tables.ACKNOWLEDGEMENTS.name: lambda: acknowledgements(lines),
+        protocol_tables.REFUSALS.name: lambda: refusals(lines),
+        protocol_tables.REFUSED_RETRIES.name: lambda: refused_retries(lines),
+        protocol_tables.CONSUMER_FETCHES.name: lambda: consumer_fetches(lines),
+        protocol_tables.PRODUCER_ID_BLOCKS.name: lambda: producer_id_blocks(history),
+        protocol_tables.EPOCH_ANSWERS.name: lambda: epoch_answers(lines),
+        protocol_tables.TOPICS.name: lambda: topics(tables["zookeeper"]),
+        protocol_tables.TOPIC_CONFIGS.name: lambda: topic_configs(history),
+        protocol_tables.COMPACTIONS.name: lambda: compactions(lines),
+        group_tables.GROUP_STATES.name: lambda: group_states(lines, tables[LIVES]),
+        group_tables.GROUP_COMMITS.name: lambda: group_commits(lines),
+        group_tables.GROUP_LOADS.name: lambda: group_loads(lines),
+        group_tables.GROUP_RETIREMENTS.name: lambda: group_retirements(lines),
+        group_tables.OWNERSHIPS.name: lambda: ownerships(operations),
     }
+    return _with_rows(made, absent)
 
 
 def facts_from_facts(facts: Facts, sources: Sources, tables: Facts) -> Facts:
-    """Return the facts that are made of other facts too."""
+    """Return the facts that are made of other facts too, without those that have no rows as lines are absent."""
     state_rows, send_rows = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
-    return {
-        schemas.LEADER_EPOCHS.name: leader_epochs(
-            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], StateChanges(tables)
+    lines = StateChanges(tables)
+    made: dict[str, Callable[[], DataFrame]] = {
+        schemas.LEADER_EPOCHS.name: lambda: leader_epochs(
+            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], lines
         ),
-        schemas.ISR_CHANGES.name: isr_changes(state_rows),
-        schemas.AVAILABILITY.name: availability(send_rows),
-        client_tables.POLL_STEPS.name: poll_steps(facts[schemas.POLLS.name]),
-        client_tables.SEND_REVERSALS.name: send_reversals(send_rows),
-        protocol_tables.SUPERSEDED.name: superseded(
+        schemas.ISR_CHANGES.name: lambda: isr_changes(state_rows),
+        schemas.AVAILABILITY.name: lambda: availability(send_rows),
+        client_tables.POLL_STEPS.name: lambda: poll_steps(facts[schemas.POLLS.name]),
+        client_tables.SEND_REVERSALS.name: lambda: send_reversals(send_rows),
+        protocol_tables.SUPERSEDED.name: lambda: superseded(
             facts[protocol_tables.COMPACTIONS.name], send_rows, facts[schemas.REPLICA_RECORDS.name]
         ),
-        schemas.EVIDENCE.name: evidence(sources, send_rows),
+        group_tables.GROUP_GENERATIONS.name: lambda: group_generations(lines, facts[group_tables.OWNERSHIPS.name]),
     }
+    rest = {schemas.EVIDENCE.name: evidence(sources, send_rows)} if sources.lines else {}
+    return _with_rows(made, sources.absent) | rest
+
+
+def _with_rows(made: Mapping[str, Callable[[], DataFrame]], absent: frozenset[str]) -> Facts:
+    return {name: make() for name, make in made.items() if not has_no_rows(name, absent)}
+
+
+def _without_rows(sources: Sources) -> set[str]:
+    """Return the facts that have no rows, by what the tables say: nothing is planned for them."""
+    names = {name for name in TABLES if has_no_rows(name, sources.absent)}
+    return names if sources.lines else names | {schemas.EVIDENCE.name}
+
+
+def _empty(sources: Sources) -> Facts:
+    return {name: no_rows(sources.spark, of_table(TABLES[name])) for name in _without_rows(sources)}
 
 
 @contextmanager
@@ -136,13 +178,14 @@ def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iter
     Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
-    context = sources.operations.sparkSession.sparkContext
+    context = sources.spark.sparkContext
     before = set(context._jsc.getPersistentRDDs())
     try:
         if sources.together:
             with _in_memory(sources) as facts:
                 if write:
-                    in_threads([partial(_save, frame, fact_path(folder, name)) for name, frame in facts.items()])
+                    rest = facts.keys() - _written_already(sources, folder)
+                    in_threads([partial(_save, facts[name], fact_path(folder, name)) for name in rest])
                 yield facts
         else:
             with _on_disk(sources, folder) as facts:
@@ -157,15 +200,42 @@ def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iter
 def _on_disk(sources: Sources, folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
-        sources = sources.with_frames(_stored(sources.frames, lines))
+        sources = replace(sources, lines=_stored(sources.lines, lines))
         tables = tables_of(sources)
-        first = _stored(facts_from_lines(sources, tables), folder)
+        _written_already(sources, folder)
+        first = {name: tables[name] for name in sources.sealed_facts} | _empty(sources)
+        more = {name: tables[name] for name in FACTS if name not in first}
+        first |= _stored(more | facts_from_tables(tables, sources.absent), folder)
         yield first | _stored(facts_from_facts(first, sources, tables), folder)
     finally:
         remove(lines)
 
 
-def _stored(frames: Facts, folder: Folder) -> Facts:
+def _written_already(sources: Sources, folder: Folder) -> set[str]:
+    """Put those facts in their places that a run was sealed with, or that have no rows; return their names."""
+    empty = _without_rows(sources)
+    if isinstance(folder, Path):
+        for name, path in sources.sealed_facts.items():
+            _link(_new_file(fact_path(folder, name)), path)
+        for name in empty:
+            pq.write_table(columns_of(TABLES[name]).empty_table(), _new_file(fact_path(folder, name)))
+    return {*sources.sealed_facts, *empty}
+
+
+def _link(new: Path, file: Path) -> None:
+    try:
+        new.hardlink_to(file)
+    except OSError:  # another disk, or one that knows no links
+        shutil.copyfile(file, new)
+
+
+def _new_file(folder: Path) -> Path:
+    remove(folder)
+    folder.mkdir(parents=True)
+    return folder / "part-0.parquet"
+
+
+def _stored(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
     """Return the same rows, read from where they are written."""
     write_facts(frames, folder)
     return {
@@ -176,19 +246,21 @@ def _stored(frames: Facts, folder: Folder) -> Facts:
 
 @contextmanager
 def _in_memory(sources: Sources) -> Iterator[Facts]:
-    spark = sources.operations.sparkSession
-    with _materialized(spark, sources.frames) as lines:
-        sources = sources.with_frames(lines)
-        with (
-            _materialized(spark, tables_of(sources)) as tables,
-            _materialized(spark, facts_from_lines(sources, tables)) as first,
-            _materialized(spark, facts_from_facts(first, sources, tables)) as more,
-        ):
-            yield first | more
+    spark = sources.spark
+    with _materialized(spark, sources.lines) as lines:
+        sources = replace(sources, lines=lines)
+        tables = tables_of(sources)
+        often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE}
+        with _materialized(spark, often) as in_memory:
+            tables |= in_memory
+            with _materialized(spark, facts_from_tables(tables, sources.absent)) as made:
+                first = {name: tables[name] for name in FACTS} | made | _empty(sources)
+                with _materialized(spark, facts_from_facts(first, sources, tables)) as more:
+                    yield first | more
 
 
 @contextmanager
-def _materialized(spark: SparkSession, frames: Facts) -> Iterator[Facts]:
+def _materialized(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[Facts]:
     """Yield the same rows, computed once; on a cluster, where executors die, with the plans that compute them again."""
     if is_local(spark):
         yield dict(zip(frames, checkpointed(frames.values()), strict=True))
@@ -210,7 +282,15 @@ def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]
     return counts
 
 
-def write_facts(facts: Facts, folder: Folder) -> None:
+def written_counts(folder: Path) -> dict[str, int]:
+    """Return how many rows each fact has that was written below `folder`, by what its files say."""
+    return {
+        name: sum(pq.read_metadata(file).num_rows for file in fact_path(folder, name).glob("*.parquet"))
+        for name in TABLES
+    }
+
+
+def write_facts(facts: Mapping[str, DataFrame], folder: Folder) -> None:
     """Write every fact below `folder`."""
     in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
 
@@ -221,9 +301,7 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
     for name, table in TABLES.items():
         path = fact_path(folder, name)
         facts[name] = (
-            spark.read.schema(table.ddl).parquet(str(path))
-            if path.is_dir()
-            else no_rows(spark, [(column.name, column.type) for column in table.columns])
+            spark.read.schema(table.ddl).parquet(str(path)) if path.is_dir() else no_rows(spark, of_table(table))
         )
     return facts
 
@@ -240,9 +318,7 @@ def _write(frame: DataFrame, path: Folder) -> None:
 def _save(frame: DataFrame, path: Folder) -> None:
     """Write what is in memory already: on this machine with Arrow, in half of the time of a job that writes."""
     if isinstance(path, Path):
-        remove(path)
-        path.mkdir(parents=True)
-        pq.write_table(frame.toArrow(), path / "part-0.parquet")
+        pq.write_table(frame.toArrow(), _new_file(path))
     else:
         _write(frame, path)
 

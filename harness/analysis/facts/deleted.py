@@ -11,17 +11,11 @@ from harness.analysis.state_changes import StateChanges
 _BROKER = ("run_id", "broker")
 
 
-def deleted_logs(dumps: DataFrame, lines: DataFrame, state_changes: StateChanges) -> DataFrame:
+def deleted_logs(folders: DataFrame, lives: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a folder that waits to be removed.
 
-    A broker looks for such folders when it has loaded its logs, just before it registers. How long its last life was
-    lines of every kind say.
+    A broker looks for such folders when it has loaded its logs, just before it registers.
     """
-    folders = dumps.where(F.col("type") == "deleted").select(*PARTITION_KEY, "broker", "folder")
-    own = lines.join(folders.select(*_BROKER).distinct(), on=list(_BROKER), how="left_semi")
-    failed = F.bool_or(F.col("ev") == "log_dir_failure").alias("disk_failed")
-    began = F.min(F.when(F.col("ev") == "broker_registered", F.col("mono"))).alias("began_ns")
-    lives = own.groupBy(*_BROKER, "inc").agg(began, F.max("mono").alias("lived_ns"), failed)
     last_lives = (
         lives.groupBy(*_BROKER)
         .agg(F.max_by(F.struct("began_ns", "lived_ns", "disk_failed"), "lived_ns").alias("last"))

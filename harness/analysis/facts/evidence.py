@@ -17,24 +17,25 @@ from harness.analysis.schemas import (
     VALUE_IDS,
 )
 from harness.analysis.sources import CORRUPT, Sources
+from harness.analysis.typed import UNIQUE_KEYS
 from harness.store.history import OpKind, OpType
 
-_UNIQUE_KEYS = {
-    "zookeeper": ("zxid", "path", "type", "version", "source"),
-    "journal": ("injection", "step", "time_ns"),
-}
-"""By kind of file, the columns that no two lines of a run share."""
 _LINES_OF_A_SEND = 2
 """Its beginning and its end."""
 
 
 def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
-    """One row a file and what is wrong with it, or a run whose value ids are not unique."""
-    parts = [_unreadable(frame, sources.torn) for frame in sources.frames.values()]
-    parts += [_misnumbered(sources.state_changes), _missing_invokes(sources.operations)]
-    parts += [_duplicates(sources.frames[kind], key) for kind, key in _UNIQUE_KEYS.items()]
-    parts += [_duplicate_ends(sources.operations), _duplicate_sends(sends), _duplicate_dumps(sources.replicas)]
-    parts += [_damaged(sources.replicas), _repeated_values(sends)]
+    """One row a file and what is wrong with it, or a run whose value ids are not unique; with tables nothing is."""
+    lines = sources.lines
+    parts = [_unreadable(frame, sources.torn) for frame in lines.values()]
+    parts += [_duplicates(lines[kind], key) for kind, key in UNIQUE_KEYS.items() if kind in lines]
+    if "state_changes" in lines:
+        parts.append(_misnumbered(lines["state_changes"]))
+    if "operations" in lines:
+        parts += [_missing_invokes(lines["operations"]), _duplicate_ends(lines["operations"])]
+        parts += [_duplicate_sends(sends), _repeated_values(sends)]
+    if "replicas" in lines:
+        parts += [_duplicate_dumps(lines["replicas"]), _damaged(lines["replicas"])]
     return conform(union(parts), EVIDENCE)
 
 

@@ -6,8 +6,7 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
 from harness.analysis.state_changes import StateChanges
-
-NO_SEQUENCE = -1
+from harness.analysis.typed import NO_SEQUENCE
 
 
 def high_watermarks(state_changes: StateChanges) -> DataFrame:

@@ -18,7 +18,7 @@ def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataF
     The last line about a partition says what the cache holds of it. What is logged when brokers stop does not count:
     by then ZooKeeper's history has been taken.
     """
-    ended = operations.groupBy("run_id").agg(F.max("time_ns").alias("ended_ns"))
+    ended = operations.groupBy("run_id").agg(F.max(F.greatest("invoke_ns", "complete_ns")).alias("ended_ns"))
     is_update = (F.col("ev") == "ctl_recv") & F.col("live_brokers").isNotNull()
     lines = (
         state_changes.of("broker_start", "ctl_recv")

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.facts.clients import completed
+from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import conform, in_order
 from harness.analysis.schemas import COMMITTED_OFFSETS
 from harness.store.history import OpKind, OpType
@@ -12,10 +12,10 @@ from harness.values import OFFSETS_TOPIC
 _KEY = ("run_id", "group", "topic", "partition")
 
 
-def committed_offsets(operations: DataFrame, dumps: DataFrame) -> DataFrame:
+def committed_offsets(operations: DataFrame, records: DataFrame) -> DataFrame:
     """One row a commit or read-back of a client, and one a commit in the log of the offsets topic."""
-    by_clients = _by_clients(completed(operations, OpKind.COMMIT, OpKind.FETCH_COMMITTED))
-    return conform(by_clients.unionByName(_in_log(dumps), allowMissingColumns=True), COMMITTED_OFFSETS)
+    by_clients = _by_clients(of_kind(operations, OpKind.COMMIT, OpKind.FETCH_COMMITTED))
+    return conform(by_clients.unionByName(_in_log(records), allowMissingColumns=True), COMMITTED_OFFSETS)
 
 
 def _by_clients(operations: DataFrame) -> DataFrame:
@@ -42,11 +42,11 @@ def _by_clients(operations: DataFrame) -> DataFrame:
     )
 
 
-def _in_log(dumps: DataFrame) -> DataFrame:
+def _in_log(records: DataFrame) -> DataFrame:
     """Commits in the offsets topic, each once however many replicas hold it; needs dumps with decoded records."""
     key = F.from_json("key", "`group` string, topic string, partition int")
     return (
-        dumps.where((F.col("type") == "record") & (F.col("topic") == OFFSETS_TOPIC))
+        records.where(F.col("topic") == OFFSETS_TOPIC)
         .select(
             "run_id", "partition", "offset", key.alias("key"), F.from_json("value", "offset bigint").alias("commit")
         )

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.client_tables import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
-from harness.analysis.facts.clients import completed
+from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import conform, in_order
 from harness.store.history import OpKind, OpType
 
@@ -44,5 +44,5 @@ def send_reversals(sends: DataFrame) -> DataFrame:
 
 def end_offsets(operations: DataFrame) -> DataFrame:
     """One row a successful request for a partition's end."""
-    answered = completed(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
+    answered = of_kind(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)

@@ -6,12 +6,14 @@ answered, so whatever a client was told is committed survives the coordinator (`
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.background import every
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsTopic
+from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsLog, OffsetsTopic
+from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import (
     CommittedOffset,
     GroupRecord,
@@ -19,11 +21,12 @@ from harness.broker.coordinator.records import (
     OffsetRecord,
     decode_chunk,
     encode_batch,
-    partition_of,
 )
 from harness.broker.coordinator.retirement import Retirement
+from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
 from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.replicas.control_requests import Leadership
+from harness.broker.replicas.replicas import now_s
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
@@ -31,6 +34,9 @@ from harness.values import OFFSETS_TOPIC, TopicPartition
 
 _log = logging.getLogger(__name__)
 
+Errors = dict[TopicPartition, ErrorCode]
+Decided = Callable[[Errors, Mapping[TopicPartition, int]], Errors]
+"""Tells of a commit, by partition how it ended and where in the log it stands, and returns the former."""
 LOAD_CHUNK_BYTES = 5 * 1024 * 1024
 
 
@@ -59,6 +65,7 @@ class GroupCoordinator:
     state_log: StateLog
     wall_ms: Callable[[], int]
     max_metadata_bytes: int
+    load_times: LoadTimes = field(default_factory=LoadTimes)
     _loads: set[asyncio.Task[None]] = field(default_factory=set)
     _expiry: asyncio.Task[None] | None = None
     _deleted_meanwhile: set[TopicPartition] = field(default_factory=set)
@@ -74,7 +81,9 @@ class GroupCoordinator:
             members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.unload(partition, leader_epoch):
                 self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
-                self.state_log.emit(CoordinatorUnload(partition=partition, leader_epoch=leader_epoch))
+                self.state_log.emit(
+                    CoordinatorUnload(partition=partition, leader_epoch=leader_epoch, groups=len(members))
+                )
         for topic, partition, leader_epoch in gained:
             members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
@@ -92,6 +101,15 @@ class GroupCoordinator:
             self._deleted_meanwhile.update(deleted)
         self.retirement.withdraw(deleted)
 
+    def statistics(self) -> CoordinatorStatistics:
+        """Return what it holds, in numbers."""
+        groups = [known for _, known in self.store.groups()]
+        return CoordinatorStatistics(
+            groups=Counter(known.membership.group.state for known in groups),
+            offsets=sum(len(known.offsets) for known in groups),
+            loads=self.load_times,
+        )
+
     async def stop(self) -> None:
         """End whatever is under way."""
         tasks = [*self._loads, *([self._expiry] if self._expiry else ())]
@@ -104,8 +122,9 @@ class GroupCoordinator:
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
         """Store the offsets and return how each ended; what ended with NONE is never lost."""
         known, refusal = self._committer(request)
+        decided = self._decision(request)
         if known is None or refusal is not ErrorCode.NONE:
-            return self._decided(request, dict.fromkeys(request.offsets, refusal), {})
+            return decided(dict.fromkeys(request.offsets, refusal), {})
         errors, accepted = {}, []
         for key, value in request.offsets.items():
             if len(value.metadata) > self.max_metadata_bytes:
@@ -113,13 +132,13 @@ class GroupCoordinator:
             else:
                 accepted.append(key)
         if not accepted:
-            return self._decided(request, errors, {})
+            return decided(errors, {})
         known.commits_under_way += 1
         try:
             log_offsets, error = await self._append(request, accepted)
         finally:
             known.commits_under_way -= 1
-        return self._decided(request, errors | dict.fromkeys(accepted, error), log_offsets)
+        return decided(errors | dict.fromkeys(accepted, error), log_offsets)
 
     def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
         """Return what the group committed last."""
@@ -168,26 +187,30 @@ class GroupCoordinator:
         )
         return {key: result.base_offset + index for index, key in enumerate(accepted)}, ErrorCode.NONE
 
-    def _decided(
-        self,
-        request: CommitRequest,
-        errors: dict[TopicPartition, ErrorCode],
-        log_offsets: Mapping[TopicPartition, int],
-    ) -> dict[TopicPartition, ErrorCode]:
-        for (topic, partition), value in request.offsets.items():
-            self.state_log.emit(
-                OffsetCommit(
-                    group=request.group,
-                    generation=request.generation,
-                    member=request.member,
-                    topic=topic,
-                    partition=partition,
-                    offset=value.offset,
-                    log_offset=log_offsets.get((topic, partition), -1),
-                    error=errors[topic, partition],
+    def _decision(self, request: CommitRequest) -> Decided:
+        """Return what tells how a commit ended, which is decided now: its group may be another when it has ended."""
+        seq, epoch = self.state_log.next_seq, self.store.coordinator_epoch(request.group)
+
+        def told(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:
+            for (topic, partition), value in request.offsets.items():
+                self.state_log.emit(
+                    OffsetCommit(
+                        group=request.group,
+                        generation=request.generation,
+                        member=request.member,
+                        instance=request.instance,
+                        coordinator_epoch=epoch,
+                        decided_seq=seq,
+                        topic=topic,
+                        partition=partition,
+                        offset=value.offset,
+                        log_offset=log_offsets.get((topic, partition), -1),
+                        error=errors[topic, partition],
+                    )
                 )
-            )
-        return errors
+            return errors
+
+        return told
 
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end and start to answer for its groups.
@@ -195,22 +218,27 @@ class GroupCoordinator:
         A log that cannot be read ends the load with what was read, as in Kafka: a coordinator that answers for
         nothing would block its groups for good.
         """
-        records: list[OffsetRecord | GroupRecord] = []
+        began_s = now_s()
+        latest: dict[OffsetKey | str, OffsetRecord | GroupRecord] = {}  # not all: a log holds far more than groups do
         log = self.topic.log(partition)
+        disk_error = "" if log is not None else "this broker has none of it"
         offset = log.log_start_offset if log else 0
         try:
-            while log is not None and offset < log.log_end_offset:
-                data = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=log.log_end_offset, at_least_one=True)
+            while log is not None and offset < (end := self._load_end(partition, log)):
+                data = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=end, at_least_one=True)
                 if not data:
                     break
                 chunk = decode_chunk(data)
-                records += chunk.records
+                latest |= {
+                    record.group if isinstance(record, GroupRecord) else record.key: record for record in chunk.records
+                }
                 offset = chunk.next_offset
                 await asyncio.sleep(0)
-        except Exception:  # noqa: BLE001  logged; whatever it is, see above
+        except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
+            disk_error = str(failure) if isinstance(failure, OSError) else ""
             _log.exception("load.failed partition=%d offset=%d", partition, offset)
-        if self.store.finish_load(partition, leader_epoch, records):
-            self.members.take_over(self.store.members_of(partition))
+        if self.store.finish_load(partition, leader_epoch, latest.values()):
+            self.load_times.add(now_s() - began_s)
             groups, offsets = self.store.counts(partition)
             self.state_log.emit(
                 CoordinatorLoad(
@@ -219,8 +247,17 @@ class GroupCoordinator:
                     groups=groups,
                     offsets=offsets,
                     log_end_offset=offset,
+                    disk_error=disk_error,
                 )
             )
+            self.members.take_over(self.store.members_of(partition))
             self.partitions_deleted(self._deleted_meanwhile.copy())
         if len(self._loads) == 1:
             self._deleted_meanwhile.clear()
+
+    def _load_end(self, partition: int, log: OffsetsLog) -> int:
+        """Return up to where a log is to be read: all that this leader has, whatever it knows to be committed."""
+        rules = self.store.rules
+        if not rules.groups_load_to_the_end:
+            return (log.log_start_offset + log.log_end_offset) // 2
+        return log.log_end_offset if rules.groups_load_past_high_watermark else self.topic.high_watermark(partition)

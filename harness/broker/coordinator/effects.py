@@ -1,4 +1,6 @@
-"""What a group asks of the world: answers to those who wait, timers, and records to store. Data, carried out elsewhere.
+"""What a group asks of the world: answers to those who wait, timers, records to store, and lines for its log.
+
+Data, carried out elsewhere.
 
 A request that may have to wait comes with a *ticket*, a number that its answer names again.
 """
@@ -8,6 +10,7 @@ from typing import NamedTuple
 
 from harness.broker.coordinator.group_records import GroupMetadata
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import GroupEvent
 from harness.values import value_class
 
 NO_GENERATION = -1
@@ -123,4 +126,4 @@ class Store:
     """None when nothing depends on it."""
 
 
-Effect = Answer | SetTimer | CancelTimer | Store
+Effect = Answer | SetTimer | CancelTimer | Store | GroupEvent

@@ -7,10 +7,20 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from harness.broker.coordinator.effects import JoinedMember, Ticket
 from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
-from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL, subscribed_topics
+from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL, assigned_partitions, subscribed_topics
+from harness.broker.wire.sentinels import NO_EPOCH
+from harness.events import (
+    AssignedPartition,
+    GroupAssignment,
+    GroupMember,
+    GroupMemberChange,
+    GroupStateChange,
+    MemberAssignment,
+)
 
 Protocols = tuple[tuple[str, bytes], ...]
 """What a member can do, by name, with its metadata; the one it likes best first."""
@@ -73,11 +83,24 @@ class InitialDelay:
     """What may follow, if new members come."""
 
 
+class Term(NamedTuple):
+    """In what capacity this broker coordinates a group."""
+
+    partition: int
+    """Of `__consumer_offsets`, which holds the group."""
+    coordinator_epoch: int
+    """Its leader epoch."""
+
+
+NO_TERM = Term(partition=-1, coordinator_epoch=NO_EPOCH)
+
+
 @dataclass(slots=True, kw_only=True)
 class Group:
     """A group, whatever its state."""
 
     name: str
+    term: Term = NO_TERM
     state: GroupState = GroupState.EMPTY
     state_since_ms: int | None
     """Wall clock; None where an old record does not say."""
@@ -104,6 +127,11 @@ class Group:
     def rebalance_timeout_ms(self) -> int:
         """The longest that a member wants to be waited for."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """The longest that any member may keep silent."""
+        return max((member.session_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def joining(self) -> int:
@@ -146,7 +174,7 @@ class Group:
             self.static_members[member.instance_id] = member.member_id
         self.pending_members.discard(member.member_id)
 
-    def remove(self, member_id: str) -> None:
+    def remove(self, member_id: str) -> Member | None:
         """Let a member go, or one that was still to come; whoever is the oldest leads then."""
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
@@ -155,6 +183,7 @@ class Group:
             self.leader = next(iter(self.members), None)
         self.pending_members.discard(member_id)
         self.pending_syncs.discard(member_id)
+        return member
 
     def rename(self, instance_id: str, member_id: str) -> Member:
         """Give a static member another id, in its old place, and return it."""
@@ -225,11 +254,68 @@ class Group:
             ),
         )
 
+    # --- what is told of it ---
 
-def loaded_group(name: str, record: GroupMetadata) -> Group:
+    def state_change(self, from_state: str, reason: str) -> GroupStateChange:
+        """Return the line that says in which state it is now."""
+        return GroupStateChange(
+            **self._named(),
+            from_state=from_state,
+            to_state=self.state.value,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            group_leader=self.leader,
+            members=[
+                GroupMember(member=member.member_id, instance=member.instance_id) for member in self.members.values()
+            ],
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            reason=reason,
+        )
+
+    def member_change(
+        self, member: Member, change: str, *, old_member: str | None = None, reason: str = ""
+    ) -> GroupMemberChange:
+        """Return the line that says what became of a member."""
+        return GroupMemberChange(
+            **self._named(),
+            member=member.member_id,
+            instance=member.instance_id,
+            change=change,
+            old_member=old_member,
+            reason=reason,
+        )
+
+    def assignment(self, reason: str) -> GroupAssignment:
+        """Return the line that says who has which partitions in this generation."""
+        return GroupAssignment(
+            **self._named(), reason=reason, assignments=[self._assigned(member) for member in self.members.values()]
+        )
+
+    def _assigned(self, member: Member) -> MemberAssignment:
+        known = assigned_partitions(member.assignment) if self.protocol_type == CONSUMER_PROTOCOL else None
+        return MemberAssignment(
+            member=member.member_id,
+            instance=member.instance_id,
+            partitions=None
+            if known is None
+            else [AssignedPartition(topic=topic, partition=partition) for topic, partition in known],
+        )
+
+    def _named(self) -> dict[str, Any]:
+        return {
+            "group": self.name,
+            "offsets_partition": self.term.partition,
+            "coordinator_epoch": self.term.coordinator_epoch,
+            "generation": self.generation,
+        }
+
+
+def loaded_group(name: str, record: GroupMetadata, term: Term = NO_TERM) -> Group:
     """Return the group as it was stored."""
     group = Group(
         name=name,
+        term=term,
         state=GroupState.STABLE if record.members else GroupState.EMPTY,
         state_since_ms=record.state_since_ms,
         generation=record.generation,

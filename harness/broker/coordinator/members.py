@@ -25,10 +25,13 @@ from harness.broker.coordinator.effects import (
 )
 from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
-from harness.broker.coordinator.records import encode_group, partition_of
+from harness.broker.coordinator.placement import partition_of
+from harness.broker.coordinator.records import encode_group
 from harness.broker.coordinator.requests import Join, Sync
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import GroupEvent
 
 MemberIdentity = tuple[str, str | None]
 """Member id, instance id."""
@@ -40,6 +43,7 @@ class GroupMembers:
 
     store: GroupStore
     topic: OffsetsTopic
+    state_log: StateLog
     wall_ms: Callable[[], int]
     rng: random.Random
     """For the ids of members."""
@@ -149,6 +153,8 @@ class GroupMembers:
                     self._set(membership, timer, after_ms)
                 case CancelTimer(timer=timer):
                     self._cancel(membership, timer)
+                case GroupEvent():
+                    self.state_log.emit(effect)
                 case Store():
                     task = asyncio.get_running_loop().create_task(self._store(membership, effect), name="store-group")
                     self._stores.add(task)

@@ -24,6 +24,7 @@ from harness.broker.coordinator.effects import (
 from harness.broker.coordinator.group import Group, GroupState, Member
 from harness.broker.coordinator.rebalance import Rebalance
 from harness.broker.coordinator.requests import GroupLimits, Join, Sync
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
 NEW_MEMBER_JOIN_MS = 5 * 60 * 1000
@@ -36,6 +37,7 @@ class Membership:
 
     group: Group
     limits: GroupLimits
+    rules: ProtocolRules = RIGHT
     _rebalance: Rebalance = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,7 +50,7 @@ class Membership:
         self._rebalance.now_ms = now_ms
         group = self.group
         if not self._has_room(join.member_id):
-            self._rebalance.forget(join.member_id)
+            self._rebalance.forget(join.member_id, "group full")
             self._refuse(ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, NO_MEMBER_ID)
         elif group.state is GroupState.DEAD:
             self._refuse(ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE, join.member_id)
@@ -102,8 +104,9 @@ class Membership:
             is_new=True,
         )
         group.add(member, join.protocol_type)
+        self._rebalance.effects.append(group.member_change(member, "joined"))
         self._rebalance.expect(member_id, NEW_MEMBER_JOIN_MS)
-        self._rebalance.begin()
+        self._rebalance.begin("a member joined")
 
     def _known_member(self, join: Join, ticket: Ticket, member: Member) -> None:
         state = self.group.state
@@ -112,7 +115,7 @@ class Membership:
             self._refuse(ticket, ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
         elif state is GroupState.PREPARING or leads_stable or member.protocols != join.protocols:
             self._update(member, join, ticket)
-            self._rebalance.begin()
+            self._rebalance.begin("a member joined again")
         else:
             self._answer(ticket, self._rebalance.joined(member))
 
@@ -153,12 +156,14 @@ class Membership:
             assignments = {each.member_id: each.assignment for each in group.members.values()}
             rebalance.effects.append(Store(record=group.record(assignments), purpose=purpose))
         else:
-            rebalance.begin()
+            rebalance.begin("an instance came back")
 
     def _rename(self, instance_id: str, member_id: str) -> None:
         old_id = self.group.static_members[instance_id]
         self._rebalance.effects.append(CancelTimer(timer=Timer(TimerKind.SESSION, old_id)))
-        self._rebalance.expect_heartbeat(self.group.rename(instance_id, member_id))
+        member = self.group.rename(instance_id, member_id)
+        self._rebalance.effects.append(self.group.member_change(member, "replaced", old_member=old_id))
+        self._rebalance.expect_heartbeat(member)
 
     def _replaced(self, replaced: StaticReplaced, error: ErrorCode) -> None:
         """Answer an instance that came back once its new id is stored; if it is not, the old one is still the member's.
@@ -182,6 +187,8 @@ class Membership:
             member.rebalance_timeout_ms = replaced.old_rebalance_timeout_ms
             member.session_timeout_ms = replaced.old_session_timeout_ms
             self._rename(replaced.instance_id, replaced.old_member_id)
+        else:
+            self._rebalance.effects.append(group.assignment("replaced"))
 
     # --- SyncGroup ---
 
@@ -237,13 +244,14 @@ class Membership:
                 self._rebalance.assign(purpose.assignments)
             else:
                 self._rebalance.refuse_assignment(error)
-                self._rebalance.begin()
+                self._rebalance.begin("the assignment could not be stored")
         return self._effects()
 
     # --- Heartbeat, OffsetCommit ---
 
     def heartbeat(self, generation: int, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Effect]]:
         """Be heard of."""
+        member_id = self._acting_as(member_id, instance_id)
         error = self._not_of_this_generation(generation, member_id, instance_id)
         if error:
             return error, self._effects()
@@ -262,8 +270,9 @@ class Membership:
             return ErrorCode.NONE, []
         if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID, []
+        member_id = self._acting_as(member_id, instance_id)
         error = self._not_of_this_generation(generation, member_id, instance_id)
-        if not error and group.state is GroupState.COMPLETING:
+        if not error and group.state is GroupState.COMPLETING and self.rules.commits_wait_for_assignments:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if not error:
             self._rebalance.expect_heartbeat(group.members[member_id])
@@ -280,10 +289,10 @@ class Membership:
             instance_id = None
         error = ErrorCode.NONE
         if member_id in group.pending_members:
-            self._rebalance.forget(member_id)
+            self._rebalance.forget(member_id, "left")
             self._rebalance.check()
         elif not (error := self._not_a_member(member_id, instance_id)):
-            self._remove(group.members[member_id])
+            self._remove(group.members[member_id], "left")
         return error, self._effects()
 
     # --- timers, the coordinator's life ---
@@ -296,17 +305,19 @@ class Membership:
         elif timer.kind is TimerKind.SYNC:
             self._rebalance.sync_time_is_over()
         elif timer.member_id in self.group.pending_members:
-            self._rebalance.forget(timer.member_id)
+            self._rebalance.forget(timer.member_id, "session expired")
             self._rebalance.check()
         elif (member := self.group.members.get(timer.member_id)) is not None and member.must_be_heard_of:
-            self._remove(member)
+            self._remove(member, "session expired")
         return self._effects()
 
     def loaded(self, now_ms: int) -> list[Effect]:
         """Begin to look after a group that was read from the log; one that is too large has its members join again."""
         self._rebalance.now_ms = now_ms
+        if self.group.generation:
+            self._rebalance.effects += [self.group.assignment("loaded"), self.group.state_change("", "loaded")]
         if len(self.group.members) > self.limits.max_size:
-            self._rebalance.begin()
+            self._rebalance.begin("too many members")
         for member in self.group.members.values():
             self._rebalance.expect_heartbeat(member)
         return self._effects()
@@ -314,7 +325,8 @@ class Membership:
     def end(self, error: ErrorCode, now_ms: int) -> list[Effect]:
         """Be dead: deleted, or another broker's; those who wait are told so."""
         self._rebalance.now_ms = now_ms
-        self._rebalance.enter(GroupState.DEAD)
+        moved = error is ErrorCode.NOT_COORDINATOR
+        self._rebalance.enter(GroupState.DEAD, "the coordinator moved" if moved else "nothing is left of it")
         for member in self.group.members.values():
             self._rebalance.answer_join(member, JoinAnswer(error=error, member_id=member.member_id))
             self._rebalance.answer_sync(member, SyncAnswer(error=error))
@@ -322,12 +334,12 @@ class Membership:
 
     # --- shared ---
 
-    def _remove(self, member: Member) -> None:
-        self._rebalance.remove(member)
+    def _remove(self, member: Member, reason: str) -> None:
+        self._rebalance.remove(member, reason)
         if self.group.state is GroupState.PREPARING:
             self._rebalance.check()
         else:
-            self._rebalance.begin()
+            self._rebalance.begin("a member is gone")
 
     def _not_a_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Return why somebody is no member; NONE when it is one."""
@@ -345,7 +357,14 @@ class Membership:
         error = self._not_a_member(member_id, instance_id)
         if error:
             return error
-        return ErrorCode.NONE if generation == self.group.generation else ErrorCode.ILLEGAL_GENERATION
+        is_current = generation == self.group.generation or not self.rules.old_generations_are_refused
+        return ErrorCode.NONE if is_current else ErrorCode.ILLEGAL_GENERATION
+
+    def _acting_as(self, member_id: str, instance_id: str | None) -> str:
+        """Return as whom somebody is heard: as itself."""
+        if self.rules.instances_are_fenced:
+            return member_id
+        return self.group.static_members.get(instance_id or "", member_id)
 
     def _refuse(self, ticket: Ticket, error: ErrorCode, member_id: str) -> None:
         self._answer(ticket, JoinAnswer(error=error, member_id=member_id))

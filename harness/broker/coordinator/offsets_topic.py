@@ -68,6 +68,10 @@ class OffsetsTopic(Protocol):
         """Return the local log of a partition, or None."""
         ...
 
+    def high_watermark(self, partition: int) -> int:
+        """Return up to where the local log is known to be committed."""
+        ...
+
     async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Appended:
         """Append with acks=all and wait for the high watermark."""
         ...

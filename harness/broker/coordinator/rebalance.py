@@ -33,10 +33,12 @@ class Rebalance:
     """Wall clock of the last input, for what is stored."""
     effects: list[Effect] = field(default_factory=list)
 
-    def enter(self, state: GroupState) -> None:
+    def enter(self, state: GroupState, reason: str) -> None:
         """Change the group's state."""
+        before = self.group.state
         self.group.state = state
         self.group.state_since_ms = self.now_ms
+        self.effects.append(self.group.state_change(before.value, reason))
 
     # --- those who wait ---
 
@@ -62,21 +64,23 @@ class Rebalance:
         """Have a member removed that is not heard of in time."""
         self.effects.append(SetTimer(timer=Timer(TimerKind.SESSION, member_id), after_ms=within_ms))
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: Member, reason: str) -> None:
         """Let a member go; one that waits is told that it is none."""
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
         self.answer_join(member, JoinAnswer(error=unknown))
         self.answer_sync(member, SyncAnswer(error=unknown))
-        self.forget(member.member_id)
+        self.forget(member.member_id, reason)
 
-    def forget(self, member_id: str) -> None:
+    def forget(self, member_id: str, reason: str) -> None:
         """Let a member go, or one that was still to come, without a word."""
-        self.group.remove(member_id)
+        member = self.group.remove(member_id)
+        if member is not None:
+            self.effects.append(self.group.member_change(member, "removed", reason=reason))
         self.effects.append(CancelTimer(timer=Timer(TimerKind.SESSION, member_id)))
 
     # --- preparing ---
 
-    def begin(self) -> None:
+    def begin(self, reason: str) -> None:
         """Prepare a rebalance, unless one is being prepared."""
         group = self.group
         if group.state not in REBALANCES_FROM:
@@ -89,7 +93,7 @@ class Rebalance:
         if group.state is GroupState.EMPTY:
             group.initial_delay = InitialDelay(self.initial_delay_ms, max(delay_ms - self.initial_delay_ms, 0))
             delay_ms = self.initial_delay_ms
-        self.enter(GroupState.PREPARING)
+        self.enter(GroupState.PREPARING, reason)
         self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=delay_ms))
         self.check()
 
@@ -121,16 +125,16 @@ class Rebalance:
         group = self.group
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
-                self.forget(member.member_id)
+                self.forget(member.member_id, "rebalance time-out")
         if group.members and not group.elect_joined_leader():
             self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=group.rebalance_timeout_ms))
             return
         group.begin_generation()
         if not group.members:
-            self.enter(GroupState.EMPTY)
+            self.enter(GroupState.EMPTY, "no member is left")
             self.effects.append(Store(record=group.record({})))
             return
-        self.enter(GroupState.COMPLETING)
+        self.enter(GroupState.COMPLETING, "the members have joined")
         for member in group.members.values():
             self.answer_join(member, self.joined(member))
             self.expect_heartbeat(member)
@@ -156,7 +160,8 @@ class Rebalance:
         for member in self.group.members.values():
             member.assignment = assignments[member.member_id]
             self._propagate(member, self.synced(member))
-        self.enter(GroupState.STABLE)
+        self.effects.append(self.group.assignment("stored"))
+        self.enter(GroupState.STABLE, "the assignment is stored")
 
     def refuse_assignment(self, error: ErrorCode) -> None:
         """Tell those who wait for an assignment that there is none."""
@@ -180,5 +185,5 @@ class Rebalance:
         if group.state not in (GroupState.COMPLETING, GroupState.STABLE) or not group.pending_syncs:
             return
         for member_id in sorted(group.pending_syncs):
-            self.forget(member_id)
-        self.begin()
+            self.forget(member_id, "sync time-out")
+        self.begin("members have not asked for their assignment")

@@ -1,4 +1,4 @@
-"""What does a record of `__consumer_offsets` look like, and which partition of it does a group live in?
+"""What does a record of `__consumer_offsets` look like?
 
 A record is about an offset that a group committed, or about the group itself: generation, members, assignments. Keys
 and values are big endian with Kafka's classic types (`OffsetCommitKey` and `-Value`, `GroupMetadataKey` and `-Value`).
@@ -23,8 +23,6 @@ from harness.broker.log.records import Record
 from harness.broker.wire.sentinels import NO_EPOCH
 
 OFFSET_KEY_VERSIONS = (0, 1)
-
-_INT32_MIN = -(2**31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -67,16 +65,6 @@ class GroupRecord:
     group: str
     value: GroupMetadata | None
     """None ends the group (a tombstone)."""
-
-
-def partition_of(group: str, partitions: int) -> int:
-    """Return the partition of `__consumer_offsets` that holds the group: Java's string hash, as Kafka's `Utils.abs`."""
-    units = group.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for index in range(0, len(units), 2):
-        value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == _INT32_MIN else abs(signed)) % partitions
 
 
 def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], timestamp_ms: int) -> bytes:

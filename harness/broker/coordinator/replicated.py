@@ -21,6 +21,11 @@ class ReplicatedOffsets:
         hosted = self.replicas.get(OFFSETS_TOPIC, partition)
         return None if hosted is None else hosted.log
 
+    def high_watermark(self, partition: int) -> int:
+        """Return up to where the local log is known to be committed."""
+        hosted = self.replicas.get(OFFSETS_TOPIC, partition)
+        return 0 if hosted is None else hosted.high_watermark
+
     async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> AppendResult:
         """Append with acks=all and wait for the high watermark."""
         params = ProduceParams(

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.offsets_topic import NO_CORRELATION_ID, OffsetsTopic
-from harness.broker.coordinator.records import OffsetKey, OffsetRecord, encode_tombstones, partition_of
+from harness.broker.coordinator.placement import partition_of
+from harness.broker.coordinator.records import OffsetKey, OffsetRecord, encode_tombstones
 from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import OffsetRetired
 from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -122,6 +124,7 @@ class Retirement:
         The tombstones are in the log before anybody else is heard: a commit that follows stands behind them.
         """
         self.store.forget(shard, keys)
+        self._tell(keys)
         stored = []
         for name in sorted(names):
             known = self.store.group(name)
@@ -137,6 +140,7 @@ class Retirement:
         if result.error is not ErrorCode.NONE:
             _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
             return
+        self._tell(keys, result.base_offset)
         # A commit that was on its way before them has been acknowledged now, and is no more.
         self.store.committed(
             shard,
@@ -145,3 +149,16 @@ class Retirement:
                 for index, key in enumerate(keys)
             ],
         )
+
+    def _tell(self, keys: Sequence[OffsetKey], base_offset: int | None = None) -> None:
+        """Log that these offsets are no more, or from which offset on that is stored."""
+        for index, key in enumerate(keys):
+            self.members.state_log.emit(
+                OffsetRetired(
+                    group=key.group,
+                    coordinator_epoch=self.store.coordinator_epoch(key.group),
+                    topic=key.topic,
+                    partition=key.partition,
+                    log_offset=-1 if base_offset is None else base_offset + index,
+                )
+            )

@@ -2,17 +2,19 @@
 
 A partition of `__consumer_offsets` is *loading* from the moment this broker leads it until its log has been read, and
 *owned* from then on. Its leader epoch is the *coordinator epoch*: a load or unload of an older one comes too late and
-changes nothing (KAFKA-9844 and its kin: an old unload must not drop what a newer election loaded).
+changes nothing (KAFKA-10614: an old unload must not drop what a newer election loaded).
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from harness.broker.coordinator.group import Group, GroupState, loaded_group
+from harness.broker.coordinator.group import Group, GroupState, Term, loaded_group
 from harness.broker.coordinator.group_records import GroupMetadata
 from harness.broker.coordinator.membership import Membership
-from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord, partition_of
+from harness.broker.coordinator.placement import partition_of
+from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.requests import GroupLimits
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
 _NEVER = -1
@@ -56,6 +58,7 @@ class GroupStore:
     partitions: int
     """Of `__consumer_offsets`."""
     limits: GroupLimits = field(default_factory=GroupLimits)
+    rules: ProtocolRules = RIGHT
     _shards: dict[int, _Shard] = field(default_factory=dict)
 
     # --- loads and unloads ---
@@ -80,9 +83,10 @@ class GroupStore:
                 groups[record.group] = record.value
             else:
                 offsets.append(record)
+        term = Term(partition, leader_epoch)
         for name, value in groups.items():
             if value is not None:
-                shard.groups[name] = KnownGroup(Membership(loaded_group(name, value), self.limits))
+                shard.groups[name] = KnownGroup(self._loaded(name, value, term))
         for record in offsets:
             self._put(shard, record)
         shard.groups = {name: known for name, known in shard.groups.items() if known.offsets or groups.get(name)}
@@ -95,7 +99,7 @@ class GroupStore:
         The same epoch is no old news: it comes from a deletion of the replica, which has no epoch of its own.
         """
         shard = self._shard(partition)
-        if leader_epoch < shard.leader_epoch:
+        if leader_epoch < shard.leader_epoch and self.rules.late_unloads_are_ignored:
             return False
         was_mine = shard.state != "absent"
         self._shards[partition] = _Shard(leader_epoch=leader_epoch)
@@ -114,6 +118,10 @@ class GroupStore:
     def is_loading(self) -> bool:
         """Whether some groups are not known yet."""
         return any(shard.state == "loading" for shard in self._shards.values())
+
+    def coordinator_epoch(self, group: str) -> int:
+        """Return in which epoch this broker coordinates the group; -1 when it never did."""
+        return self._shard_of(group).leader_epoch
 
     def group(self, name: str) -> KnownGroup | None:
         """Return a group, be it without members or without offsets."""
@@ -189,8 +197,16 @@ class GroupStore:
     def _known(self, shard: _Shard, name: str) -> KnownGroup:
         known = shard.groups.get(name)
         if known is None:
-            known = shard.groups[name] = KnownGroup(Membership(Group(name=name, state_since_ms=None), self.limits))
+            term = Term(partition_of(name, self.partitions), shard.leader_epoch)
+            group = Group(name=name, term=term, state_since_ms=None)
+            known = shard.groups[name] = KnownGroup(Membership(group, self.limits, self.rules))
         return known
+
+    def _loaded(self, name: str, value: GroupMetadata, term: Term) -> Membership:
+        if not self.rules.members_outlive_their_coordinator:
+            rest = value.members[:-1]
+            value = replace(value, members=rest, leader=rest[0].member_id if rest else None)
+        return Membership(loaded_group(name, value, term), self.limits, self.rules)
 
     def _put(self, shard: _Shard, record: OffsetRecord) -> None:
         key = record.key

@@ -1,7 +1,12 @@
-"""Which topics does a member of a consumer group subscribe to? Its metadata is the client's; only this is looked at."""
+"""Which topics does a member of a consumer group subscribe to, and what is it assigned?
+
+Its metadata and its assignment are the clients'; only this is looked at.
+"""
 
 import struct
 from collections.abc import Iterable
+
+from harness.values import TopicPartition
 
 CONSUMER_PROTOCOL = "consumer"
 
@@ -17,18 +22,53 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     return frozenset(topics)
 
 
+def assigned_partitions(assignment: bytes) -> list[TopicPartition] | None:
+    """Return the partitions that an assignment names, eager or cooperative; None when it cannot be understood.
+
+    An assignment without bytes is one of nothing.
+    """
+    if not assignment:
+        return []
+    try:
+        return _partitions(assignment)
+    except (struct.error, ValueError):
+        return None
+
+
 def _topics(data: bytes) -> set[str]:
     """Return the topics of one subscription, in version 0, which every later version begins with."""
-    _version, count = struct.unpack_from(">hi", data)
-    position = 6
-    if not 0 <= count <= len(data):
-        raise ValueError(f"{count} topics in {len(data)} bytes")
+    count, position = _count(data, 2)
     topics = set()
     for _ in range(count):
-        (length,) = struct.unpack_from(">h", data, position)
-        position += 2
-        if not 0 <= length <= len(data) - position:
-            raise ValueError(f"a topic of {length} bytes where {len(data) - position} are left")
-        topics.add(data[position : position + length].decode())
-        position += length
+        topic, position = _topic(data, position)
+        topics.add(topic)
     return topics
+
+
+def _partitions(data: bytes) -> list[TopicPartition]:
+    """Return the partitions of one assignment, in version 0, which every later version begins with."""
+    partitions = []
+    topics, position = _count(data, 2)
+    for _ in range(topics):
+        topic, position = _topic(data, position)
+        count, position = _count(data, position)
+        partitions += [(topic, number) for number in struct.unpack_from(f">{count}i", data, position)]
+        position += 4 * count
+    return partitions
+
+
+def _count(data: bytes, position: int) -> tuple[int, int]:
+    """Return how many things follow, and where they begin."""
+    (count,) = struct.unpack_from(">i", data, position)
+    if not 0 <= count <= len(data):
+        raise ValueError(f"{count} things in {len(data)} bytes")
+    return count, position + 4
+
+
+def _topic(data: bytes, position: int) -> tuple[str, int]:
+    """Return the name of a topic, and where it ends."""
+    (length,) = struct.unpack_from(">h", data, position)
+    position += 2
+    if not 0 <= length <= len(data) - position:
+        raise ValueError(f"a topic of {length} bytes where {len(data) - position} are left")
+    return data[position : position + length].decode(), position + length

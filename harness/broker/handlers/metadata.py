@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.coordinator.records import partition_of
+from harness.broker.coordinator.placement import partition_of
 from harness.broker.metadata_cache import MetadataCache, PartitionInfo
 from harness.broker.topics import INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext

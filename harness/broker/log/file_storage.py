@@ -54,15 +54,19 @@ class _File:
 
     def sync(self) -> None:
         os.fsync(self._descriptor)
-        if not self._folder_synced:
-            _sync_folder(self._path.parent)
-            self._folder_synced = True
+        _sync_and_close(self._unsynced_folders())
+        self._folder_synced = True
 
     async def sync_off_loop(self) -> None:
-        descriptors = [] if self._folder_synced else [_opened_folder(self._path.parent)]
+        descriptors = self._unsynced_folders()
         descriptors.append(os.dup(self._descriptor))  # the thread's own: the file may be closed or moved meanwhile
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, _sync_and_close, descriptors))
         self._folder_synced = True
+
+    def _unsynced_folders(self) -> list[int]:
+        """Open what has to be synced that a new file is found again: its folder, and the one that names its folder."""
+        folder = self._path.parent
+        return [] if self._folder_synced else [_opened_folder(folder), _opened_folder(folder.parent)]
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -159,11 +163,12 @@ class FileStorage:
         return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
     def make_folder(self, path: str) -> None:
-        """Create a folder with its parents; one that exists is fine."""
-        folder = self._root / path
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            _sync_folder(folder.parent)
+        """Create a folder with its parents; one that exists is fine.
+
+        A sync of a new file in it makes its name durable: a broker that makes hundreds of empty logs would wait for the
+        disk as often, and a log without a synced record is made again (Kafka does not sync here either).
+        """
+        (self._root / path).mkdir(parents=True, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or folder."""

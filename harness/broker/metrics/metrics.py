@@ -1,7 +1,8 @@
 """How a broker is, in numbers: what it has counted since it started, and what is counted at every look.
 
 Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is
-Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`).
+Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`,
+`GroupMetadataManager`).
 """
 
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from harness.broker.cleaner.cleaner import LogCleaner
 from harness.broker.cleaner.statistics import CleanerStatistics
 from harness.broker.controller.controller import Controller
 from harness.broker.controller.statistics import ControllerStatistics, EventTimes
+from harness.broker.coordinator.coordinator import GroupCoordinator
+from harness.broker.coordinator.statistics import CoordinatorStatistics
 from harness.broker.replicas.counters import Counters
 from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.wire.messages import ApiKey
@@ -41,6 +44,7 @@ class BrokerMetrics:
     event_times: EventTimes
     counters: Counters
     cleaner: CleanerStatistics
+    coordinator: CoordinatorStatistics
 
 
 class Exporter(Protocol):
@@ -59,7 +63,9 @@ class Exporter(Protocol):
         ...
 
 
-def metrics_of(manager: ReplicaManager, controller: Controller, cleaner: LogCleaner) -> BrokerMetrics:
+def metrics_of(
+    manager: ReplicaManager, controller: Controller, cleaner: LogCleaner, coordinator: GroupCoordinator | None
+) -> BrokerMetrics:
     """Return how a broker with these parts is now."""
     replicas = manager.replicas
     hosted = replicas.all()
@@ -84,4 +90,5 @@ def metrics_of(manager: ReplicaManager, controller: Controller, cleaner: LogClea
         event_times=controller.event_times,
         counters=replicas.counters,
         cleaner=cleaner.statistics(),
+        coordinator=CoordinatorStatistics() if coordinator is None else coordinator.statistics(),
     )

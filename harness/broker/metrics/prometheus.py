@@ -14,6 +14,7 @@ from prometheus_client import GCCollector, Histogram, PlatformCollector, Process
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from harness.broker.coordinator.group import GroupState
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.scrape_server import ScrapeServer, serve
 from harness.broker.wire.messages import ApiKey
@@ -41,6 +42,15 @@ _TOPICS = "kafka_server_brokertopicmetrics_"
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 _CLEANER = "kafka_log_logcleaner_"
 _CLEANERS = "kafka_log_logcleanermanager_"
+_GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
+_GROUP_LOADS = "kafka_server_group_coordinator_metrics_partition_load_time_"
+
+
+def _groups_in(state: GroupState) -> _Number:
+    return _Number(
+        f"{_GROUPS}numgroups{state.lower()}", f"Groups in state {state}.", lambda m: m.coordinator.groups.get(state, 0)
+    )
+
 
 GAUGES = (
     _Number(_REPLICAS + "partitioncount", "Replicas on this broker.", lambda m: m.partitions),
@@ -133,6 +143,21 @@ GAUGES = (
         _CLEANERS + "time_since_last_run_ms",
         "Since a cleaner looked for a dirty log.",
         lambda m: m.cleaner.since_last_look_ms,
+    ),
+    _Number(
+        _GROUPS + "numgroups", "Groups that this broker coordinates.", lambda m: sum(m.coordinator.groups.values())
+    ),
+    *map(_groups_in, GroupState),
+    _Number(_GROUPS + "numoffsets", "Offsets that these have committed.", lambda m: m.coordinator.offsets),
+    _Number(
+        _GROUP_LOADS + "max",
+        "Milliseconds that the longest load of groups took.",
+        lambda m: 1000 * m.coordinator.loads.longest_s,
+    ),
+    _Number(
+        _GROUP_LOADS + "avg",
+        "Milliseconds that loads of groups took.",
+        lambda m: 1000 * m.coordinator.loads.average_s,
     ),
 )
 COUNTERS = (

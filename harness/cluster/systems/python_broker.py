@@ -26,6 +26,7 @@ class PythonBroker:
     """Two idle cores take three seconds."""
     gone_timeout_s: ClassVar[float] = 5.0
     tells: ClassVar[frozenset[str]] = frozenset(KINDS)
+    omits: ClassVar[frozenset[str]] = frozenset()
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
 

@@ -57,6 +57,11 @@ class System(Protocol):
         ...
 
     @property
+    def omits(self) -> frozenset[str]:
+        """What their lines never say of those, as kind.field; it is null."""
+        ...
+
+    @property
     def can_have_planted_bugs(self) -> bool:
         """Whether a bug can be planted in it."""
         ...

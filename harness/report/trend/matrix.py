@@ -1,4 +1,4 @@
-"""What many runs come to: a matrix by night, lines over the nights, and what was covered."""
+"""What many runs come to: a matrix by night, and lines over the nights."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -137,27 +137,3 @@ def lines(runs: Sequence[RunSummary]) -> list[Line]:
         drawn.append(line(f"no write after {kind}, median", "s", unavailable(kind), median))
         drawn.append(line(f"no write after {kind}, longest", "s", unavailable(kind), max))
     return [each for each in drawn if any(value is not None for value in each.values)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Covered:
-    """How often a kind of fault was aimed at one role."""
-
-    tried: int
-    confirmed: int
-
-
-def coverage(runs: Iterable[RunSummary], kinds: Iterable[str]) -> tuple[list[str], dict[str, dict[str, Covered]]]:
-    """Return the roles that were aimed at, and of each kind by role how often it was tried and confirmed.
-
-    Kinds that nobody tried are there too, with nothing.
-    """
-    counts: dict[str, dict[str, list[bool]]] = {kind: defaultdict(list) for kind in sorted(kinds)}
-    for run in runs:
-        for fault in run.faults:
-            counts.setdefault(fault.kind, defaultdict(list))[fault.role].append(fault.confirmed)
-    roles = sorted({role for by_role in counts.values() for role in by_role})
-    return roles, {
-        kind: {role: Covered(tried=len(seen), confirmed=sum(seen)) for role, seen in by_role.items()}
-        for kind, by_role in counts.items()
-    }

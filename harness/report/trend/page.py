@@ -1,26 +1,48 @@
 """The page of many runs: one HTML file without scripts that opens offline."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from harness.contracts import registry
 from harness.progress import number_of
-from harness.report.template import template
-from harness.report.trend.matrix import coverage, lines, matrix
-from harness.report.trend.summary import RunSummary
+from harness.report.template import part, template
+from harness.report.trend.covered import covered
+from harness.report.trend.matrix import lines, matrix
+from harness.report.trend.summary import RunSummary, Summaries
+from harness.store.coverage import Coverage, total
+
+LARGE = 1000
+"""From here on nobody looks behind the point."""
 
 
-def render(runs: Sequence[RunSummary], link: Callable[[RunSummary], str]) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSummary:
+    """What a sweep adds to what was covered."""
+
+    schedules: int
+    coverage: Coverage | None
+    """None where that was not counted."""
+
+
+def render(summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = ()) -> str:
     """Return the page; `link` gives the address of a run, or nothing where it has none."""
-    roles, covered = coverage(runs, registry.names(registry.Kind.FAULT))
-    return template("trend.html.j2", number_of=number_of).render(
+    runs = summaries.rows()
+    coverage = total([summaries.coverage(), *(sweep.coverage for sweep in sweeps if sweep.coverage)])
+    tried = len(runs) + sum(sweep.schedules for sweep in sweeps)
+    return template("trend.html.j2", number_of=number_of, figure=_figure).render(
+        css=part("page.css"),
         count=len(runs),
+        schedules=tried - len(runs),
         unexpected=sum(not run.as_expected for run in runs),
         matrices={
             "Scenario": matrix(runs, lambda run: [run.scenario]),
             "Fault": matrix(runs, lambda run: [fault.kind for fault in run.faults]),
         },
         lines=lines(runs),
-        roles=roles,
-        covered=covered,
+        covered=covered(coverage, tried - coverage.runs),
         link=link,
     )
+
+
+def _figure(value: float) -> str:
+    """Return a number as people read it."""
+    return f"{value:,.0f}" if value >= LARGE else f"{value:.4g}"

@@ -10,25 +10,30 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import compress, islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.contracts.targets import parse_target
-from harness.errors import HarnessError
+from harness.errors import EvidenceError, HarnessError
 from harness.progress import Listener
 from harness.report.evidence import RunEvidence
 from harness.scenario.plan import load_plan
+from harness.store.coverage import Counts, Coverage, Injected
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.verdict import ExitCode
 
 TABLE = ".trend.parquet"
-TOLD_EVERY = 500
+MESSAGE_EVERY = 2_000
+"""Runs: about ten seconds of reading."""
 HELD, VIOLATED, DAMAGED = "held", "violated", "damaged"
 OUTCOMES = {ExitCode.HELD: HELD, ExitCode.VIOLATED: VIOLATED, ExitCode.INCONCLUSIVE: "inconclusive"}
 """By exit code; everything else is an environment that was not clean."""
@@ -76,51 +81,158 @@ class RunSummary:
 _FAULT = pa.struct(
     [("kind", pa.string()), ("role", pa.string()), ("confirmed", pa.bool_()), ("unavailable_ms", pa.float64())]
 )
-_COLUMNS = pa.schema(
+_INJECTED = pa.struct(
     [
-        ("name", pa.string()),
-        ("stamp", pa.int64()),
-        ("started_at", pa.string()),
-        ("scenario", pa.string()),
-        ("dag", pa.string()),
-        ("outcome", pa.string()),
-        ("as_expected", pa.bool_()),
-        ("duration_s", pa.float64()),
-        ("expected_losses", pa.int64()),
-        ("faults", pa.list_(_FAULT)),
+        ("fault", pa.string()),
+        ("role", pa.string()),
+        ("when", pa.string()),
+        ("tried", pa.int64()),
+        ("confirmed", pa.int64()),
     ]
 )
+_SEEN = pa.struct([("of", pa.string()), ("name", pa.string()), ("times", pa.int64())])
+_OF_RUN = [
+    ("name", pa.string()),
+    ("stamp", pa.int64()),
+    ("started_at", pa.string()),
+    ("scenario", pa.string()),
+    ("dag", pa.string()),
+    ("outcome", pa.string()),
+    ("as_expected", pa.bool_()),
+    ("duration_s", pa.float64()),
+    ("expected_losses", pa.int64()),
+]
+_COLUMNS = pa.schema(
+    [
+        *_OF_RUN,
+        ("faults", pa.list_(_FAULT)),
+        ("counted", pa.bool_()),
+        ("injected", pa.list_(_INJECTED)),
+        ("transitions", pa.list_(_SEEN)),
+        ("errors", pa.list_(_SEEN)),
+    ]
+)
+"""A run, and what it tried and saw: only added up, and so never made into objects."""
+_ORDER = [("started_at", "ascending"), ("name", "ascending")]
 
 
-def summaries(runs: Path, progress: Listener) -> list[RunSummary]:
-    """Return a row of every judged run in a folder, by their beginning; what is no run is left out.
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """Many runs by their beginning, as a table."""
+
+    _table: pa.Table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def of_dags(self, wanted: Callable[[str], bool]) -> "Summaries":
+        """Return the runs of those DAGs; of the command line where the empty name is wanted."""
+        dags = [dag for dag in self._table["dag"].unique().to_pylist() if wanted(dag)]
+        return Summaries(self._table.filter(pc.is_in(self._table["dag"], pa.array(dags, pa.string()))))
+
+    def named(self, names: Collection[str]) -> "Summaries":
+        """Return the runs of these names."""
+        return Summaries(self._table.filter(pc.is_in(self._table["name"], pa.array(names, pa.string()))))
+
+    def rows(self) -> list[RunSummary]:
+        """Return each run."""
+        names = [name for name, _ in _OF_RUN]
+        columns = [self._table[name].to_pylist() for name in names]
+        return [
+            RunSummary(**dict(zip(names, values, strict=True)), faults=faults)
+            for *values, faults in zip(*columns, self._faults(), strict=True)
+        ]
+
+    def _faults(self) -> list[list[FaultSummary]]:
+        lists = self._table["faults"].combine_chunks()
+        names = [field.name for field in _FAULT]
+        columns = [column.to_pylist() for column in lists.flatten().flatten()]
+        each = iter([FaultSummary(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)])
+        return [list(islice(each, number)) for number in pc.list_value_length(lists).to_pylist()]
+
+    def coverage(self) -> Coverage:
+        """Return what those runs tried and saw together of which that was counted."""
+        injected = self._added_up("injected", ["fault", "role", "when"], ["tried", "confirmed"])
+        return Coverage(
+            runs=pc.sum(self._table["counted"]).as_py() or 0,
+            injected=[Injected(**row) for row in injected],
+            transitions=self._counts("transitions"),
+            errors=self._counts("errors"),
+        )
+
+    def _counts(self, column: str) -> Counts:
+        counts: Counts = {}
+        for row in self._added_up(column, ["of", "name"], ["times"]):
+            counts.setdefault(row["of"], {})[row["name"]] = row["times"]
+        return counts
+
+    def _added_up(self, column: str, keys: list[str], numbers: list[str]) -> list[dict[str, Any]]:
+        parts = self._table[column].combine_chunks().flatten()
+        added = pa.Table.from_struct_array(parts).group_by(keys).aggregate([(number, "sum") for number in numbers])
+        by = [(key, "ascending") for key in keys]
+        rows: list[dict[str, Any]] = added.rename_columns([*keys, *numbers]).sort_by(by).to_pylist()
+        return rows
+
+
+def joined(parts: Iterable[Summaries]) -> Summaries:
+    """Return the runs of several folders."""
+    return Summaries(pa.concat_tables([_COLUMNS.empty_table(), *(part._table for part in parts)]).sort_by(_ORDER))
+
+
+def summaries(runs: Path, progress: Listener) -> Summaries:
+    """Return every judged run in a folder; what is no run is left out.
 
     Raises:
         OSError: the folder cannot be read.
     """
     stamps = dict(_stamps(runs))
-    known = {row.name: row for row in _kept(runs) if stamps.get(row.name) == row.stamp}
-    missing = sorted(stamps.keys() - known.keys())
+    table = _load_table(runs)
+    names = table["name"].to_pylist()
+    holds = [stamps.get(name) == stamp for name, stamp in zip(names, table["stamp"].to_pylist(), strict=True)]
+    table = table.filter(pa.array(holds, pa.bool_()))
+    missing = sorted(stamps.keys() - compress(names, holds))
+    rows = []
     for number, name in enumerate(missing, 1):
-        known[name] = _summary(RunFolder(runs / name), stamps[name])
-        if number % TOLD_EVERY == 0:
+        rows.append(_row(RunFolder(runs / name), stamps[name]))
+        if number % MESSAGE_EVERY == 0:
             progress.message(f"{number:,} of {len(missing):,} runs read for the first time")
-    rows = sorted(known.values(), key=lambda row: (row.started_at, row.name))
-    if missing:
-        _keep(runs, rows)
-    return rows
+    if rows:
+        table = pa.concat_tables([table, pa.Table.from_pylist(rows, _COLUMNS)]).sort_by(_ORDER)
+        _save_table(runs, table)
+    return Summaries(table)
 
 
 def _stamps(runs: Path) -> Iterator[tuple[str, int]]:
     """Yield each run that has a verdict, with the instant at which that was written; links could lead anywhere."""
+    verdict = RunFolder(Path()).verdict.name
     with os.scandir(runs) as entries:
         for entry in entries:
             try:
-                written = RunFolder(Path(entry.path)).verdict.lstat()
+                written = os.lstat(os.path.join(entry.path, verdict))  # noqa: PTH118  ten thousand times
             except (FileNotFoundError, NotADirectoryError):
                 continue
             if stat.S_ISREG(written.st_mode) and not entry.is_symlink():
                 yield entry.name, written.st_mtime_ns
+
+
+def _row(folder: RunFolder, stamp: int) -> dict[str, Any]:
+    """Return a run as a row of the table."""
+    try:
+        coverage = Coverage.load(folder.coverage)
+    except EvidenceError:
+        coverage = None
+    return asdict(_summary(folder, stamp)) | {
+        "counted": coverage is not None,
+        "injected": [each.model_dump(mode="json") for each in coverage.injected] if coverage else [],
+        "transitions": _seen(coverage.transitions) if coverage else [],
+        "errors": _seen(coverage.errors) if coverage else [],
+    }
+
+
+def _seen(counts: Counts) -> list[dict[str, Any]]:
+    return [
+        {"of": of, "name": name, "times": times} for of, by_name in counts.items() for name, times in by_name.items()
+    ]
 
 
 def _summary(folder: RunFolder, stamp: int) -> RunSummary:
@@ -156,7 +268,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
 
 def _roles(folder: RunFolder) -> dict[int, str]:
     """Return by injection whom the plan aims at; nothing where there is no plan any more."""
-    if not folder.plan.exists():
+    if not folder.plan.is_file():
         return {}
     return {fault.injection: parse_target(fault.target).role.value for fault in load_plan(folder.plan).faults}
 
@@ -201,24 +313,20 @@ def _gaps(evidence: RunEvidence) -> dict[int, float]:
     return longest
 
 
-def _kept(runs: Path) -> list[RunSummary]:
-    """Return the rows of the last look; none where there is no table, or one that another version wrote."""
+def _load_table(runs: Path) -> pa.Table:
+    """Return the table of the last look; an empty one where there is none, or one that another version wrote."""
     try:
         table = pq.read_table(runs / TABLE)
     except (OSError, pa.ArrowException):
-        return []
-    if not table.schema.equals(_COLUMNS):
-        return []
-    return [
-        RunSummary(**row | {"faults": [FaultSummary(**fault) for fault in row["faults"]]}) for row in table.to_pylist()
-    ]
+        return _COLUMNS.empty_table()
+    return table if table.schema.equals(_COLUMNS) else _COLUMNS.empty_table()
 
 
-def _keep(runs: Path, rows: Sequence[RunSummary]) -> None:
+def _save_table(runs: Path, table: pa.Table) -> None:
     """Write the table for the next look; where that cannot be, as in somebody else's folder, it is made again then."""
     temporary = runs / f"{TABLE}.{secrets.token_hex(4)}.tmp"
     try:
-        pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _COLUMNS), temporary)
+        pq.write_table(table, temporary)
         temporary.replace(runs / TABLE)
     except OSError:
         temporary.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ Positions are validated against the leader's epochs after every change of leader
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.broker.log.batch import iter_batches, parse_records
@@ -57,22 +57,26 @@ class _Position:
 
 
 class Fetching:
-    """The records of some partitions, from their start on."""
+    """The records of some partitions, each from a position on."""
 
-    def __init__(self, client: ClusterClient, partitions: Iterable[TopicPartition]) -> None:
+    def __init__(self, client: ClusterClient) -> None:
         self._client = client
-        self._partitions = list(partitions)
         self._positions: dict[TopicPartition, _Position] = {}
         self._buffer: deque[Record] = deque()
         self._wake = asyncio.Event()
         self._fetchers: dict[int, asyncio.Task[None]] = {}
-        self.from_the_start()
 
-    def from_the_start(self) -> None:
-        """Let the next records be each partition's first ones."""
-        self._positions = {key: _Position() for key in self._partitions}
-        self._buffer.clear()
-        self._wake_all()
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Let the next records of these partitions be those from their positions on; -1 is the log's start."""
+        self.unassign(positions)
+        self._positions |= {key: _Position(max(0, offset)) for key, offset in positions.items()}
+        self.look_again()
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give no records of these partitions any more, not even those that have been read."""
+        gone = set(partitions)
+        self._positions = {key: position for key, position in self._positions.items() if key not in gone}
+        self._buffer = deque(record for record in self._buffer if (record.topic, record.partition) not in gone)
 
     def take(self) -> tuple[Record, ...]:
         """Return what has been read since the last time."""
@@ -103,14 +107,14 @@ class Fetching:
     async def _fetch_from(self, broker_id: int) -> None:
         while True:
             wake = self._wake
-            led = self._client.led_by(broker_id, self._partitions)
+            led = self._client.led_by(broker_id, self._positions)
             wanted = [key for key in led if not self._positions[key].buffered]
             if not wanted:
                 await wake.wait()
                 continue
             try:
-                ready = [key for key in wanted if await self._is_valid(broker_id, key)]
-                if ready:
+                valid = [key for key in wanted if await self._is_valid(broker_id, key)]
+                if ready := [key for key in valid if key in self._positions]:
                     await self._fetch(broker_id, ready)
                 else:
                     await asyncio.sleep(RETRY_S)
@@ -120,7 +124,9 @@ class Fetching:
 
     async def _is_valid(self, broker_id: int, key: TopicPartition) -> bool:
         """Whether a position may be read from; after a change of leader the leader's epochs decide."""
-        position, leader = self._positions[key], self._client.leaders[key]
+        position, leader = self._positions.get(key), self._client.leaders[key]
+        if position is None:
+            return False  # it was given back while others were looked at
         if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
             return True
         before = (position.offset, position.last_epoch)
@@ -132,7 +138,7 @@ class Fetching:
         if partition.error_code != ErrorCode.NONE:
             self._client.refresh_soon()
             return False
-        if self._positions[key] is not position or (position.offset, position.last_epoch) != before:
+        if self._positions.get(key) is not position or (position.offset, position.last_epoch) != before:
             return False  # another leader's records have come meanwhile: this one's answer is not about them
         position.validated_in = leader.leader_epoch
         if partition.end_offset < position.offset:
@@ -146,8 +152,8 @@ class Fetching:
             for partition in topic.partitions:
                 key = (topic.topic, partition.partition_index)
                 position, offset = before[key]
-                if self._positions[key] is not position or position.offset != offset:
-                    continue  # it is read from the start again, or another leader has answered meanwhile
+                if self._positions.get(key) is not position or position.offset != offset:
+                    continue  # it is read from elsewhere, or another leader has answered meanwhile
                 if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     await self._reset(broker_id, key)
                 elif partition.error_code != ErrorCode.NONE:

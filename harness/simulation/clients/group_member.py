@@ -10,6 +10,7 @@ from harness.broker.wire.transport import PeerError
 from harness.client_rules import steps
 from harness.client_rules.committing import GroupRules
 from harness.contracts.workloads import ClientPlan
+from harness.simulation.clients.coordinator import Coordinator
 from harness.simulation.clients.fetching import Fetching, list_offset
 from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.clients.offsets import GroupOffsets
@@ -78,20 +79,21 @@ class SimulatedGroupMember:
             changed=lambda: self._fetching.look_again() if self._fetching else None,
         )
         self._open.callback(self._client.close)
-        self._offsets = GroupOffsets(self._plan.process, self._client)
+        self._coordinator = Coordinator(self._plan.process, self._client)
+        self._offsets = GroupOffsets(self._plan.process, self._coordinator)
 
     def _read_from_the_start(self) -> None:
         if self._fetching is None:
-            self._fetching = Fetching(self._client, steps.partitions_of(self._plan.topics))
+            self._fetching = Fetching(self._client)
             self._open.callback(self._fetching.stop)
-        self._fetching.from_the_start()
+        self._fetching.assign(dict.fromkeys(steps.partitions_of(self._plan.topics), 0))
 
     async def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.Answer:
         try:
             offset = self._end_offset if kind is OpKind.END_OFFSET else self._offsets.committed
             return steps.Answer(offset=await offset(partition))
         except (PeerError, Refused) as error:
-            self._offsets.forget_coordinator()
+            self._coordinator.forget()
             if self._fetching is not None:  # who only commits does not mind who leads what
                 self._client.refresh_soon()
             return steps.Answer(error=str(error))

@@ -1,18 +1,21 @@
-"""A group's committed offsets: who coordinates them now, committing them, and reading them back."""
+"""A group's committed offsets: committing them, and reading them back."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 
 from harness.broker.wire.error_codes import ErrorCode, described
-from harness.broker.wire.messages import FindCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
+from harness.broker.wire.messages import OffsetCommitRequest, OffsetFetchRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.steps import RETRY_S
-from harness.simulation.clients.metadata import NOBODY, ClusterClient, now_s
+from harness.simulation.clients.coordinator import Coordinator
+from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.refusals import Refused
+from harness.store.recording import Identity
 from harness.values import TopicPartition
 
 COMMIT_DEADLINE_S = 5.0
-FIND_COORDINATOR_VERSION, OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 2, 7, 5
+OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 7, 5
+NO_MEMBER = Identity()
 _AGAIN_SOON = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -25,27 +28,27 @@ _AGAIN_SOON = frozenset(
 
 
 class GroupOffsets:
-    """The offsets of one group without members, over one client's connections."""
+    """The offsets of one group."""
 
-    def __init__(self, group: str, client: ClusterClient) -> None:
+    def __init__(self, group: str, coordinator: Coordinator) -> None:
         self._group = group
-        self._client = client
-        self._coordinator = NOBODY
-        self._tries = 0
-
-    def forget_coordinator(self) -> None:
-        """Look for the coordinator anew before the next request."""
-        self._coordinator = NOBODY
+        self._coordinator = coordinator
 
     async def commit(
-        self, positions: Mapping[TopicPartition, int], decided: Callable[[TopicPartition, int, str], None]
+        self,
+        positions: Mapping[TopicPartition, int],
+        decided: Callable[[TopicPartition, int, str], None],
+        identity: Identity = NO_MEMBER,
     ) -> None:
-        """Send a commit until it is decided or the time is up; `decided` gets the error code of each partition."""
+        """Send a commit until it is decided or the time is up; `decided` gets the error code of each partition.
+
+        Whoever commits as a member does so as who it is now, whatever becomes of it meanwhile.
+        """
         deadline_s = now_s() + COMMIT_DEADLINE_S
         left = dict(positions)
         while left:
             try:
-                errors = await self._send_commit(left)
+                errors = await self._send_commit(left, identity)
             except (PeerError, Refused) as error:
                 code = error.code if isinstance(error, Refused) else ErrorCode.NETWORK_EXCEPTION
                 errors = dict.fromkeys(left, code)
@@ -54,7 +57,7 @@ class GroupOffsets:
                     del left[partition]
                     decided(partition, code, "" if code == ErrorCode.NONE else described(code))
             if left:
-                self.forget_coordinator()
+                self._coordinator.forget()
                 await asyncio.sleep(RETRY_S)
 
     async def committed(self, partition: TopicPartition) -> int:
@@ -62,7 +65,7 @@ class GroupOffsets:
         topic, number = partition
         of_topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[number])
         request = OffsetFetchRequest(group_id=self._group, topics=[of_topic])
-        answer = await self._client.ask(await self._find_coordinator(), request, OFFSET_FETCH_VERSION)
+        answer = await self._coordinator.ask(request, OFFSET_FETCH_VERSION)
         committed = _partition_of(answer)
         code = answer.error_code or committed.error_code
         if code != ErrorCode.NONE:
@@ -70,7 +73,7 @@ class GroupOffsets:
         offset: int = committed.committed_offset
         return offset
 
-    async def _send_commit(self, left: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _send_commit(self, left: Mapping[TopicPartition, int], identity: Identity) -> dict[TopicPartition, int]:
         of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
         topics = [
             of_topic(
@@ -86,27 +89,19 @@ class GroupOffsets:
             )
             for (topic, partition), offset in left.items()
         ]
-        request = OffsetCommitRequest(group_id=self._group, topics=topics)
-        answer = await self._client.ask(await self._find_coordinator(), request, OFFSET_COMMIT_VERSION)
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=identity.generation,
+            member_id=identity.member,
+            group_instance_id=identity.instance or None,
+            topics=topics,
+        )
+        answer = await self._coordinator.ask(request, OFFSET_COMMIT_VERSION)
         return {
             (topic.name, partition.partition_index): partition.error_code
             for topic in answer.topics
             for partition in topic.partitions
         }
-
-    async def _find_coordinator(self) -> int:
-        """Return the broker that coordinates the group, asking another one each time; raises PeerError or Refused."""
-        if self._coordinator == NOBODY:
-            known = self._client.broker_ids
-            if not known:
-                raise PeerError("no broker is known")
-            self._tries += 1
-            request = FindCoordinatorRequest(key=self._group, key_type=0)
-            answer = await self._client.ask(known[self._tries % len(known)], request, FIND_COORDINATOR_VERSION)
-            if answer.error_code != ErrorCode.NONE:
-                raise Refused(answer.error_code)
-            self._coordinator = answer.node_id
-        return self._coordinator
 
 
 def _partition_of(answer: Message) -> Message:

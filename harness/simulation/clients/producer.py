@@ -79,7 +79,8 @@ class SimulatedProducer:
         """Send at the plan's rate until `stop` is set, then wait for what is still on its way."""
         interval_s = 1.0 / self._plan.parameters["rate_per_s"]
         while not stop.is_set():
-            self._send()
+            if not self._rules.done:
+                self._send()
             await asyncio.sleep(interval_s)
             self._expire()
         deadline_s = now_s() + self._rules.flush_s

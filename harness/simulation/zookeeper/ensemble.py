@@ -26,8 +26,8 @@ from harness.broker.zookeeper.client import (
     WatchType,
     ZooKeeperError,
 )
-from harness.simulation.links import Links, Pipe
-from harness.simulation.zookeeper.lost_replies import LostReplies
+from harness.cluster.links import Links, Pipe
+from harness.cluster.lost_replies import LostReplies
 from harness.simulation.zookeeper.tree import Change, Tree, Znode, parent_of
 
 FIRST_SESSION = 0x1000_0000_0000
@@ -314,7 +314,8 @@ class Ensemble:
         if session is None or session.connection is not connection:
             return  # the session is over or goes on elsewhere: what is left on this connection is lost
         session.heard_s = _now_s()
-        carried_out = self.replies.take(connection.down.link[1], request.ops) if request.ops else None
+        writes = ((type(op).__name__.lower(), op.path) for op in request.ops)
+        carried_out = self.replies.take(connection.down.link[1], writes) if request.ops else None
         if carried_out is not None:
             if carried_out:
                 with contextlib.suppress(ZooKeeperError):  # it was refused, and nobody will know

@@ -6,11 +6,14 @@ faults and workloads begin with the plugin's name: `fault.at_s`, `kill.confirm_t
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Param
 from pydantic import BaseModel
 
+from chaos_airflow.settings import own_file
 from chaos_airflow.tasks.request import Request
 from harness.contracts import registry
 from harness.contracts.registry import Kind
@@ -32,6 +35,21 @@ GROUPS = {
     "faults": ("fault.", "Fault"),
 }
 """Parts of a scenario that are in the form field by field: prefix of their names, and section. Of a list, the first."""
+FIRST = (
+    "scenario",
+    "seed",
+    "system",
+    "driver",
+    "duration_s",
+    "planted_bugs",
+    "fault.kind",
+    "fault.at_s",
+    "fault.duration_s",
+    "fault.target",
+)
+"""What people change. It is before all sections, which are folded."""
+MORE = "More of the scenario"
+SECTIONS = (MORE, *dict.fromkeys(("Fault", *(title for _, title in GROUPS.values()))))
 LEFT_OUT = {
     "name": "the scenario is chosen by it",
     "description": "the scenario brings its own",
@@ -39,6 +57,8 @@ LEFT_OUT = {
     "workloads.0.kind": "each kind has a section of its own",
     "workloads.0.parameters": "each kind has a section of its own",
     "fault.parameters": "each kind has a section of its own",
+    "roles": "steps name them",
+    "steps": "a story in an order is written into a scenario's file",
 }
 """What a scenario may have and the form does not, with the reason."""
 
@@ -49,8 +69,9 @@ _BOUNDS = {
     "exclusiveMaximum": "less than",
     "minLength": "length at least",
     "maxLength": "length at most",
+    "pattern": "matching",
 }
-_COPIED = (*_BOUNDS, "pattern", "minItems", "maxItems", "additionalProperties")
+_COPIED = (*_BOUNDS, "minItems", "maxItems", "additionalProperties")
 """What a field's JSON schema says that a `Param` says in the same words."""
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _TRUTHS = {"true": True, "false": False}
@@ -62,9 +83,25 @@ Schema = Mapping[str, Any]
 
 
 def form() -> dict[str, Param]:
-    """Return the parameters of the DAG by name, in the order of the form: section by section."""
+    """Return the parameters of the DAG by name, in the order of the form: what people change comes first."""
+    params = what_is_run() | fields_of(Scenario)
+    for kind, title in ((Kind.FAULT, "Fault"), (Kind.WORKLOAD, "Load")):
+        for name in registry.names(kind):
+            plugin = registry.fault(name) if kind is Kind.FAULT else registry.workload(name)
+            params.update(fields_of(plugin.Parameters, prefix=f"{name}.", section=f"{title}: {name}"))
+    for name, param in params.items():
+        if name in FIRST:
+            param.schema.pop("section", None)
+            param.schema.pop("title", None)
+        else:
+            param.schema.setdefault("section", MORE)
+    return dict(sorted(params.items(), key=lambda item: _place(*item)))
+
+
+def what_is_run() -> dict[str, Param]:
+    """Return the fields of a scenario's name, its file and the seed."""
     scenarios = dict(catalogue("scenarios"))
-    params = {
+    return {
         "scenario": Param(
             DEFAULT_SCENARIO,
             type="string",
@@ -85,18 +122,15 @@ def form() -> dict[str, Param]:
             maximum=LARGEST_SEED,
             description_md="Decides all that is drawn; empty: a new one *(at least 0)*",
         ),
-        **fields_of(Scenario),
     }
-    for kind, title in ((Kind.FAULT, "Fault"), (Kind.WORKLOAD, "Load")):
-        for name in registry.names(kind):
-            plugin = registry.fault(name) if kind is Kind.FAULT else registry.workload(name)
-            params.update(fields_of(plugin.Parameters, prefix=f"{name}.", section=f"{title}: {name}"))
-    order = ["", *(title for _, title in sorted(GROUPS.values(), key=lambda group: group[1] != "Fault"))]
-    return dict(sorted(params.items(), key=lambda item: order.index(_section(item[1]).partition(":")[0])))
 
 
-def _section(param: Param) -> str:
-    return str(param.schema.get("section", ""))
+def _place(name: str, param: Param) -> tuple[int, int, bool]:
+    """Return where a field stands: among the first, or in its section, where what is written as JSON comes last."""
+    if name in FIRST:
+        return 0, FIRST.index(name), False
+    section = str(param.schema["section"]).partition(":")[0]
+    return 1, SECTIONS.index(section), "object" in param.schema["type"]
 
 
 def fields_of(model: type[BaseModel], *, prefix: str = "", section: str = "") -> dict[str, Param]:
@@ -188,6 +222,8 @@ def _choices(name: str) -> dict[str, str]:
             return dict.fromkeys(registry.DRIVERS, "")
         case "fault.kind":
             return dict(catalogue("faults"))
+        case "system":
+            return {system: "" for system, _ in catalogue("systems")}
         case "checks" | "planted_bugs":
             return dict(catalogue(name.replace("_", "-")))
         case _:
@@ -201,15 +237,20 @@ def _displayed(choices: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def scenario_name(params: Mapping[str, Any]) -> str:
+    """Return what a filled-in form runs: a built-in scenario, or a file by its name."""
+    return Path(params["scenario_file"] or params["scenario"]).stem
+
+
 def request_of_form(params: Mapping[str, Any]) -> Request:
     """Return the request that a filled-in form makes: the options of `chaos run`.
 
     Raises:
-        ScenarioError: a field is filled in that belongs to a fault which is not chosen.
+        ScenarioError: a field is filled in that belongs to a fault which is not chosen, or to a load that is not there.
     """
     values = {name: value for name, value in params.items() if value not in _EMPTY}
     request = Request(
-        scenario=values.pop("scenario_file", None) or values["scenario"],
+        scenario=own_file(values.pop("scenario_file")) if "scenario_file" in values else values["scenario"],
         driver=values.pop("driver", None),
         seed=values.pop("seed", None),
         planted_bugs=values.pop("planted_bugs", []),
@@ -217,17 +258,30 @@ def request_of_form(params: Mapping[str, Any]) -> Request:
     del values["scenario"]
     kinds = registry.names(Kind.FAULT)
     of_fault = {name: values.pop(name) for name in list(values) if name.partition(".")[0] in ("fault", *kinds)}
-    request["set"] = [text for name, value in values.items() for text in _set_options(name, value)] + _faults(of_fault)
+    overrides = (_set_options(name, value, request["scenario"]) for name, value in values.items())
+    request["set"] = [*chain.from_iterable(overrides), *_faults(of_fault)]
     return request
 
 
-def _set_options(name: str, value: Any) -> list[str]:
+def _set_options(name: str, value: Any, scenario: str) -> list[str]:
     """Return what follows `--set`: one for each property of a mapping, which joins those that the scenario has."""
     group, _, field = name.partition(".")
-    key = f"workloads.0.parameters.{field}" if registry.known(Kind.WORKLOAD, group) else name
+    key = name
+    if registry.known(Kind.WORKLOAD, group):
+        key = f"workloads.{_place_of(group, name, scenario)}.parameters.{field}"
     if isinstance(value, dict):
         return [f"{key}.{inner}={_yaml(text)}" for inner, text in value.items()]
     return [f"{key}={_yaml(value)}"]
+
+
+def _place_of(load: str, name: str, scenario: str) -> int:
+    """Return which of the scenario's loads is of that kind; the first, if several are."""
+    from harness.scenario.file import load_scenario
+
+    kinds = [spec.kind for spec in load_scenario(scenario).workloads]
+    if load not in kinds:
+        raise ScenarioError(f"{name}: filled in, but the load of {scenario} is {', '.join(kinds)}")
+    return kinds.index(load)
 
 
 def _faults(values: dict[str, Any]) -> list[str]:

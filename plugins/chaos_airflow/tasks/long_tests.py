@@ -1,14 +1,9 @@
 """How does Airflow carry out `make nightly`? Each step is a process of `python -m benchmarks.nightly`, in one folder.
 
-A step that is ended, whatever way its task ends, gets Ctrl-C, ends what it started and leaves no result; the page then
-says that it was not run.
+A step that is ended leaves no result; the page then says that it was not run.
 """
 
 import logging
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC
 from functools import partial
@@ -18,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from harness.cluster.children import bound_to_parent
+from chaos_airflow.tasks.command import ROOT, run_command
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 log = logging.getLogger(__name__)
 
-ROOT = Path(__file__).resolve().parents[3]
 NEEDED = ("benchmarks/nightly", "tests/mutation")
 FOLDERS = Path("artifacts", "long-tests")
 
@@ -62,22 +56,7 @@ def run_night(context: "Context", listener: Callable[[str], None], *what: str) -
     seed = f"{began:%Y%m%d}" if params["seed"] is None else str(params["seed"])
     folder = ROOT / FOLDERS / f"{began:%Y%m%dT%H%M%S}"
     options = ("--scale", str(params["scale"]), "--seed", seed, "--out", str(folder))
-    path = filter(None, (str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH")))
-    with subprocess.Popen(  # noqa: S603  arguments of our own
-        [sys.executable, "-m", "benchmarks.nightly", *options, *what],
-        cwd=ROOT,
-        env={**os.environ, "CHAOS_DAY": f"{began:%Y-%m-%d}", "PYTHONPATH": os.pathsep.join(path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=bound_to_parent(os.getpid(), signal.SIGINT),  # a task that is marked by hand is killed
-    ) as command:
-        assert command.stdout is not None
-        try:
-            for line in command.stdout:
-                listener(line.rstrip())
-        except BaseException:  # a time limit: the way in which Airflow ends a task that it does not kill
-            command.send_signal(signal.SIGINT)
-            raise
-    if command.returncode:
-        raise AirflowFailException(f"{what[-1].removeprefix('--')}: exit code {command.returncode}, see {folder}")
+    environment = {"CHAOS_DAY": f"{began:%Y-%m-%d}"}
+    code = run_command(listener, "benchmarks.nightly", *options, *what, environment=environment, checkout=ROOT)
+    if code:
+        raise AirflowFailException(f"{what[-1].removeprefix('--')}: exit code {code}, see {folder}")

@@ -15,6 +15,7 @@ async def serve(scope: "Scope", receive: "Receive", send: "Send") -> None:
 @cache
 def _application() -> "ASGIApp":
     from chaos_airflow.views.app import create_app
-    from chaos_airflow.views.headers import SecurityHeaders
+    from chaos_airflow.views.headers import Revalidated, SecurityHeaders
 
-    return SecurityHeaders(create_app())  # around all of it: what answers for a bug is the application's outermost part
+    # around all of it: what answers for a bug is the application's outermost part
+    return SecurityHeaders(Revalidated(create_app()))

@@ -14,8 +14,10 @@ from chaos_airflow.runs import Origin
 
 COMMAND_LINE = "chaos_experiment"
 """The DAG whose readers may also read what was run by hand: that DAG is the same thing with a form."""
-DAG_IDS = (COMMAND_LINE, "chaos_nightly", "chaos_smoke")
-"""Whoever may read none of them has no business here."""
+SWEEPS = "chaos_simulate"
+"""The DAG whose readers may read sweeps."""
+DAG_IDS = (COMMAND_LINE, "chaos_nightly", "chaos_repeat", SWEEPS, "chaos_smoke")
+"""All that make runs; whoever may read none of them has no business here."""
 
 
 class Reader:

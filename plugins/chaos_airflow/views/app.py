@@ -1,17 +1,18 @@
-"""The application with the plugin's pages: it only answers GET, and no route answers before `Reader` has."""
+"""The application with the plugin's pages: it only answers GET, and no route to a run answers before `Reader` has."""
 
 from typing import Annotated
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from chaos_airflow import links, settings
-from chaos_airflow.views import files, pages
-from chaos_airflow.views.access import COMMAND_LINE, Reader, ReaderDep, dag_of
+from chaos_airflow.views import files, pages, sweeps
+from chaos_airflow.views.access import COMMAND_LINE, SWEEPS, Reader, ReaderDep, dag_of
 from chaos_airflow.views.listing import Filters, made_by, page_of
+from chaos_airflow.views.live import situation
 from chaos_airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
 from harness.progress import Logged
 from harness.report.trend.summary import summaries
@@ -38,18 +39,38 @@ def readable_run(reader: ReaderDep, runs: RunsDep, name: str) -> Overview:
 RunDep = Annotated[Overview, Depends(readable_run)]
 
 
+def readable_sweep(reader: ReaderDep, name: str) -> sweeps.SweepOverview:
+    """Return the sweep that the address names, if the user may see it."""
+    reader.must_read(SWEEPS)
+    shown = sweeps.sweep(name)
+    reader.must_read(_maker(shown))
+    return shown
+
+
+def _maker(shown: sweeps.SweepOverview) -> str:
+    return shown.origin.dag_id if shown.origin else SWEEPS
+
+
+SweepDep = Annotated[sweeps.SweepOverview, Depends(readable_sweep)]
+
+
 def create_app() -> FastAPI:
     """Return the application, to be mounted by Airflow below `links.MOUNT`."""
     app = FastAPI(title="Chaos runs", dependencies=[Depends(Reader)], docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/")(list_runs)
     app.get("/of")(find_runs)
     app.get("/trend")(trend)
+    app.get("/sweeps")(list_sweeps)
+    app.get("/sweeps/{name}")(show_sweep)
+    app.get("/sweeps/{name}/{seed}")(show_schedule)
+    app.add_route("/runs/plotly-{digest}.min.js", library)  # before the runs; this and the next for everybody
+    app.add_route("/static/{file}", static)
     app.get("/runs/{name}")(show_run)
+    app.get("/runs/{name}/now")(now)
     app.get("/runs/{name}/view/{document}")(show_document)
     app.get(f"/runs/{{name}}/{files.REPORT}")(report)
     app.get(f"/runs/{{name}}/{files.DATA_DOCS}/{{path:path}}")(data_docs)
     app.get("/runs/{name}/files/{file}")(download)
-    app.get("/static/{file}")(static)
     for kind in (HTTPException, RequestValidationError, NotThere, TooLarge, OSError):
         app.add_exception_handler(kind, explain)
     return app
@@ -63,9 +84,10 @@ def list_runs(
     dag_id: Text = "",
     run_id: Text = "",
     before: Text = "",
+    skipped: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """Show the runs, the newest first."""
-    filters = Filters(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
+    filters = Filters(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before, skipped=skipped)
     return pages.runs(filters, page_of(runs, filters, reader.may_see))
 
 
@@ -73,14 +95,15 @@ def trend(reader: ReaderDep) -> Response:
     """Show all runs night by night, as far as the reader may see them."""
     if settings.is_remote():
         raise NotThere("Runs lie in an object storage: there is no page of all nights of those.")
-    return pages.trend(
-        [run for run in summaries(settings.local_runs_folder(), Logged()) if reader.may_read(run.dag or COMMAND_LINE)]
-    )
+    runs = summaries(settings.local_runs_folder(), Logged())
+    return pages.trend(runs.of_dags(lambda dag: reader.may_read(dag or COMMAND_LINE)))
 
 
 def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:
-    """Lead to the run of a DAG run or of a mapped task: to its last try, or to the list if there are several."""
+    """Lead to the run of a DAG run or of a mapped task: to its last try, to the list of several, or to a sweep."""
     reader.must_read(dag_id)
+    if dag_id == SWEEPS and (sweep := sweeps.sweep_of(dag_id, run_id)):
+        return RedirectResponse(links.sweep_page(sweep.name))
     made = made_by(runs, runs.names(), dag_id, run_id)
     if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
         made = [(name, origin) for name, origin in made if origin.map_index == int(map_index)]
@@ -89,10 +112,34 @@ def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_
     return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))
 
 
+def list_sweeps(reader: ReaderDep) -> Response:
+    """Show the sweeps, the newest first."""
+    reader.must_read(SWEEPS)
+    return pages.sweeps([shown for shown in sweeps.all_sweeps() if reader.may_read(_maker(shown))])
+
+
+def show_sweep(sweep: SweepDep) -> Response:
+    """Show one sweep: how many schedules held, what was found, and how to do it again."""
+    return pages.sweep(sweep)
+
+
+def show_schedule(sweep: SweepDep, seed: int) -> Response:
+    """Show what became of one schedule of a sweep."""
+    return pages.schedule(sweep, seed)
+
+
 def show_run(run: RunDep, runs: RunsDep) -> Response:
     """Show one run: verdicts, faults, checks, suites, and what more there is to read."""
     documents = {key: shown.title for key, shown in files.DOCUMENTS.items() if runs.has(run.name, shown.file)}
-    return pages.run(run, documents, [file for file in files.RAW if runs.has(run.name, file)])
+    going_on = situation(run.name.text) if run.state is State.RUNNING else None
+    return pages.run(run, going_on, documents, [file for file in files.RAW if runs.has(run.name, file)])
+
+
+def now(run: RunDep) -> Response:
+    """Return what a run's page shows while it goes on; nothing when it is over."""
+    if run.state is not State.RUNNING:
+        return Response(status_code=status.HTTP_204_NO_CONTENT)
+    return pages.now(run, situation(run.name.text))
 
 
 def show_document(run: RunDep, document: str) -> Response:
@@ -112,14 +159,19 @@ def data_docs(run: RunDep, runs: RunsDep, path: str) -> Response:
     return files.data_docs(runs, run.name, path)
 
 
+def library(request: Request) -> Response:
+    """Return what draws the timelines of all reports: public, for within a report nobody is logged in."""
+    return files.library(runs_at_hand(), request.url.path.rpartition("/")[2])
+
+
 def download(run: RunDep, runs: RunsDep, file: str) -> Response:
     """Return a file of the run to be saved."""
     return files.download(runs, run.name, file)
 
 
-def static(file: str) -> Response:
-    """Return the style sheet, the script or an icon of these pages."""
-    return files.static(file)
+def static(request: Request) -> Response:
+    """Return the style sheet, the script or an icon of these pages: public, for a refusal is a page too."""
+    return files.static(request.path_params["file"])
 
 
 async def explain(request: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from fastapi import Response
 from chaos_airflow.runs import RunName
 from chaos_airflow.views.headers import DOCS_POLICY, REPORT_POLICY
 from chaos_airflow.views.reading import NAMES, NotThere, Runs
+from harness.store.folder import LIBRARY
 
 REPORT = str(NAMES.report)
 DATA_DOCS = str(NAMES.data_docs)
@@ -34,7 +35,10 @@ DOCS_TYPES = {
     ".otf": "font/otf",
 }
 
+SHARED = files("harness.report") / "templates"
+"""Of the pages that the harness makes: all have the same palette."""
 STATIC_TYPES = {
+    "page.css": "text/css; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "frame.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -65,6 +69,14 @@ def report(runs: Runs, name: RunName) -> Response:
     return Response(content, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 
+def library(runs: Runs, file: str) -> Response:
+    """Return what draws the timelines, which no browser needs to ask for twice."""
+    if not LIBRARY.fullmatch(file):
+        raise NotThere("no such file")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(runs.beside(file), media_type=STATIC_TYPES["frame.js"], headers=headers)
+
+
 def data_docs(runs: Runs, name: RunName, path: str) -> Response:
     """Return a page or a resource of Data Docs."""
     media_type = DOCS_TYPES.get(PurePosixPath(path).suffix)
@@ -86,5 +98,5 @@ def static(file: str) -> Response:
     """Return a part of the pages themselves."""
     if file not in STATIC_TYPES:
         raise NotThere("no such file")
-    content = (files(__package__) / "static" / file).read_bytes()
-    return Response(content, media_type=STATIC_TYPES[file])
+    folder = SHARED if file == "page.css" else files(__package__) / "static"
+    return Response((folder / file).read_bytes(), media_type=STATIC_TYPES[file])

@@ -24,6 +24,8 @@ class Filters:
     run_id: str = ""
     before: str = ""
     """Name of the run that the page before this one ended with."""
+    skipped: int = 0
+    """How many after it were looked at there, and not shown."""
 
     @property
     def whole_dag_run(self) -> bool:
@@ -37,9 +39,9 @@ class Page:
 
     rows: list[Overview]
     scenarios: list[str]
-    """Of all runs, for the filter."""
-    older: str
-    """Name to go on from; empty when that was all."""
+    """Of all runs that the reader may see, for the filter."""
+    older: dict[str, str]
+    """What asks for the page after this one; empty when that was all. It names no run that this one does not show."""
     counts: dict[State, int]
     """Of the rows, by what became of them."""
 
@@ -52,20 +54,36 @@ def page_of(runs: Runs, filters: Filters, may_see: Callable[[Origin | None], boo
         chosen = [name for name, _ in made_by(runs, chosen, filters.dag_id, filters.run_id)]
     if before := RunName.parse(filters.before):
         chosen = [name for name in chosen if name.newness < before.newness]
+    chosen = chosen[filters.skipped :]
     rows: list[Overview] = []
-    looked_at = 0
+    looked_at, last, skipped = 0, filters.before, filters.skipped
     for row in _read(runs, chosen[:SCANNED]):
         looked_at += 1
+        skipped += 1
         if may_see(row.origin) and filters.outcome in (None, row.state):
             rows.append(row)
+            last, skipped = row.name.text, 0
             if len(rows) == PAGE:
                 break
     return Page(
         rows=rows,
-        scenarios=sorted({name.scenario for name in names}),
-        older=chosen[looked_at - 1].text if looked_at < len(chosen) else "",
+        scenarios=_scenarios(runs, names, may_see),
+        older={"before": last, "skipped": str(skipped)} if looked_at < len(chosen) else {},
         counts=dict(Counter(row.state for row in rows)),
     )
+
+
+def _scenarios(runs: Runs, names: Sequence[RunName], may_see: Callable[[Origin | None], bool]) -> list[str]:
+    """Return the scenarios of the runs that the reader may see; of each, as few are looked into as need be."""
+    scenarios: set[str] = set()
+    looked_into = 0
+    while names and looked_into < ORIGINS_SCANNED:
+        looked_at, names = names[:PAGE], names[PAGE:]
+        looked_into += PAGE
+        origins = zip(looked_at, runs.origins(looked_at), strict=True)
+        scenarios |= {name.scenario for name, origin in origins if may_see(origin)}
+        names = [name for name in names if name.scenario not in scenarios]
+    return sorted(scenarios)
 
 
 def made_by(runs: Runs, names: Sequence[RunName], dag_id: str, run_id: str) -> list[tuple[RunName, Origin]]:

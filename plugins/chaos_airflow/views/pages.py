@@ -5,7 +5,7 @@ from datetime import datetime
 
 from airflow.api_fastapi.app import get_auth_manager
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from chaos_airflow import links
 from chaos_airflow.views.files import Document
@@ -13,10 +13,13 @@ from chaos_airflow.views.headers import DOCS_POLICY
 from chaos_airflow.views.listing import Filters, Page
 from chaos_airflow.views.night import night_of
 from chaos_airflow.views.reading import FOUND, MISSED, Overview, State
+from chaos_airflow.views.sweeps import SweepOverview
 from harness.contracts.registry import check_title
-from harness.report.answers import answers
+from harness.progress import number_of
+from harness.report import answers
+from harness.report.live import Situation
 from harness.report.trend.page import render
-from harness.report.trend.summary import RunSummary
+from harness.report.trend.summary import Summaries
 from harness.report.why import why
 from harness.store.result import RunResult
 
@@ -25,12 +28,7 @@ SHOWN_REASONS = 3
 UNAUTHENTICATED = 401
 TITLES = {UNAUTHENTICATED: "Not logged in", 403: "Not yours to read", 404: "Nothing here", 503: "Not readable now"}
 
-MOODS = {
-    "CONFIRMED": "good",
-    "PASS": "good",
-    "CLEAN": "good",
-    "FAIL": "bad",
-    "RESIDUE": "bad",
+MOODS = answers.MOODS | {
     State.HELD: "good",
     State.VIOLATED: "bad",
     State.ENVIRONMENT: "bad",
@@ -45,25 +43,45 @@ MOODS = {
 def runs(filters: Filters, page: Page) -> HTMLResponse:
     """Return the list of runs."""
     narrowed = {name: getattr(filters, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
-    older = links.list_page(**narrowed, before=page.older) if page.older else ""
+    older = links.list_page(**narrowed, **page.older) if page.older else ""
     night = night_of(page.rows) if filters.whole_dag_run and page.rows else None
     return _page("list.html.j2", filters=filters, page=page, night=night, older=older, states=list(State))
 
 
-def trend(rows: Sequence[RunSummary]) -> HTMLResponse:
+def trend(summaries: Summaries) -> HTMLResponse:
     """Return the page of all nights, which brings its own style."""
-    page = render(rows, lambda run: links.run_page(run.name))
+    page = render(summaries, lambda run: links.run_page(run.name))
     return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
-def run(shown: Overview, documents: dict[str, str], files: list[str]) -> HTMLResponse:
-    """Return the page of one run; `documents` are titles by key, `files` names of downloads."""
-    return _page("run.html.j2", run=shown, documents=documents, files=files)
+def run(shown: Overview, situation: Situation | None, documents: dict[str, str], files: list[str]) -> HTMLResponse:
+    """Return the page of one run: how it is doing, titles of documents by key, names of downloads."""
+    return _page("run.html.j2", run=shown, situation=situation, documents=documents, files=files)
+
+
+def now(shown: Overview, situation: Situation) -> HTMLResponse:
+    """Return the part of that page that is asked for again and again."""
+    return _page("now.html.j2", run=shown, situation=situation)
 
 
 def document(shown: Overview, framed: Document) -> HTMLResponse:
     """Return a page with a document of a run in a frame."""
     return _page("document.html.j2", run=shown, document=framed)
+
+
+def sweeps(shown: Sequence[SweepOverview]) -> HTMLResponse:
+    """Return the list of sweeps."""
+    return _page("sweeps.html.j2", sweeps=shown)
+
+
+def sweep(shown: SweepOverview) -> HTMLResponse:
+    """Return the page of one sweep."""
+    return _page("sweep.html.j2", sweep=shown)
+
+
+def schedule(shown: SweepOverview, seed: int) -> HTMLResponse:
+    """Return the page of one schedule of a sweep."""
+    return _page("schedule.html.j2", sweep=shown, schedule=shown.schedule(seed), command=shown.replay_of(seed))
 
 
 def refusal(code: int, text: str, path: str) -> HTMLResponse:
@@ -102,7 +120,7 @@ def _page(template: str, code: int = 200, **content: object) -> HTMLResponse:
 
 
 _templates = Environment(
-    loader=PackageLoader("chaos_airflow.views"),
+    loader=ChoiceLoader([PackageLoader("chaos_airflow.views"), PackageLoader("harness.report")]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -110,5 +128,11 @@ _templates = Environment(
 )
 _templates.globals.update(SHOWN_REASONS=SHOWN_REASONS, links=links, verdicts_of=verdicts_of)
 _templates.filters.update(
-    answers=answers, why=why, check_title=check_title, mood=mood, instant=instant, duration=duration
+    answers=answers.answers,
+    why=why,
+    check_title=check_title,
+    mood=mood,
+    instant=instant,
+    duration=duration,
+    number_of=number_of,
 )

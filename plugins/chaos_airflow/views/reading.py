@@ -169,6 +169,18 @@ class Runs:
             raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it where the run lies")
         return content
 
+    def beside(self, file: str) -> bytes:
+        """Return a file that lies beside the runs; no link is followed.
+
+        Raises:
+            NotThere: there is no such file.
+        """
+        path = f"{self._root}/{file}"
+        if not self._fs.isfile(path) or (self._on_disk is not None and Path(path).is_symlink()):
+            raise NotThere(f"no {file}")
+        content: bytes = self._fs.cat_file(path)
+        return content
+
     def _inside(self, run: str, file: str) -> str:
         """Return the path of something in a run, which no name and no link can lead out of that run."""
         parts = PurePosixPath(file)

@@ -26,6 +26,7 @@ class HighWatermarks:
         "The high watermark never passes the log end nor goes back under one leader, and nothing below it is truncated."
     )
     needs: ClassVar[tuple[str, ...]] = ("high_watermarks",)
+    fields: ClassVar[tuple[str, ...]] = ("hw.log_end_offset", "truncate.high_watermark")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 

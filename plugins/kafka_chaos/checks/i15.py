@@ -28,6 +28,7 @@ class Truncations:
         "A follower truncates exactly to the end of the largest epoch it shares with its leader (KIP-101, KIP-279)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    fields: ClassVar[tuple[str, ...]] = ("truncate.asked_epoch", "truncate.local_epoch")
     reads: ClassVar[tuple[str, ...]] = ("truncations",)
     assumes: ClassVar[tuple[Assumption, ...]] = (said("latest_epoch", "truncations"),)
 

@@ -31,7 +31,7 @@ class CommittedOffsets:
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
-    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs", "compactions")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs", "compactions", "group_retirements")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
@@ -83,6 +83,7 @@ class CommittedOffsets:
             last.join(logged, on="run_id", how="left_semi")
             .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
             .join(_replaced(facts, in_log), on=list(_KEY), how="left_anti")
+            .join(_taken_back(last, facts["group_retirements"]), on=list(_KEY), how="left_anti")
         )
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
@@ -115,6 +116,15 @@ def _replaced(facts: dict[str, DataFrame], in_log: DataFrame) -> DataFrame:
         )
         .select(*_KEY)
         .distinct()
+    )
+
+
+def _taken_back(last: DataFrame, retirements: DataFrame) -> DataFrame:
+    """One row a group's partition whose last commit expired or was deleted after it had been acknowledged."""
+    return (
+        last.join(retirements.select(*_KEY, F.col("time_ns").alias("retired_ns")), on=list(_KEY), how="inner")
+        .where(F.col("retired_ns") >= F.col("complete_ns"))
+        .select(*_KEY)
     )
 
 

@@ -30,6 +30,7 @@ class AppendedInSync:
         "more (Partition)."
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
+    fields: ClassVar[tuple[str, ...]] = ("append.acks", "append.isr_size")
     reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
     assumes: ClassVar[tuple[Assumption, ...]] = (said("acks", "appends", without_acks),)
     since: ClassVar[int] = WATCHED

@@ -30,6 +30,7 @@ class Retries:
         "(KIP-98, KAFKA-5494)."
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
+    fields: ClassVar[tuple[str, ...]] = ("append.base_sequence",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
     # Brokers that log what they refuse are those that say with which acks they wrote.
     assumes: ClassVar[tuple[Assumption, ...]] = (said("batch_refused", "appends", without_acks), BROKERS_WHOLE)

@@ -40,6 +40,7 @@ class MetadataCaches:
         "and no deleted topic (MetadataCache)."
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
+    fields: ClassVar[tuple[str, ...]] = ("ctl_recv.live_brokers",)
     reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
     assumes: ClassVar[tuple[Assumption, ...]] = (said("live_brokers", "metadata_caches", _without_live_brokers), HEALED)
     since: ClassVar[int] = WATCHED

@@ -13,9 +13,9 @@ from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.assumptions import CLIENTS_WHOLE
 from harness.analysis.findings import event, finding, severity
 from harness.analysis.frames import in_order
+from harness.analysis.groups import with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
-from harness.values import OFFSETS_TOPIC
 
 _KEY = ("run_id", "group", "topic", "partition")
 
@@ -34,7 +34,7 @@ class OffsetRegression:
     title: ClassVar[str] = "offset-regression"
     promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "group_retirements")
     assumes: ClassVar[tuple[Assumption, ...]] = (
         Assumption(facts=("committed_offsets",), broken=_without_read_back, reason="no committed offset was read back"),
         CLIENTS_WHOLE,
@@ -57,7 +57,8 @@ class OffsetRegression:
             & (F.coalesce("commit_complete_ns", F.col("complete_ns")) >= F.col("floor.invoke_ns"))
         )
         rows = low.join(explained, on=[*_KEY, "process", "index"], how="left_anti")
-        rows = rows.join(_unclean_offsets_topic(facts["leader_epochs"], settings), on="run_id", how="left")
+        rows = rows.join(_taken_back(low, facts["group_retirements"]), on=[*_KEY, "process", "index"], how="left_anti")
+        rows = with_unclean_offsets_topic(rows, facts["leader_epochs"], settings)
         return finding(
             rows,
             self.name,
@@ -87,13 +88,13 @@ def _lower_than_acknowledged(operations: DataFrame) -> DataFrame:
     )
 
 
-def _unclean_offsets_topic(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
-    """One row a run in which the offsets topic saw an unclean election that the configuration allowed."""
-    allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
+def _taken_back(low: DataFrame, retirements: DataFrame) -> DataFrame:
+    """The read-backs of nothing after what had been committed expired or was deleted."""
     return (
-        leader_epochs.where((F.col("topic") == OFFSETS_TOPIC) & F.col("unclean") & allowed)
-        .select("run_id", F.lit(True).alias("unclean"))
-        .distinct()
+        low.where(F.col("offset") < 0)
+        .join(retirements.select(*_KEY, F.col("time_ns").alias("retired_ns")), on=list(_KEY), how="inner")
+        .where(F.col("retired_ns").between(F.col("floor.invoke_ns"), F.col("complete_ns")))
+        .select(*_KEY, "process", "index")
     )
 
 

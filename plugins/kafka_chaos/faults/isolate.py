@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanIsolate, CanReset
+from harness.cluster.powers import CanIsolate, CanReset, Side
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
-from harness.contracts.links import LinkParameters, links_of, probe
+from harness.contracts.links import LinkParameters, links_of, probe, undisturbed
 
 PROBE_TIMEOUT_S = 0.5
 
@@ -51,6 +51,8 @@ class Isolate(BrokerFault):
         through = [each.described for each in probed if each.taken_s is not None]
         if through:
             return mismatch(f"a probe came through: {', '.join(through)}")
+        if Side.PEERS in links_of(injection.parameters)[0] and (why := await undisturbed(arena.driver)):
+            return inconclusive(why)
         return confirmed(f"no probe came through over {len(probed)} links")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:

@@ -1,22 +1,40 @@
-"""SIGKILL: the process ends without a word, its session ends by time-out; healed by starting it again."""
+"""SIGKILL: the process ends without a word, its session ends by time-out; healed by starting it again.
+
+A member of a consumer group is missed by its group only when its session there times out.
+"""
 
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    confirmed_once,
+    mismatch,
+    not_running,
+)
+from harness.contracts.members import CLIENT, member_before
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
-RUNNING = "running"
+ALIVE = ("running", "paused")
 
 
 class Parameters(Strict):
     """What the scenario may say about a kill."""
 
+    end_session: Annotated[
+        bool, Field(description="End its ZooKeeper session at once, which a dead broker leaves to time out")
+    ] = False
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the end of the broker's registration")
     ] = 30.0
@@ -27,32 +45,63 @@ class Kill(BrokerFault):
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
+    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER)
     witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note who runs."""
+        if target.role is not Role.MEMBER:
+            return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        state = await member_before(arena.members, target, duration_s)
+        return Injection(
+            fault=self.name, targets=(), parameters=parameters.model_dump(mode="json"), state={**state, "running": []}
+        )
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, under which sessions."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == RUNNING],
+            "running": [broker for broker in brokers if status.broker(broker).state in ALIVE],
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
             "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
         }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill those that run."""
+        if arena.members is not None and CLIENT in injection.state:
+            await arena.members.kill(injection.state[CLIENT])
+            return injection
         assert isinstance(arena.driver, CanKill)
         for broker in injection.state["running"]:
             await arena.driver.kill_broker(broker)
+        if injection.parameters["end_session"]:
+            for session in injection.state["sessions"].values():
+                await arena.view.expire(session)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until each process is gone, and its registration too, or a new process has said that it starts."""
+        if CLIENT in injection.state:
+            return await self._effect_on_client(arena, injection)
         if idle := not_running(injection, "kill"):
             return idle
         seen = [await self._effect_on(arena, injection, broker) for broker in injection.targets]
         return max(seen, key=lambda effect: effect.verdict)
+
+    async def _effect_on_client(self, arena: Arena, injection: Injection) -> Effect:
+        members, process = arena.members, injection.state[CLIENT]
+        assert members is not None
+        gone = until(
+            lambda: members.state(process),
+            lambda state: state == "stopped",
+            what=f"end of client {process}",
+            timeout_s=injection.parameters["confirm_timeout_s"],
+        )
+        return await confirmed_once(gone, f"client {process} is gone")
 
     async def _effect_on(self, arena: Arena, injection: Injection, broker: int) -> Effect:
         old_session = injection.state["sessions"].get(str(broker), "")
@@ -82,6 +131,9 @@ class Kill(BrokerFault):
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""
+        process = injection.state.get(CLIENT)
+        if arena.members is not None and process is not None and await arena.members.state(process) == "stopped":
+            await arena.members.start_again(process)
         await start_stopped(arena, injection.targets)
 
 

@@ -1,9 +1,16 @@
-"""SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened."""
+"""SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened.
+
+A member of a consumer group that is frozen for longer than its session comes back as a zombie.
+"""
 
 from typing import Any, ClassVar
 
+from pydantic import BaseModel
+
 from harness.cluster.driver import CanPause
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
+from harness.contracts.members import CLIENT, member_before
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -14,6 +21,16 @@ class Pause(BrokerFault):
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
+    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER)
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note whom, and how long."""
+        if target.role is not Role.MEMBER:
+            return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        state = await member_before(arena.members, target, duration_s)
+        return Injection(fault=self.name, targets=(), state=state)
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
@@ -21,6 +38,9 @@ class Pause(BrokerFault):
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Freeze them."""
+        if arena.members is not None and CLIENT in injection.state:
+            await arena.members.pause(injection.state[CLIENT], at_most_s=injection.state["at_most_s"])
+            return injection
         assert isinstance(arena.driver, CanPause)
         for broker in injection.targets:
             await arena.driver.pause_broker(broker, at_most_s=injection.state["at_most_s"])
@@ -29,11 +49,13 @@ class Pause(BrokerFault):
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Look at the states of the processes."""
 
-        async def states() -> dict[int, str]:
+        async def states() -> dict[int | str, str]:
+            if arena.members is not None and CLIENT in injection.state:
+                return {CLIENT: await arena.members.state(injection.state[CLIENT])}
             status = await arena.driver.status()
             return {broker: status.broker(broker).state for broker in injection.targets}
 
-        def all_paused(seen: dict[int, str]) -> bool:
+        def all_paused(seen: dict[int | str, str]) -> bool:
             return all(state == "paused" for state in seen.values())
 
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
@@ -42,6 +64,9 @@ class Pause(BrokerFault):
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw them; those that run already, or ended meanwhile, are left alone."""
+        process = injection.state.get(CLIENT)
+        if arena.members is not None and process is not None and await arena.members.state(process) == "paused":
+            await arena.members.resume(process)
         assert isinstance(arena.driver, CanPause)
         status = await arena.driver.status()
         for broker in injection.targets:

@@ -36,7 +36,7 @@ class UncleanElection(BrokerFault):
     name: ClassVar[str] = "unclean-election"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
-    witnesses: ClassVar[tuple[str, ...]] = ("append",)
+    witnesses: ClassVar[tuple[str, ...]] = ("append.isr_size",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(

@@ -39,6 +39,9 @@ class Parameters(Strict):
     rate_per_s: Annotated[float, Size(), Field(gt=0, le=100_000, description="Records a second, of each producer")] = (
         50.0
     )
+    records: Annotated[
+        int | None, Field(ge=1, le=1_000_000, description="Of each producer, which then waits; else until the end")
+    ] = None
     value_bytes: Annotated[
         int,
         Size(),
@@ -92,7 +95,8 @@ class ProduceConsume:
     ) -> list[ClientPlan]:
         """Return the producers, which are stopped first, and the others, which then read to the end, or back."""
         assert isinstance(parameters, Parameters)
-        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers", "committers"})
+        unsaid = {"records"} if parameters.records is None else set()
+        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers", "committers"} | unsaid)
         roles = [
             (
                 "producer",

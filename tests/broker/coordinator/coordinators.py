@@ -56,6 +56,10 @@ class FakeTopic:
     disk: FakeLog = field(default_factory=FakeLog)
     error: ErrorCode = ErrorCode.NONE
     gate: asyncio.Event | None = None
+    committed: int = 0
+
+    def high_watermark(self, partition: int) -> int:
+        return self.committed
 
     def log(self, partition: int) -> FakeLog | None:
         return self.disk
@@ -76,13 +80,14 @@ def coordinator_on(
 ) -> GroupCoordinator:
     """Return a coordinator of one partition, which leads nothing yet."""
     store = store or GroupStore(partitions=1, limits=limits or GroupLimits(initial_rebalance_delay_ms=0))
-    members = GroupMembers(store=store, topic=topic, wall_ms=wall_ms, rng=random.Random(1))
+    state_log = RecordingStateLog([])
+    members = GroupMembers(store=store, topic=topic, state_log=state_log, wall_ms=wall_ms, rng=random.Random(1))
     return GroupCoordinator(
         store=store,
         topic=topic,
         members=members,
         retirement=Retirement(store=store, topic=topic, members=members, wall_ms=wall_ms, retention_ms=RETENTION_MS),
-        state_log=RecordingStateLog([]),
+        state_log=state_log,
         wall_ms=wall_ms,
         max_metadata_bytes=max_metadata_bytes,
     )

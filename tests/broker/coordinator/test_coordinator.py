@@ -3,7 +3,9 @@ import asyncio
 import pytest
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
+from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
+from harness.broker.coordinator.statistics import LoadTimes
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 from harness.values import OFFSETS_TOPIC
@@ -44,6 +46,32 @@ async def test_a_commit_is_readable_and_says_where_it_stands() -> None:
         (0, 7, 0, 0),
         (1, 9, 1, 0),
     ]
+
+
+async def test_a_commit_says_when_and_in_which_epoch_it_was_decided() -> None:
+    topic = FakeTopic(gate=asyncio.Event())
+    coordinating = await leading(topic, leader_epoch=3)
+    decided_seq = len(events(coordinating))
+    commit = asyncio.create_task(coordinating.commit(request(7)))
+    await asyncio.sleep(0)
+    committed(coordinating)
+    assert topic.gate is not None
+    topic.gate.set()
+    await commit
+    assert events(coordinating)[-1] == OffsetCommit(
+        group="g",
+        generation=-1,
+        member="",
+        instance=None,
+        coordinator_epoch=3,
+        decided_seq=decided_seq,
+        topic="t",
+        partition=0,
+        offset=7,
+        log_offset=0,
+        error=0,
+    )
+    assert len(events(coordinating)) == decided_seq + 2
 
 
 async def test_a_commit_is_not_readable_before_it_is_acknowledged() -> None:
@@ -116,15 +144,32 @@ async def test_a_new_leader_finds_what_the_old_one_committed_and_nobody_may_ask_
     assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     await settled(coordinating)
     assert committed(coordinating) == 6
-    assert CoordinatorLoad(partition=0, leader_epoch=3, groups=1, offsets=1, log_end_offset=2) in events(coordinating)
+    load = CoordinatorLoad(partition=0, leader_epoch=3, groups=1, offsets=1, log_end_offset=2, disk_error="")
+    assert load in events(coordinating)
 
 
-async def test_a_log_that_cannot_be_read_leaves_an_empty_coordinator() -> None:
+async def test_a_log_that_cannot_be_read_leaves_an_empty_coordinator_which_says_why() -> None:
     topic = FakeTopic(FakeLog(broken=True))
     topic.disk.log_end_offset = 1
     coordinating = await leading(topic)
     assert coordinating.store.gate("g") is ErrorCode.NONE
+    load = CoordinatorLoad(
+        partition=0, leader_epoch=3, groups=0, offsets=0, log_end_offset=0, disk_error="the disk is gone"
+    )
+    assert load in events(coordinating)
     assert committed(coordinating) is None
+
+
+async def test_what_it_holds_and_how_long_it_took_to_load_it_is_counted() -> None:
+    coordinating = await leading(FakeTopic())
+    await coordinating.commit(request(7, 9))
+    looked = coordinating.statistics()
+    assert (looked.groups, looked.offsets, looked.loads.count) == ({GroupState.EMPTY: 1}, 2, 1)
+    loads = LoadTimes()
+    assert (loads.average_s, loads.longest_s) == (0.0, 0.0)
+    for seconds in (1.0, 3.0, 2.0):
+        loads.add(seconds)
+    assert (loads.count, loads.average_s, loads.longest_s) == (3, 2.0, 3.0)
 
 
 async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
@@ -134,7 +179,7 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
         coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
     assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
     unloads = [event for event in events(coordinating) if isinstance(event, CoordinatorUnload)]
-    assert unloads == [CoordinatorUnload(partition=0, leader_epoch=4)]
+    assert unloads == [CoordinatorUnload(partition=0, leader_epoch=4, groups=1)]
 
 
 async def test_other_topics_are_none_of_its_business() -> None:

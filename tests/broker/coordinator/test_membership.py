@@ -23,6 +23,7 @@ from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
 from harness.broker.coordinator.membership import NEW_MEMBER_JOIN_MS, Membership
 from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import GroupAssignment, GroupMemberChange, GroupStateChange
 
 SESSION_MS, REBALANCE_MS = 10, 60
 LIMITS = GroupLimits(initial_rebalance_delay_ms=3, max_size=3)
@@ -36,6 +37,8 @@ class World:
     said: list[str] = field(default_factory=list)
     timers: dict[Timer, int] = field(default_factory=dict)
     stores: list[Store] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """Lines of the state-change log, in short."""
     now_ms: int = 0
     _asked: list[str] = field(default_factory=list)
 
@@ -64,6 +67,15 @@ class World:
                     self.timers.pop(timer, None)
                 case Store():
                     self.stores.append(effect)
+                case GroupStateChange(from_state=before, to_state=after, generation=generation, reason=reason):
+                    members = " ".join(each.member for each in effect.members)
+                    self.told.append(f"{before} to {after} in {generation} [{members}]: {reason}")
+                case GroupMemberChange(member=member, instance=instance, change=change, reason=reason):
+                    what = f"{change} for {effect.old_member}" if effect.old_member else f"{change} {reason}".rstrip()
+                    self.told.append(f"{instance or 'member'} {member}: {what}")
+                case GroupAssignment(generation=generation, reason=reason):
+                    members = " ".join(each.member for each in effect.assignments)
+                    self.told.append(f"assigned in {generation} to [{members}]: {reason}")
 
     def fire(self, timer: Timer) -> None:
         assert timer in self.timers, f"{timer} does not run"
@@ -472,6 +484,131 @@ def test_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], said: list[s
     assert (world.said, world.group.state) == (said, state)
 
 
+FULL = (*TWO, joins("", new="c"), joins("b"), joins("a"), syncs("a", 3), stored())
+SYNCED_ONCE = (*TWO, joins("a"), joins("b"), syncs("a", 3, a="one"), stored())
+ASSIGNING = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, a="one", b="two"))
+
+
+@pytest.mark.parametrize(
+    ("before", "steps", "told"),
+    [
+        pytest.param(
+            (),
+            ONE,
+            [
+                "member a: joined",
+                "Empty to PreparingRebalance in 0 [a]: a member joined",
+                "PreparingRebalance to CompletingRebalance in 1 [a]: the members have joined",
+                "assigned in 1 to [a]: stored",
+                "CompletingRebalance to Stable in 1 [a]: the assignment is stored",
+            ],
+            id="a generation, from its first member to its assignment",
+        ),
+        pytest.param(ONE, (beats("a", 1), commits("a", 1), beats("a", 0)), [], id="nothing for heartbeats and commits"),
+        pytest.param(ONE, (asks_for_an_id("b"), unheard("b")), [], id="nothing of an id that nobody joins with"),
+        pytest.param(
+            ONE,
+            (joins("a"),),
+            [
+                "Stable to PreparingRebalance in 1 [a]: a member joined again",
+                "PreparingRebalance to CompletingRebalance in 2 [a]: the members have joined",
+            ],
+            id="a leader that joins again",
+        ),
+        pytest.param(
+            ONE,
+            (leaves("a"),),
+            [
+                "member a: removed left",
+                "Stable to PreparingRebalance in 1 []: a member is gone",
+                "PreparingRebalance to Empty in 2 []: no member is left",
+            ],
+            id="the last member leaves",
+        ),
+        pytest.param(
+            TWO,
+            (unheard("b"),),
+            ["member b: removed session expired", "Stable to PreparingRebalance in 2 [a]: a member is gone"],
+            id="a member is not heard of",
+        ),
+        pytest.param(
+            TWO,
+            (joins("a"), JOINED),
+            [
+                "Stable to PreparingRebalance in 2 [a b]: a member joined again",
+                "member b: removed rebalance time-out",
+                "PreparingRebalance to CompletingRebalance in 3 [a]: the members have joined",
+            ],
+            id="a member does not join again in time",
+        ),
+        pytest.param(
+            SYNCED_ONCE,
+            (SYNCED,),
+            [
+                "member b: removed sync time-out",
+                "Stable to PreparingRebalance in 3 [a]: members have not asked for their assignment",
+            ],
+            id="a member never asks for its assignment",
+        ),
+        pytest.param(
+            (*FULL, leaves("c"), joins("", new="d"), joins("", new="e")),
+            (joins("a"), joins("b")),
+            [
+                "member b: removed group full",
+                "PreparingRebalance to CompletingRebalance in 4 [a d e]: the members have joined",
+            ],
+            id="a member has no room any more",
+        ),
+        pytest.param(
+            ASSIGNING,
+            (stored(ErrorCode.NOT_COORDINATOR),),
+            ["CompletingRebalance to PreparingRebalance in 2 [a b]: the assignment could not be stored"],
+            id="an assignment that is not stored is told of by nobody",
+        ),
+        pytest.param(
+            STATIC,
+            (joins("", new="t", instance="i"), stored()),
+            ["i t: replaced for s", "assigned in 1 to [t]: replaced"],
+            id="an instance comes back under a new id",
+        ),
+        pytest.param(
+            STATIC,
+            (joins("", new="t", instance="i"), stored(ErrorCode.NOT_COORDINATOR)),
+            ["i t: replaced for s", "i s: replaced for t"],
+            id="an instance whose new id cannot be stored",
+        ),
+        pytest.param(
+            STATIC,
+            (joins("", new="t", instance="i", likes="rr range"),),
+            [
+                "i t: replaced for s",
+                "Stable to PreparingRebalance in 1 [t]: an instance came back",
+                "PreparingRebalance to CompletingRebalance in 2 [t]: the members have joined",
+            ],
+            id="an instance comes back with another protocol",
+        ),
+        pytest.param(
+            ONE,
+            (ends(ErrorCode.NOT_COORDINATOR),),
+            ["Stable to Dead in 1 [a]: the coordinator moved"],
+            id="a group goes to another coordinator",
+        ),
+        pytest.param(
+            (*ONE, leaves("a")),
+            (ends(ErrorCode.UNKNOWN_MEMBER_ID),),
+            ["Empty to Dead in 2 []: nothing is left of it"],
+            id="a group ends",
+        ),
+    ],
+)
+def test_what_is_told_of_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], told: list[str]) -> None:
+    world = played(*before)
+    world.told.clear()
+    for step in steps:
+        step(world)
+    assert world.told == told
+
+
 def played(*steps: Step) -> World:
     world = World()
     for step in steps:
@@ -545,17 +682,24 @@ def record(*names: str) -> GroupMetadata:
 
 
 @pytest.mark.parametrize(
-    ("names", "state"),
+    ("names", "state", "told"),
     [
-        pytest.param("", EMPTY, id="a group without members is empty"),
-        pytest.param("ab", STABLE, id="one with members goes on where it was"),
-        pytest.param("abcd", PREPARING, id="one with too many members has them join again"),
+        pytest.param("", EMPTY, "to Empty in 7 []: loaded", id="a group without members is empty"),
+        pytest.param("ab", STABLE, "to Stable in 7 [a b]: loaded", id="one with members goes on where it was"),
+        pytest.param(
+            "abcd",
+            PREPARING,
+            "Stable to PreparingRebalance in 7 [a b c d]: too many members",
+            id="one with too many members has them join again",
+        ),
     ],
 )
-def test_a_group_that_is_loaded(names: str, state: GroupState) -> None:
+def test_a_group_that_is_loaded(names: str, state: GroupState, told: str) -> None:
     world = World(Membership(loaded_group("g", record(*names)), LIMITS))
     world.take(world.membership.loaded(0))
     assert (world.group.state, world.group.generation) == (state, 7)
+    assert world.told[0] == f"assigned in 7 to [{' '.join(names)}]: loaded"
+    assert world.told[-1].strip() == told
     sessions = {timer.member_id: ms for timer, ms in world.timers.items() if timer.kind is TimerKind.SESSION}
     assert sessions == dict.fromkeys(names, SESSION_MS)
 

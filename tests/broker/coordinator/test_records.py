@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import (
     CommittedOffset,
     GroupRecord,
@@ -13,7 +14,6 @@ from harness.broker.coordinator.records import (
     encode_batch,
     encode_group,
     encode_tombstones,
-    partition_of,
 )
 from harness.broker.log.batch import build_batch, parse_records
 from harness.broker.log.records import Record

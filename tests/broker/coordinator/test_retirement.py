@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,8 +11,10 @@ from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import OffsetRetired
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import RETENTION_MS, FakeTopic, coordinator_on, leading, settled
+from tests.broker.recording_state_log import RecordingStateLog
 
 NOW_MS = 100_000
 OLD_MS, YOUNG_MS = NOW_MS - RETENTION_MS, NOW_MS - RETENTION_MS + 1
@@ -125,6 +128,25 @@ async def test_what_has_expired_or_was_deleted_is_so_for_the_next_coordinator_to
     await coordinating.commit(committing(5))
     assert await coordinating.retirement.delete_group("g") is ErrorCode.NONE
     assert (await leading(topic, leader_epoch=4)).store.group("g") is None
+
+
+async def test_what_is_taken_back_is_told_at_once_and_again_when_that_is_stored() -> None:
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    await coordinating.commit(committing(5))
+    topic.gate = asyncio.Event()
+    deletion = asyncio.create_task(coordinating.retirement.delete_offsets("g", [("t", 0)]))
+    await asyncio.sleep(0)
+    told = partial(OffsetRetired, group="g", coordinator_epoch=3, topic="t", partition=0)
+    assert retired(coordinating) == [told(log_offset=-1)]
+    topic.gate.set()
+    await deletion
+    assert retired(coordinating) == [told(log_offset=-1), told(log_offset=1)]
+
+
+def retired(coordinating: GroupCoordinator) -> list[OffsetRetired]:
+    assert isinstance(coordinating.state_log, RecordingStateLog)
+    return [each for each in coordinating.state_log.events if isinstance(each, OffsetRetired)]
 
 
 async def test_a_commit_that_follows_a_deletion_stays() -> None:

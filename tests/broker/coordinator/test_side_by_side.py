@@ -1,11 +1,19 @@
 """This broker answers and stores what Kafka 3.9 did in the same situations, to the word."""
 
+import asyncio
 import json
+from dataclasses import dataclass
 
 import pytest
 
+from benchmarks.side_by_side import failing_groups
 from benchmarks.side_by_side.group_script import TOPIC
 from benchmarks.side_by_side.groups import RECORDED, SITUATIONS, Situation, play
+from harness.experiment.drive import create_topics
+from harness.scenario.model import TopicSpec
+from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster
+from harness.simulation.loop import run
+from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 
@@ -26,3 +34,36 @@ async def test_a_group_is_as_with_kafka(situation: Situation) -> None:
         await cluster.until_led(TOPIC, 1)
         said = await play(situation, MemoryTransport(cluster.network, "client"), HOST, client_port(1))
     assert said == recorded[situation.__name__]
+
+
+@dataclass(frozen=True)
+class SimulatedBrokers:
+    cluster: SimulatedCluster
+
+    def kill(self, broker_id: int) -> None:
+        self.cluster[broker_id].kill()
+
+    def pause(self, broker_id: int) -> None:
+        self.cluster[broker_id].pause()
+
+    async def start(self, broker_id: int) -> None:
+        assert await self.cluster[broker_id].start()
+
+    def address(self, broker_id: int) -> tuple[str, int]:
+        return self.cluster[broker_id].host, CLIENT_PORT
+
+
+async def failing(situation: failing_groups.Situation, replicas: int) -> list[str]:
+    cluster = SimulatedCluster(failing_groups.IDS, seed=1, properties=failing_groups.properties(replicas))
+    assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+    spec = TopicSpec(name=TOPIC, partitions=1, replication_factor=3)
+    await create_topics(SimulatedTopicAdmin(cluster).create, [spec])
+    return await failing_groups.play(situation, MemoryTransport(cluster.network, "client"), SimulatedBrokers(cluster))
+
+
+@pytest.mark.parametrize(
+    ("situation", "replicas"), [pytest.param(*each, id=each[0].__doc__) for each in failing_groups.SITUATIONS.items()]
+)
+def test_a_group_without_its_coordinator_is_as_with_kafka(situation: failing_groups.Situation, replicas: int) -> None:
+    recorded = json.loads(failing_groups.RECORDED.read_text())
+    assert run(failing(situation, replicas)) == recorded[situation.__name__]

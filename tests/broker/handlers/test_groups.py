@@ -31,6 +31,9 @@ class EagerTopic:
     def log(self, partition: int) -> None:
         return None
 
+    def high_watermark(self, partition: int) -> int:
+        return self.end
+
     async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Acknowledged:
         self.end += 1
         return Acknowledged(ErrorCode.NONE, self.end - 1)

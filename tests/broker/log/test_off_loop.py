@@ -344,6 +344,10 @@ async def test_an_index_that_is_written_meanwhile_is_right_or_absent(
     assert "index.wrong" not in caplog.text
 
 
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
 def check_index(log: Log) -> None:
     """Every offset is found, and each segment knows the time of its last record."""
     for offset in range(log.log_start_offset, log.log_end_offset):
@@ -363,3 +367,25 @@ async def test_a_clean_stop_comes_after_a_checkpoint_that_is_under_way(
     await FileStorage(tmp_path).replace_off_loop("other", b"")
     assert checkpoint(tmp_path, RECOVERY_POINTS) == {("t", 0): 20, ("t", 1): 20}
     assert (tmp_path / "data" / CLEAN_SHUTDOWN_MARKER).exists()
+
+
+async def test_the_first_sync_of_a_new_file_makes_every_name_on_the_way_to_it_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    storage = FileStorage(tmp_path)
+    storage.make_folder("t-0")
+    assert synced == []
+    way = {inode(tmp_path), inode(tmp_path / "t-0")}
+    for number in range(2):
+        file = storage.open_append(f"t-0/{number}")
+        itself = inode(tmp_path / "t-0" / str(number))
+        for expected in ({itself, *way}, {itself}):
+            if number:
+                file.sync()
+            else:
+                await file.sync_off_loop()
+            assert set(synced) == expected
+            synced.clear()
+        file.close()

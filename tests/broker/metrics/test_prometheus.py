@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
+from harness.broker.coordinator.group import GroupState
+from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
 from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.prometheus import HOLD_LOOK_S, PrometheusExporter
@@ -72,6 +74,11 @@ def metrics() -> BrokerMetrics:
             uncleanable_partitions={"/d": 408, "/e": 409},
             uncleanable_bytes={"/d": 410, "/e": 411},
         ),
+        coordinator=CoordinatorStatistics(
+            groups={state: 501 + number for number, state in enumerate(GroupState)},
+            offsets=506,
+            loads=LoadTimes(count=2, total_s=1.014, longest_s=0.508),
+        ),
     )
 
 
@@ -118,6 +125,15 @@ SHOWN = {
     "kafka_log_logcleanermanager_uncleanable_partitions_count /e": 409,
     "kafka_log_logcleanermanager_uncleanable_bytes /d": 410,
     "kafka_log_logcleanermanager_uncleanable_bytes /e": 411,
+    "kafka_coordinator_group_groupmetadatamanager_numgroups": 501 + 502 + 503 + 504 + 505,
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsempty": 501,
+    "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance": 502,
+    "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance": 503,
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsstable": 504,
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsdead": 505,
+    "kafka_coordinator_group_groupmetadatamanager_numoffsets": 506,
+    "kafka_server_group_coordinator_metrics_partition_load_time_avg": 507,
+    "kafka_server_group_coordinator_metrics_partition_load_time_max": 508,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,

@@ -75,3 +75,16 @@ def test_jars_that_were_changed_are_named(tmp_path: Path, does: object, names: l
     assert callable(does)
     does(folder)
     assert changed(RELEASE) == names
+
+
+def test_a_cache_that_cannot_be_a_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    maven(tmp_path, COPIES)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "mvn"))
+    with pytest.raises(ClusterError, match=f"no folder for releases can be made: .*{tmp_path / 'mvn'}"):
+        fetch(RELEASE, lambda _: None)
+
+
+def test_an_empty_variable_is_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert folder_of(RELEASE) == tmp_path / "kafka-chaos" / "kafka" / "3.9.1"

@@ -1,17 +1,24 @@
 """What lines of real Kafka 3.9.1 tell; each is as a broker wrote it."""
 
+from dataclasses import asdict
+
 import pytest
 
-from harness.cluster.systems.kafka.told import TELLS, Teller, line_of, processes
+from harness.cluster.systems.kafka.told import Reader, line_of, wording
 from harness.events import (
+    Append,
     BecomeFollower,
     BecomeLeader,
     BrokerRegistered,
     BrokerStart,
     BrokerStop,
     Compaction,
+    ControlledPartition,
     ControllerElected,
+    ControlReceive,
     Event,
+    HighWatermark,
+    Truncate,
     ZkSession,
 )
 
@@ -20,6 +27,10 @@ START = f"{AT}kafka.server.KafkaServer: starting"
 CONNECTED = (
     f"{AT}org.apache.zookeeper.ClientCnxn: Session establishment complete on server /127.0.0.1:15254, session id ="
     " 0x10003015c690002, negotiated timeout = 4000"
+)
+BROKEN = (
+    f"{AT}org.apache.zookeeper.ClientCnxn: Session 0x100050e78420003 for server /127.0.0.1:24678, Closing socket"
+    " connection. Attempting reconnect except it is a SessionExpiredException."
 )
 EXPIRED = f"{AT}kafka.zookeeper.ZooKeeperClient: [ZooKeeperClient Kafka server] Session expired."
 REGISTERED = (
@@ -47,6 +58,56 @@ CLEANED = (
     f"{AT}kafka.log.LogCleaner: Cleaner 0: Building offset map for log my.orders-2-1 for 1 segments in offset range"
     " [20, 40)."
 )
+TRACED = "2026-11-23 00:44:26,071 TRACE "
+APPENDED = (
+    f"{TRACED}kafka.log.UnifiedLog: [UnifiedLog partition=my.orders-2-1, dir=/data] Appended message set with last"
+    " offset: 86, first offset: 83, next offset: 87, and messages: MemoryRecords(size=136,"
+    " buffer=java.nio.HeapByteBuffer[pos=0 lim=136 cap=139])"
+)
+TRUNCATED = f"{AT}kafka.log.UnifiedLog: [UnifiedLog partition=my.orders-2-1, dir=/data] Truncating to offset 84"
+NOTHING_TO_TRUNCATE = (
+    f"{AT}kafka.log.UnifiedLog: [UnifiedLog partition=my.orders-2-1, dir=/data] Truncating to 83 has no effect as the"
+    " largest offset in the log is 82"
+)
+MARKED = (
+    "2026-11-23 00:44:26,296 DEBUG kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] High watermark updated"
+    " from (offset=79, segment=[0:222]) to (offset=83, segment=[0:335])"
+)
+IN_SYNC = (
+    f"{AT}kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] ISR updated to 0,2,1  and version updated to 6"
+)
+TOO_FEW_IN_SYNC = (
+    f"{AT}kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] ISR updated to 0 (under-min-isr) and version"
+    " updated to 7"
+)
+ASKED = (
+    f"{TRACED}state.change.logger: [Broker id=0] Received LeaderAndIsr request LeaderAndIsrPartitionState("
+    "topicName='my.orders-2', partitionIndex={}, controllerEpoch=1, leader=2, leaderEpoch=0, isr=[2, 0],"
+    " partitionEpoch=3, replicas=[2, 1, 0], addingReplicas=[], removingReplicas=[], isNew=true,"
+    " leaderRecoveryState=0) correlation id 2"
+    " from controller 2 epoch 5"
+)
+IGNORED = (
+    f"{AT}state.change.logger: [Broker id=0] Ignoring LeaderAndIsr request from controller 2 with correlation id 2"
+    " epoch 5 for partition my.orders-2-1 since its associated leader epoch 0 matches the current leader epoch"
+)
+STALE = (
+    f"{AT}state.change.logger: [Broker id=0] Ignoring LeaderAndIsr request from controller 2 with correlation id 2"
+    " since its controller epoch 5 is old. Latest known controller epoch is 6"
+)
+DONE = (
+    f"{AT}state.change.logger: [Broker id=0] Finished LeaderAndIsr request in 2324ms correlationId 2 from controller 2"
+    " for 2 partitions"
+)
+TO_DELETE = (
+    f"{TRACED}state.change.logger: [Broker id=0] Received StopReplica request StopReplicaPartitionState("
+    "partitionIndex=1, leaderEpoch=8, deletePartition=true) correlation id 45 from controller 1 epoch 5 for partition"
+    " my.orders-2-1"
+)
+DELETED = (
+    f"{AT}kafka.log.LogManager: Log for partition my.orders-2-1 is renamed to"
+    " /data/my.orders-2-1.be9db395b83541f1955a6a2701a90ccc-delete and is scheduled for deletion"
+)
 STOPPED = f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] shut down completed"
 
 
@@ -61,6 +122,35 @@ def follows(epoch: int, before: int) -> BecomeFollower:
                           log_start_offset=-1, high_watermark=84, log_end_offset=88)  # fmt: skip
 
 
+def received(api: str, sender: int, *partitions: ControlledPartition, verdict: str = "applied") -> ControlReceive:
+    return ControlReceive(api=api, sender=sender, controller_epoch=5, request_broker_epoch=None, verdict=verdict,
+                          partitions=list(partitions), live_brokers=None)  # fmt: skip
+
+
+def controlled(partition: int, verdict: str) -> ControlledPartition:
+    return ControlledPartition(topic="my.orders-2", partition=partition, leader=2, leader_epoch=0, isr=[2, 0],
+                               zk_version=3, replicas=[2, 1, 0], verdict=verdict)  # fmt: skip
+
+
+def appended(role: str, epoch: int) -> Append:
+    return Append(topic="my.orders-2", partition=1, role=role, leader_epoch=epoch, base_offset=83, last_offset=86,
+                  batch_epoch=None, crc=None, producer_id=None, producer_epoch=None, base_sequence=None, isr_size=None,
+                  acks=None)  # fmt: skip
+
+
+def marked(isr: list[int], zk_version: int) -> HighWatermark:
+    return HighWatermark(topic="my.orders-2", partition=1, role="leader", leader_epoch=1, old=79, new=83,
+                         log_end_offset=None, isr=isr, zk_version=zk_version, cause="")  # fmt: skip
+
+
+def truncated(log_end_offset: int | None, epoch: int | None) -> Truncate:
+    return Truncate(topic="my.orders-2", partition=1, log_end_offset=log_end_offset, to=84, high_watermark=None,
+                    leader_epoch=epoch, reason="", asked_epoch=None, answer_epoch=None, answer_end_offset=None,
+                    latest_epoch=None, local_epoch=None, local_end_offset=None)  # fmt: skip
+
+
+DELETION = ControlledPartition(topic="my.orders-2", partition=1, leader=-1, leader_epoch=8, isr=[], zk_version=-1,
+                               replicas=[], verdict="applied")  # fmt: skip
 STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
 
 
@@ -69,6 +159,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
     [
         pytest.param([START], [STARTED], id="a process starts"),
         pytest.param([CONNECTED], [ZkSession(state="connected")], id="it has a session"),
+        pytest.param(
+            [BROKEN, CONNECTED],
+            [ZkSession(state="suspended"), ZkSession(state="connected")],
+            id="a connection that breaks is replaced",
+        ),
         pytest.param(
             [EXPIRED, CONNECTED],
             [ZkSession(state="lost"), ZkSession(state="reinit")],
@@ -101,20 +196,58 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [STARTED, BrokerStop(controlled=False)],
             id="what one process handed over says nothing of the next",
         ),
+        pytest.param([LEADER, APPENDED], [leads(), appended("leader", 1)], id="it appends as leader"),
+        pytest.param(
+            [FOLLOWER.format(2), APPENDED], [follows(2, -1), appended("follower", 2)], id="it appends as follower"
+        ),
+        pytest.param([APPENDED], [], id="what is appended in no role is nobody's"),
+        pytest.param(
+            [LEADER, MARKED, IN_SYNC, MARKED],
+            [leads(), marked([0, 2], 3), marked([0, 2, 1], 6)],
+            id="a high watermark is raised with the ISR and version that it told of last",
+        ),
+        pytest.param(
+            [LEADER, TOO_FEW_IN_SYNC, MARKED], [leads(), marked([0], 7)], id="its ISR has fewer members than it should"
+        ),
+        pytest.param([FOLLOWER.format(2), MARKED], [follows(2, -1)], id="only a leader raises one"),
+        pytest.param([TRUNCATED], [truncated(None, None)], id="it truncates a log of which nothing is known"),
+        pytest.param(
+            [FOLLOWER.format(2), APPENDED, TRUNCATED, TRUNCATED],
+            [follows(2, -1), appended("follower", 2), truncated(87, 2), truncated(84, 2)],
+            id="it truncates from where the log ended by the lines before",
+        ),
+        pytest.param([NOTHING_TO_TRUNCATE], [], id="what truncates nothing is no truncation"),
+        pytest.param(
+            [ASKED.format(0), ASKED.format(1), IGNORED, DONE, DONE],
+            [received("LeaderAndIsr", 2, controlled(0, "applied"), controlled(1, "ignored_same"))],
+            id="a control request is told of once, when it is done, with what became of each partition",
+        ),
+        pytest.param(
+            [ASKED.format(0), STALE, DONE],
+            [received("LeaderAndIsr", 2, verdict="stale_controller_epoch")],
+            id="a request of an earlier controller is refused as a whole",
+        ),
+        pytest.param(
+            [TO_DELETE, DELETED, DELETED],
+            [received("StopReplica", 1, DELETION)],
+            id="a replica is stopped for good when its log is put aside",
+        ),
+        pytest.param([DELETED], [], id="a log that nobody wanted deleted tells of no request"),
         pytest.param([START[:-4]], [], id="a torn line tells nothing"),
         pytest.param(["\tat kafka.Kafka.main(Kafka.scala)", ""], [], id="the lines of a stack trace tell nothing"),
         pytest.param([f"{AT}kafka.log.LogManager: starting"], [], id="another logger may say the same"),
     ],
 )
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
-    told = [event for _, _, event in processes(iter(lines))]
+    told = [event for _, _, event in Reader(wording("3.9.1")).events(iter(lines))]
     assert told == events
-    assert {event.ev for event in told} <= TELLS
+    assert {event.ev for event in told} <= wording("3.9.1").tells
 
 
 def test_lines_are_stamped_with_what_their_process_knew() -> None:
     seen = [
-        (hex(teller.session), teller.broker_epoch) for teller, _, _ in processes(iter([CONNECTED, REGISTERED, LEADER]))
+        (hex(teller.session), teller.broker_epoch)
+        for teller, _, _ in Reader(wording("3.9.1")).events(iter([CONNECTED, REGISTERED, LEADER]))
     ]
     assert seen[-1] == ("0x10003015c690002", 58)
 
@@ -131,11 +264,70 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
         pytest.param(LEADER.replace("starts at leader epoch", "begins in epoch"), 1, id="a leader in other words"),
         pytest.param(CLEANED.replace("offset range", "range"), 1, id="a cleaning in other words"),
         pytest.param(REGISTERED.replace("broker epoch", "epoch"), 1, id="a registration in other words"),
+        pytest.param(APPENDED.replace("next offset", "end"), 1, id="an append in other words"),
+        pytest.param(TRUNCATED.replace("offset 84", "offset <84>"), 1, id="a truncation in other words"),
+        pytest.param(MARKED.replace("offset=79", "79"), 1, id="a high watermark in other words"),
+        pytest.param(ASKED.format(1).replace("isr=", "inSync="), 1, id="a control request in other words"),
         pytest.param(f"{AT}state.change.logger: [Broker id=0] Handling LeaderAndIsr request", 0, id="of no interest"),
     ],
 )
 def test_a_line_that_must_be_known_and_is_not_is_counted(text: str, counted: int) -> None:
-    teller, line = Teller(), line_of(text)
+    reader, line = Reader(wording("3.9.1")), line_of(text)
     assert line is not None
-    assert teller.event(line) is None
-    assert teller.unknown.total() == counted
+    assert reader.event(line) is None
+    assert reader.unknown.total() == counted
+
+
+OLD_SESSION = (
+    f"{AT}org.apache.zookeeper.ClientCnxn: Session establishment complete on server 127.0.0.1/127.0.0.1:27445,"
+    " sessionid = 0x100038a205c0003, negotiated timeout = 15000"
+)
+OLD_BREAK = (
+    f"{AT}org.apache.zookeeper.ClientCnxn: Unable to read additional data from server sessionid 0x100038a205c0003,"
+    " likely server has closed socket, closing socket connection and attempting reconnect"
+)
+OLD_EXPIRY = f"{AT}org.I0Itec.zkclient.ZkClient: zookeeper state changed (Expired)"
+OLD_HANDOVER = f"{AT}kafka.server.KafkaServer: [Kafka Server 0], Controlled shutdown succeeded"
+OLD_STOP = f"{AT}kafka.server.KafkaServer: [Kafka Server 0], shut down completed"
+OLD_REGISTRATION = (
+    f"{AT}kafka.utils.ZkUtils: Registered broker 0 at path /brokers/ids/0 with addresses:"
+    " EndPoint(127.0.0.1,17169,ListenerName(PLAINTEXT),PLAINTEXT)"
+)
+OLD_LEADER = (
+    f"{AT}state.change.logger: [Broker id=0] Leader orders-2 starts at leader epoch 0 from offset 0 with high watermark"
+    " 0 ISR [0,2,1] addingReplicas [] removingReplicas []. Previous leader epoch was -1."
+)
+OLD_FOLLOWER = (
+    f"{AT}state.change.logger: [Broker id=0] Follower orders-1 starts at leader epoch 0 from offset 0 with high"
+    " watermark 0. Previous leader epoch was -1."
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "lines", "events"),
+    [
+        pytest.param(
+            "0.10.2.2",
+            [OLD_SESSION, OLD_BREAK, OLD_EXPIRY, OLD_SESSION],
+            [ZkSession(state=state) for state in ("connected", "suspended", "lost", "reinit")],
+            id="sessions until 1.0",
+        ),
+        pytest.param("1.1.1", [OLD_SESSION, OLD_EXPIRY], [ZkSession(state="connected")], id="another client since 1.1"),
+        pytest.param("0.10.2.2", [OLD_HANDOVER, OLD_STOP], [BrokerStop(controlled=True)], id="a clean stop until 0.11"),
+        pytest.param("0.10.2.2", [OLD_REGISTRATION], [], id="a registration says nothing of its czxid until 2.1"),
+        pytest.param("3.0.2", [OLD_LEADER, OLD_FOLLOWER], [], id="roles say nothing of versions until 3.0"),
+    ],
+)
+def test_what_lines_of_older_releases_tell(version: str, lines: list[str], events: list[Event]) -> None:
+    reader = Reader(wording(version))
+    assert [event for _, _, event in reader.events(iter(lines))] == events
+    assert reader.unknown.total() == 0
+    assert {event.ev for event in events} <= wording(version).tells
+
+
+def test_what_a_line_omits_is_null() -> None:
+    events = [event for _, _, event in Reader(wording("3.9.1")).events(iter([LEADER, APPENDED, MARKED, TRUNCATED]))]
+    fields = {f"{event.ev}.{name}": getattr(event, name) for event in events for name in asdict(event)}
+    omitted = wording("3.9.1").omits & fields.keys()
+    assert {fields[name] for name in omitted} <= {None, ""}
+    assert "append.acks" in omitted

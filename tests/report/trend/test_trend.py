@@ -8,11 +8,13 @@ import pytest
 
 from harness.progress import Silent
 from harness.report.trend import summary
-from harness.report.trend.matrix import Cell, coverage, lines, matrix
-from harness.report.trend.page import render
-from harness.report.trend.summary import FaultSummary, RunSummary, summaries
+from harness.report.trend.covered import Square, covered
+from harness.report.trend.matrix import Cell, lines, matrix
+from harness.report.trend.page import SweepSummary, render
+from harness.report.trend.summary import FaultSummary, RunSummary, joined, summaries
 from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
+from harness.store.coverage import Coverage, Injected, Played, When, total
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult
 from tests.raising import raising
@@ -41,8 +43,12 @@ def made(runs: Path, name: str, **changes: Any) -> RunFolder:
     return folder
 
 
+def read(runs: Path) -> list[RunSummary]:
+    return summaries(runs, Silent()).rows()
+
+
 def names(runs: Path) -> list[str]:
-    return [row.name for row in summaries(runs, Silent())]
+    return [row.name for row in read(runs)]
 
 
 BROKEN = [CheckResult(check="I10", promise="p", verdict=FAIL, violations=2)]
@@ -66,7 +72,7 @@ def test_a_run_is_a_row(
 ) -> None:
     folder = made(tmp_path, "r", **changes)
     folder.origin.write_text(json.dumps(origin), encoding="utf-8")
-    (row,) = summaries(tmp_path, Silent())
+    (row,) = read(tmp_path)
     assert (row.outcome, row.as_expected) == (outcome, as_expected)
     assert (row.night, row.scenario, row.duration_s) == ("2026-11-20", "kill-leader", 54.0)
     assert [(fault.kind, fault.role, fault.confirmed) for fault in row.faults] == [("kill", "leader", True)]
@@ -86,7 +92,7 @@ def test_the_longest_time_without_a_write_under_a_fault_is_its_own(tmp_path: Pat
             for a, b in gaps
         ),
     )
-    (row,) = summaries(tmp_path, Silent())
+    (row,) = read(tmp_path)
     assert [fault.unavailable_ms for fault in row.faults] == [3000.0]
 
 
@@ -96,9 +102,9 @@ class TestTable:
     def test_what_is_known_is_read_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made(tmp_path, "a")
         made(tmp_path, "b")
-        first = summaries(tmp_path, Silent())
-        monkeypatch.setattr(summary, "_summary", raising(AssertionError("it is read again")))
-        assert summaries(tmp_path, Silent()) == first
+        first = read(tmp_path)
+        monkeypatch.setattr(summary, "_row", raising(AssertionError("it is read again")))
+        assert read(tmp_path) == first
 
     def test_judged_again_moved_in_and_gone_are_seen(self, tmp_path: Path) -> None:
         made(tmp_path, "a")
@@ -109,7 +115,7 @@ class TestTable:
         RunResult.load(folder.verdict).model_copy(update={"checks": BROKEN, "run_id": "a"}).save(
             RunFolder(tmp_path / "a").verdict
         )
-        assert [(row.name, row.outcome) for row in summaries(tmp_path, Silent())] == [("a", "violated"), ("c", "held")]
+        assert [(row.name, row.outcome) for row in read(tmp_path)] == [("a", "violated"), ("c", "held")]
 
     @pytest.mark.parametrize(
         "content",
@@ -138,7 +144,7 @@ def test_what_is_no_run_is_left_out_and_a_damaged_one_is_not_lost(tmp_path: Path
     (tmp_path / "note.txt").touch()
     (tmp_path / "linked").symlink_to(made(tmp_path.parent / "others", "c").root)
     made(tmp_path, "smoke-20261120T020000-00000007").verdict.write_text("{torn", encoding="utf-8")
-    rows = {row.name: (row.scenario, row.outcome, row.as_expected) for row in summaries(tmp_path, Silent())}
+    rows = {row.name: (row.scenario, row.outcome, row.as_expected) for row in read(tmp_path)}
     assert rows == {
         "a": ("kill-leader", "held", True),
         "smoke-20261120T020000-00000007": ("smoke", "damaged", False),
@@ -197,13 +203,6 @@ def test_a_run_is_in_the_row_of_each_of_its_faults_once() -> None:
         "kill": [0, 1],
         "pause": [0, 1],
     }
-    roles, covered = coverage(runs, ["kill", "isolate"])
-    assert roles == ["leader", "one"]
-    assert {kind: {role: (c.confirmed, c.tried) for role, c in by.items()} for kind, by in covered.items()} == {
-        "kill": {"leader": (2, 2)},
-        "isolate": {},
-        "pause": {"one": (0, 1)},
-    }
 
 
 def test_a_line_has_a_value_a_night_and_a_hole_where_there_is_none() -> None:
@@ -216,15 +215,108 @@ def test_a_line_has_a_value_a_night_and_a_hole_where_there_is_none() -> None:
     assert drawn["no write after kill, longest"].points == "0.0,2.0 100.0,14.0"
 
 
-def test_the_page_leads_to_runs_escapes_what_they_say_and_names_what_was_never_tried() -> None:
-    page = render(
-        [row(0, "violated", expected=False, scenario="<script>"), row(1, name="b", faults=[])],
-        lambda run: f"runs/{run.name}",
-    )
-    assert 'href="runs/r0-violated"' in page
+def test_the_page_leads_to_runs_and_escapes_what_they_say(tmp_path: Path) -> None:
+    made(tmp_path, "a", scenario="<script>", checks=BROKEN)
+    made(tmp_path, "b")
+    page = render(summaries(tmp_path, Silent()), lambda run: f"runs/{run.name}")
+    assert 'href="runs/a"' in page
     assert "<script>" not in page
     assert "2 runs, 1 not as expected" in page
-    assert "Never tried: bounce, " in page
+
+
+def counted(folder: RunFolder, **changes: Any) -> None:
+    Coverage(**changes).save(folder.coverage)
+
+
+KILLED = Injected(fault="kill", role=Played.LEADER, when=When.QUIET, tried=1, confirmed=1)
+MISSED = KILLED.model_copy(update={"confirmed": 0})
+
+
+class TestCoverage:
+    """What runs tried and saw, added up."""
+
+    def test_counts_of_runs_are_added_up_and_those_without_are_not_recorded(self, tmp_path: Path) -> None:
+        seen = {"transitions": {"broker": {"Started → Registered": 3}}, "errors": {"Produce": {"REQUEST_TIMED_OUT": 2}}}
+        counted(made(tmp_path, "a"), injected=[KILLED, KILLED.model_copy(update={"role": Played.FOLLOWER})], **seen)
+        counted(made(tmp_path, "b"), injected=[MISSED], **seen)
+        made(tmp_path, "old")
+        runs = summaries(tmp_path, Silent())
+        whole = runs.coverage()
+        assert (len(runs), whole.runs) == (3, 2)
+        assert {(each.role, each.tried, each.confirmed) for each in whole.injected} == {
+            (Played.LEADER, 2, 1),
+            (Played.FOLLOWER, 1, 1),
+        }
+        assert whole.transitions == {"broker": {"Started → Registered": 6}}
+        assert whole.errors == {"Produce": {"REQUEST_TIMED_OUT": 4}}
+        assert runs.named({"old"}).coverage() == total([])
+
+    def test_damaged_counts_are_not_recorded(self, tmp_path: Path) -> None:
+        made(tmp_path, "a").coverage.write_text("{torn", encoding="utf-8")
+        assert summaries(tmp_path, Silent()).coverage().runs == 0
+
+    def test_only_runs_of_dags_that_may_be_read_count(self, tmp_path: Path) -> None:
+        for name, dag in (("a", "chaos_nightly"), ("b", ""), ("c", "secret")):
+            folder = made(tmp_path, name)
+            folder.origin.write_text(json.dumps({"dag_id": dag}), encoding="utf-8")
+            counted(folder, injected=[KILLED])
+        readable = summaries(tmp_path, Silent()).of_dags(lambda dag: dag != "secret")
+        assert [row.name for row in readable.rows()] == ["a", "b"]
+        assert readable.coverage().runs == 2
+
+    def test_folders_are_joined(self, tmp_path: Path) -> None:
+        for name in ("b", "a"):
+            counted(made(tmp_path / name, name), injected=[KILLED])
+        both = joined([summaries(tmp_path / "b", Silent()), summaries(tmp_path / "a", Silent())])
+        assert ([row.name for row in both.rows()], both.coverage().runs) == (["a", "b"], 2)
+
+    def test_sweeps_count_on_the_page_and_what_is_not_recorded_is_no_never(self, tmp_path: Path) -> None:
+        made(tmp_path, "old")
+        page = render(
+            summaries(tmp_path, Silent()),
+            lambda run: "",
+            [
+                SweepSummary(schedules=8, coverage=Coverage(runs=8, injected=[KILLED])),
+                SweepSummary(schedules=5, coverage=None),
+            ],
+        )
+        assert "From 8 runs, schedules of sweeps included; 6 runs not recorded" in page
+        assert "✓ 1 " in page
+
+
+@pytest.mark.parametrize(
+    ("tried", "confirmed", "mood", "text"),
+    [
+        pytest.param(12, 12, "good", "✓ 12", id="confirmed every time"),
+        pytest.param(12, 5, "open", "◐ 5 of 12", id="not every time"),
+        pytest.param(2, 0, "bad", "✗ 0 of 2", id="tried in vain"),
+        pytest.param(0, 0, "never", "·", id="never tried"),
+    ],
+)
+def test_a_square_says_by_symbol_and_number_how_often_it_was_confirmed(
+    tried: int, confirmed: int, mood: str, text: str
+) -> None:
+    square = Square(when="alone", tried=tried, confirmed=confirmed)
+    assert (square.mood, square.text) == (mood, text)
+
+
+def test_what_could_be_and_never_was_is_named() -> None:
+    coverage = Coverage(
+        injected=[KILLED],
+        transitions={"broker": {"Started → Registered": 3, "Dead → Registered": 1}},
+        errors={"Produce": {"REQUEST_TIMED_OUT": 2}},
+    )
+    shown = covered(coverage, not_recorded=4)
+    assert (shown.counted, shown.not_recorded, shown.confirmed) == (1, 4, 1)
+    assert "kill" not in shown.never
+    assert {"isolate", "pause-zookeeper"} <= set(shown.never)
+    assert list(shown.kinds["pause-zookeeper"]) == [Played.ZOOKEEPER]
+    assert Played.CLIENT in shown.kinds["kill"]
+    assert shown.machines["broker"].seen == {"Started → Registered": 3}
+    assert shown.machines["broker"].unknown == {"Dead → Registered": 1}
+    assert "Registered → Dead" in shown.machines["broker"].never
+    assert "NOT_LEADER_FOR_PARTITION" in shown.errors_never
+    assert "REQUEST_TIMED_OUT" not in shown.errors_never
 
 
 def test_no_run_at_all_is_a_page_too(tmp_path: Path) -> None:
@@ -237,5 +329,5 @@ def test_a_fault_without_its_effect_is_tried_and_not_confirmed(tmp_path: Path) -
         "r",
         faults=[FaultResult(injection=0, fault="kill", targets=["1"], verdict=MISMATCH, detail="still there")],
     )
-    (one,) = summaries(tmp_path, Silent())
+    (one,) = read(tmp_path)
     assert not one.faults[0].confirmed

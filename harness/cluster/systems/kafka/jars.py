@@ -34,8 +34,8 @@ TAIL_LINES = 5
 
 def folder_of(release: Release) -> Path:
     """Return where the jars of a release lie, or would."""
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(os.environ.get(VARIABLE, f"{cache}/kafka-chaos/kafka")).expanduser() / release.version
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get(VARIABLE) or f"{cache}/kafka-chaos/kafka").expanduser() / release.version
 
 
 def lacking(release: Release) -> str:
@@ -67,10 +67,13 @@ def fetch(release: Release, doing: Callable[[str], None]) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise ClusterError(f"no mvn in PATH, with which jars are fetched; or put the jars into {folder}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(f"no folder for releases can be made: {error}") from error
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release.version}-") as scratch:
         pom, jars = Path(scratch, "pom.xml"), Path(scratch, "jars")
-        wanted = (("org.apache.kafka", f"kafka_{release.scala}", release.version), _LOGGING)
+        wanted = (("org.apache.kafka", f"kafka_{release.scala}", release.version), _LOGGING, *release.besides)
         pom.write_text(_POM.format(dependencies="\n".join(_DEPENDENCY.format(*each) for each in wanted)))
         argv = [maven, "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         _run([*argv, "-DincludeScope=runtime"], doing)

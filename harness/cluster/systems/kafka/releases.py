@@ -12,10 +12,32 @@ class Release:
     version: str
     scala: str
     """Of the artefact that is started."""
+    besides: tuple[tuple[str, str, str], ...] = ()
+    """Artefacts (group, name, version) that it takes from the Java of its time, and ours has no more."""
 
 
-RELEASES = {release.version: release for release in (Release(version="3.9.1", scala="2.13"),)}
+_JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
+"""Until Java 10."""
+RELEASES = {
+    release.version: release
+    for release in (
+        Release(version="0.10.2.2", scala="2.12", besides=(_JAXB,)),
+        Release(version="0.11.0.3", scala="2.12", besides=(_JAXB,)),
+        Release(version="1.0.2", scala="2.12"),
+        Release(version="1.1.1", scala="2.12"),
+        Release(version="2.4.1", scala="2.13"),
+        Release(version="2.5.1", scala="2.13"),
+        Release(version="2.8.2", scala="2.13"),
+        Release(version="3.0.2", scala="2.13"),
+        Release(version="3.3.2", scala="2.13"),
+        Release(version="3.9.1", scala="2.13"),
+    )
+}
 """By version, those of which whole runs were judged."""
+
+
+_OF_JAVA_11 = ("2.0.", "2.1.", "2.2.", "2.3.")
+"""With a later Java they resolve no address that ZooKeeper gave them."""
 
 
 def release_of(version: str) -> Release:
@@ -24,6 +46,14 @@ def release_of(version: str) -> Release:
     Raises:
         ScenarioError: it is none that can be started; the message names those that can.
     """
+    if not version:
+        raise ScenarioError(
+            f"which release of Apache Kafka? As in kafka:{[*RELEASES][-1]}; known: {', '.join(RELEASES)}"
+        )
+    if version.startswith(_OF_JAVA_11):
+        raise ScenarioError(
+            f"Apache Kafka {version} needs Java 11 or less; releases that do not: {', '.join(RELEASES)}"
+        )
     if version not in RELEASES:
         raise ScenarioError(f"no Apache Kafka {version!r}; known releases: {', '.join(RELEASES)}")
     return RELEASES[version]

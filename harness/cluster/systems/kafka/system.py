@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER
-from harness.cluster.systems.kafka import jars, told
+from harness.cluster.systems.kafka import jars, log4j, told
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
+from harness.cluster.systems.kafka.teller import Teller
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 LOGGING_NAME = "log4j.properties"
 JVM_OPTIONS = (
-    "-Xms128m",
-    "-Xmx384m",
+    "-Xms64m",
+    "-Xmx256m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",  # a broker lives for minutes: quick compilation beats good code
     "-XX:-UsePerfData",  # else a killed JVM leaves /tmp/hsperfdata_<user>/<pid>
@@ -30,6 +31,8 @@ JVM_OPTIONS = (
     "-Djava.net.preferIPv4Stack=true",
 )
 """For three brokers on a small machine."""
+RETRIES = {"controlled.shutdown.max.retries": "30"}
+"""Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s."""
 PROTOCOLS = f"{CLIENT_LISTENER}:PLAINTEXT,{PEER_LISTENER}:PLAINTEXT"
 
 
@@ -42,7 +45,6 @@ class ApacheKafka:
     start_timeout_s: ClassVar[float] = 240.0
     """A JVM on a machine under heavy load."""
     gone_timeout_s: ClassVar[float] = 30.0
-    tells: ClassVar[frozenset[str]] = told.TELLS
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
 
@@ -61,6 +63,16 @@ class ApacheKafka:
         """`kafka:` and the release."""
         return f"kafka:{self.release.version}"
 
+    @property
+    def tells(self) -> frozenset[str]:
+        """The kinds of lines that its log is turned into."""
+        return told.wording(self.release.version).tells
+
+    @property
+    def omits(self) -> frozenset[str]:
+        """The fields that those lines never have."""
+        return told.wording(self.release.version).omits
+
     def lacks(self) -> str:
         """Return why it cannot be started: no Java, no jars, or jars that were changed."""
         try:
@@ -74,15 +86,15 @@ class ApacheKafka:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
-        return broker_properties.effective(brokers, requested)
+        return broker_properties.effective(brokers, {**RETRIES, **requested})
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
         own = {"listener.security.protocol.map": PROTOCOLS}
-        path = broker_properties.write(layout, broker_id, {**requested, **own}, driver)
-        (path.parent / LOGGING_NAME).write_text(told.LOG4J, encoding="utf-8")
+        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested, **own}, driver)
+        (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
@@ -99,7 +111,8 @@ class ApacheKafka:
 
     def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return what lines of a broker's log tell of these kinds of state changes."""
-        events = (event for _, _, event in told.processes(iter(lines.decode(errors="replace").splitlines())))
+        text = iter(lines.decode(errors="replace").splitlines())
+        events = (event for _, _, event in told.Reader(told.wording(self.release.version)).events(text))
         return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
@@ -109,11 +122,11 @@ class ApacheKafka:
             self.told_in(broker).open(encoding="utf-8", errors="replace") as lines,
             broker.state_change_log.open("wb") as out,
         ):
-            unknown = _write(broker.broker_id, (line.rstrip("\n") for line in lines), out)
+            unknown = _write(broker.broker_id, self.release.version, (line.rstrip("\n") for line in lines), out)
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
-def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, int]:
+def _write(broker_id: int, version: str, lines: Iterator[str], out: BinaryIO) -> Mapping[str, int]:
     """Write the state changes that a log tells of, those of each process by themselves; return what was not known.
 
     A log has the wall clock; its instants are put on the monotonic clock by how far apart the two are now.
@@ -130,9 +143,10 @@ def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, 
         return now_ns - ahead_ns
 
     log: LineStateLog | None = None
-    of: told.Teller | None = None
+    of: Teller | None = None
     now_ns = 0
-    for teller, line, event in told.processes(lines):
+    reader = told.Reader(told.wording(version))
+    for teller, line, event in reader.events(lines):
         now_ns = line.time_ns
         if log is None or teller is not of:
             of = teller
@@ -140,4 +154,4 @@ def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, 
         log.session_changed(teller.session)
         log.registered(teller.broker_epoch)
         log.emit(event)
-    return of.unknown if of else {}
+    return reader.unknown

@@ -1,11 +1,14 @@
-// Makes a page at home in Airflow's frame: in Airflow's colours, and with links to Airflow's own pages leading the
-// window there instead of nesting it in itself. Without this script every page and link still works.
+// Keeps what goes on up to date, and makes a page at home in Airflow's frame: in Airflow's colours, and with links to
+// Airflow's own pages leading the window there instead of nesting it in itself. Without this script every page and link
+// still works.
 "use strict";
 
 const airflow = window.parent !== window && window.parent.document;
 
 function takeColours() {
-  document.documentElement.dataset.mode = airflow.documentElement.classList.contains("dark") ? "dark" : "light";
+  const mode = airflow.documentElement.classList.contains("dark") ? "dark" : "light";
+  document.documentElement.dataset.mode = mode;
+  for (const frame of document.querySelectorAll("iframe")) frame.contentWindow.postMessage({ mode }, "*"); // a report listens
 }
 
 function leave(event) {
@@ -16,8 +19,17 @@ function leave(event) {
   window.parent.dispatchEvent(new PopStateEvent("popstate"));
 }
 
+async function follow(part) { // a run that goes on says how it is doing; when it is over, its page is another
+  const answer = await fetch(part.dataset.now).catch(() => null);
+  if (answer?.status === 204) location.reload();
+  else if (answer?.ok) part.innerHTML = await answer.text();
+}
+
+for (const part of document.querySelectorAll("[data-now]")) setInterval(follow, 2000, part);
+
 if (airflow) {
   takeColours();
+  for (const frame of document.querySelectorAll("iframe")) frame.addEventListener("load", takeColours);
   new MutationObserver(takeColours).observe(airflow.documentElement, { attributeFilter: ["class"] });
   document.addEventListener("click", leave);
 }

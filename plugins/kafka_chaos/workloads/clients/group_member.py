@@ -74,12 +74,16 @@ class GroupMember:
         with self._open:
             return steps.carry_out(self._rules.script(self._stop.is_set), self.act)
 
+    def configuration(self) -> dict[str, Any]:
+        """Return librdkafka's, but for callbacks."""
+        return configuration(self._plan)
+
     def act(self, step: steps.Step) -> steps.Answer:
         """Do one step."""
         match step:
             case steps.Restart():
                 self._open.close()
-                self._consumer = self._connect({**configuration(self._plan), "on_commit": self.committed})
+                self._consumer = self._connect({**self.configuration(), "on_commit": self.committed})
                 self._open.callback(self._consumer.close)
             case steps.ReadFromTheStart():
                 partitions = steps.partitions_of(self._plan.topics)

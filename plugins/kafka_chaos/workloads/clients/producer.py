@@ -16,6 +16,7 @@ from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
 
+IDLE_POLL_S = 0.1
 MAX_LAG_S = 0.5
 """A producer that could not send for longer than this skips what it missed instead of sending it as a burst."""
 
@@ -83,7 +84,9 @@ def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
     interval_s = 1.0 / plan.parameters["rate_per_s"]
     due_s = time.monotonic()
     while not stop.is_set():
-        producer.poll(max(0.0, due_s - time.monotonic()))
+        producer.poll(IDLE_POLL_S if sender.rules.done else max(0.0, due_s - time.monotonic()))
+        if sender.rules.done:
+            continue
         now_s = time.monotonic()
         if now_s < due_s:
             continue  # poll returned early, with a delivery report

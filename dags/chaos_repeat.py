@@ -1,0 +1,57 @@
+"""One scenario again and again, each time with another seed: how often does it hold?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param, dag
+
+from chaos_airflow.tasks.form import request_of_form, scenario_name
+from chaos_airflow.tasks.ready import ready_form
+from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.several import several_runs
+
+MOST = 200
+
+
+@dag(
+    dag_id="chaos_repeat",
+    dag_display_name="Chaos repeat",
+    description="One scenario with many seeds, run by run, and a summary",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["chaos"],
+    params={
+        "times": Param(5, type="integer", minimum=1, maximum=MOST, description_md=f"How many runs *(at most {MOST})*"),
+        **ready_form(),
+    },
+    doc_md="""
+### One scenario, many seeds
+
+Every instant and target of a run is drawn from its seed, so another seed is another schedule of the same faults. The
+first run has the seed of the form, or a new one, and each next run the next number. What proved nothing is tried once
+more with its seed. `summary` says how each ended, and `verdict` fails if one did not hold, or, where bugs are planted,
+if one held.
+
+The same schedules a hundred times as quick, in virtual time: `chaos_simulate`.
+""",
+)
+def chaos_repeat() -> None:
+    """Carry out the runs."""
+    several_runs(requests_of_repetition, title_of=lambda params: f"repeat-{scenario_name(params)}")
+
+
+def requests_of_repetition(params: Mapping[str, Any]) -> list[Request]:
+    """Return as many runs as are asked for."""
+    from chaos_airflow.tasks.suite import repetitions
+
+    form = dict(params)
+    times = form.pop("times")
+    return repetitions(request_of_form(form), times)
+
+
+repeat = chaos_repeat()
+
+if __name__ == "__main__":
+    repeat.test()

@@ -1,0 +1,27 @@
+"""How are the typed tables, of which all facts are made, made of lines?"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.facts.clients import completed, polls
+from harness.analysis.facts.logs import replica_records, replicas
+from harness.analysis.frames import typed
+from harness.analysis.schemas import POLLS, REPLICA_RECORDS, REPLICAS
+from harness.analysis.state_changes import by_kind
+from harness.analysis.typed import DELETED, TYPED
+
+
+def from_lines(kind: str, lines: DataFrame) -> dict[str, DataFrame]:
+    """Return the tables of one kind of evidence."""
+    if kind == "operations":
+        return {"operations": completed(lines), POLLS.name: polls(lines)}
+    if kind == "state_changes":
+        return by_kind(lines)
+    if kind == "replicas":
+        deleted = lines.where(F.col("type") == DELETED)
+        return {
+            REPLICAS.name: replicas(lines),
+            REPLICA_RECORDS.name: replica_records(lines),
+            DELETED: typed(deleted, TYPED[kind][DELETED]),
+        }
+    return {kind: typed(lines, TYPED[kind][kind])}

@@ -1,0 +1,84 @@
+"""Which tables of judged runs can a person ask questions of?"""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from harness.analysis.facts.build import fact_path, written_counts
+from harness.analysis.halves import SPARK_ERRORS
+from harness.analysis.jvm import still_there
+from harness.analysis.schemas import TABLES
+from harness.analysis.sources import no_rows
+from harness.analysis.storage import literal_glob, reason
+from harness.analysis.table import Column
+from harness.contracts.checks import FINDING_COLUMNS
+from harness.errors import ScenarioError
+from harness.store.folder import RunFolder
+
+FINDINGS = "findings"
+OVERVIEW = "tables"
+
+
+def make_views(spark: SparkSession, folders: Sequence[RunFolder]) -> None:
+    """Make a view of each fact, of the findings, and one that says what they are; `describe` says what columns hold.
+
+    Raises:
+        ScenarioError: one of the runs was not judged, or a fact is damaged.
+    """
+    for folder in folders:
+        if not folder.facts.is_dir():
+            raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {folder.root}")
+    for name, table in TABLES.items():
+        paths = [fact_path(folder.facts, name) for folder in folders]
+        rows = _read(spark, [literal_glob(str(path)) for path in paths if path.is_dir()], table.columns)
+        rows.createOrReplaceTempView(name)
+    with_findings = [
+        literal_glob(str(folder.findings)) for folder in folders if any(folder.findings.rglob("*.parquet"))
+    ]
+    _read(spark, with_findings, [Column(*column, about="") for column in FINDING_COLUMNS]).createOrReplaceTempView(
+        FINDINGS
+    )
+    _overview(spark, folders).createOrReplaceTempView(OVERVIEW)
+
+
+def _read(spark: SparkSession, paths: Sequence[str], columns: Iterable[Column]) -> DataFrame:
+    schema = [(column.name, column.type) for column in columns]
+    ddl = ", ".join(f"`{name}` {type_}" for name, type_ in schema)
+    rows = spark.read.schema(ddl).parquet(*paths) if paths else no_rows(spark, schema)
+    return rows.select(
+        *(F.col(column.name).alias(column.name, metadata={"comment": column.about}) for column in columns)
+    )
+
+
+def _overview(spark: SparkSession, folders: Sequence[RunFolder]) -> DataFrame:
+    try:
+        counts = [written_counts(folder.facts) for folder in folders]
+    except pa.ArrowInvalid as error:
+        raise ScenarioError(f"a fact cannot be read; chaos rejudge makes it anew: {error}") from error
+    return spark.createDataFrame(
+        pa.table(
+            {
+                "table": list(TABLES),
+                "a_row_is": [table.row for table in TABLES.values()],
+                "rows": [sum(of_run[name] for of_run in counts) for name in TABLES],
+            }
+        )
+    )
+
+
+def answer(spark: SparkSession, query: str, at_most: int) -> tuple[list[str], list[Row]]:
+    """Return the columns and the first rows of what a query asks for, one more than so many if there are more.
+
+    Raises:
+        ScenarioError: it cannot be carried out.
+    """
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it shows the JVM's stack
+    try:
+        frame = spark.sql(query)
+        return frame.columns, frame.limit(at_most + 1).collect()
+    except SPARK_ERRORS as error:
+        still_there(error)
+        raise ScenarioError(reason(error)) from error

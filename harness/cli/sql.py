@@ -1,0 +1,52 @@
+"""`chaos sql`: questions of one's own about judged runs."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from harness.cli.options import Json, Master, run_folders
+from harness.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def sql(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of judged runs.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Spark SQL; `select * from tables` and `describe sends` say of what.")
+    ],
+    rows: Annotated[int, typer.Option("--rows", min=1, help="At most so many rows.")] = 100,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Ask Spark about the facts and findings of judged runs; each row says of which run it is."""
+    from harness.analysis.session import spark_session
+    from harness.analysis.sql import answer, make_views
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+
+    folders = run_folders(runs)
+    with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True))) as spark:
+        make_views(spark, folders)
+        columns, records = answer(spark, query, rows)
+    if as_json:
+        if len(set(columns)) < len(columns):
+            raise ScenarioError(f"JSON needs a name of its own for each column, by `as`: {', '.join(columns)}")
+        typer.echo(json.dumps([row.asDict(recursive=True) for row in records[:rows]], indent=2, default=str))
+    else:
+        show(PatientConsole(), columns, records[:rows])
+    if len(records) > rows:
+        typer.echo(f"there are more rows; --rows {10 * rows} shows more of them", err=True)
+
+
+def show(console: "Console", columns: list[str], records: list[Any]) -> None:
+    """Print a table."""
+    from harness.cli.terminal import new_table
+
+    table = new_table("", *columns)
+    for row in records:
+        table.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+    console.print(table, highlight=False)

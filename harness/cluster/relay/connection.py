@@ -1,0 +1,234 @@
+"""One connection through the relay: two sockets, and a pipe each way over the links between their hosts.
+
+Whatever one host does comes out at the other in order and through the same pipe: that it connects, sends, has said all,
+or breaks off. So nothing of it passes over a cut link, and all of it takes its time over a slow one; what waits is
+bounded, and who sends more has to wait, as with a peer that does not read.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import Callable
+from contextvars import copy_context
+from enum import Enum, auto
+from typing import cast
+
+from harness.cluster.links import Links, Pipe
+from harness.cluster.ports import LOOPBACK
+from harness.cluster.relay.zookeeper import Conversation, Frames
+
+MOST_WAITING_BYTES = 4 << 20
+"""On its way from one end to the other."""
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER by which closing a socket resets its connection."""
+
+
+class Mark(Enum):
+    """What goes over a pipe beside data."""
+
+    CONNECTS = auto()
+    CONNECTED = auto()
+    ENDS = auto()
+    """No more data."""
+    BREAKS = auto()
+
+
+Item = bytes | Mark
+
+
+class Leg(asyncio.Protocol):
+    """One of the two sockets."""
+
+    def __init__(self, arrived: Callable[[Item], None], frames: Frames | None) -> None:
+        """What comes in here is sent over the pipe of this leg, as whole `frames` if given, to `arrived`."""
+        self.arrived = arrived
+        self.pipe: Pipe
+        self.other: Leg
+        self.transport: asyncio.Transport | None = None
+        self.gone = False
+        self.full = False
+        self.waiting_bytes = 0
+        self._frames = frames
+        self._opened = False
+        self._heard_all = False
+
+    # --- as asyncio calls it ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Have a socket; nothing is read before `open`."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.flow()
+
+    def data_received(self, data: bytes) -> None:
+        """Send it to the other end."""
+        for each in (data,) if self._frames is None else self._frames.of(data):
+            self.waiting_bytes += len(each)
+            self.pipe.put(each)
+        self.flow()
+
+    def eof_received(self) -> bool:
+        """Tell the other end, and keep the socket: that may still have something to say."""
+        self._heard_all = True
+        self.pipe.put(Mark.ENDS)
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell the other end, if it does not know."""
+        self.gone = True
+        if error is not None:
+            self.pipe.put(Mark.BREAKS)
+        self.other.flow()
+
+    def pause_writing(self) -> None:
+        """Let the other end's host wait until this one reads."""
+        self.full = True
+        self.other.flow()
+
+    def resume_writing(self) -> None:
+        """Let it go on."""
+        self.full = False
+        self.other.flow()
+
+    # --- as the connection calls it ---
+
+    def open(self) -> None:
+        """Read from now on."""
+        self._opened = True
+        self.flow()
+
+    def flow(self) -> None:
+        """Read, or do not."""
+        if self.transport is None or self.gone or self._heard_all or self.transport.is_closing():
+            return
+        if self._opened and not self.other.full and self.waiting_bytes < MOST_WAITING_BYTES:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def left(self, item: bytes) -> None:
+        """Note that something that came in here has come out."""
+        self.waiting_bytes -= len(item)
+        self.flow()
+
+    def write(self, data: bytes) -> None:
+        """Send it to this leg's host; nothing happens when that is gone."""
+        if self.transport is not None and not self.gone:
+            self.transport.write(data)
+
+    def end(self) -> None:
+        """Say that nothing more will come."""
+        if self.transport is not None and not self.gone:
+            with contextlib.suppress(OSError):  # its host is gone, which shows when it is next heard
+                self.transport.write_eof()
+
+    def reset(self) -> None:
+        """Break it off: its host is told that the connection was reset."""
+        if self.transport is not None and not self.gone:
+            with contextlib.suppress(OSError):
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+            self.transport.abort()
+
+
+class Connection:
+    """From `source`, which opened it, to `destination`."""
+
+    def __init__(
+        self,
+        links: Links,
+        source: str,
+        destination: str,
+        target_port: int,
+        *,
+        closed: Callable[[], None],
+        conversation: Conversation | None = None,
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self._target_port = target_port
+        self._closed = closed
+        self._conversation = conversation
+        self._ended = 0
+        self._over = False
+        self._reaching: asyncio.Task[None] | None = None
+        self.near = Leg(self._at_source, conversation.requests if conversation else None)
+        self.far = Leg(self._at_destination, conversation.answers if conversation else None)
+        self.near.other, self.far.other = self.far, self.near
+        self.near.pipe = Pipe(links, source, destination, self._at_destination, copy_context())
+        self.far.pipe = Pipe(links, destination, source, self._at_source, copy_context())
+
+    def take(self, transport: asyncio.Transport) -> None:
+        """Have the socket of the source."""
+        transport.set_protocol(self.near)
+        self.near.connection_made(transport)
+
+    def connect(self) -> None:
+        """Reach for the destination over the links, as a handshake does."""
+        self.near.pipe.put(Mark.CONNECTS)
+
+    async def connect_at_once(self) -> None:
+        """Have both sockets, whatever the links let through."""
+        await self._reach()
+        self.near.open()
+
+    def reset(self) -> None:
+        """Break it at once; both hosts are told."""
+        if not self._over:
+            self._over = True
+            for leg in (self.near, self.far):
+                leg.pipe.break_off()
+                leg.reset()
+            self._closed()
+
+    async def _reach(self) -> None:
+        """Connect to the destination, and tell the source over the links."""
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self.far, LOOPBACK, self._target_port)
+        except OSError:
+            self.far.pipe.put(Mark.BREAKS)
+            return
+        if self._over:
+            self.far.reset()
+            return
+        self.far.open()
+        self.far.pipe.put(Mark.CONNECTED)
+
+    def _at_destination(self, item: Item) -> None:
+        if item is Mark.CONNECTS:
+            self._reaching = asyncio.ensure_future(self._reach())
+        elif isinstance(item, bytes) and self._conversation and not self._conversation.reaches_server(item):
+            self.reset()
+        else:
+            self._out(self.far, item)
+
+    def _at_source(self, item: Item) -> None:
+        if item is Mark.CONNECTED:
+            self.near.open()
+        elif isinstance(item, bytes) and self._conversation and not self._conversation.reaches_client(item):
+            self.reset()
+        else:
+            self._out(self.near, item)
+
+    def _out(self, leg: Leg, item: Item) -> None:
+        """Let something come out at a leg; what cannot come out breaks the connection, as a gap in it is corruption."""
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self.reset)
+            if isinstance(item, bytes):
+                leg.write(item)
+                leg.other.left(item)
+            elif item is Mark.ENDS:
+                self._ended += 1
+                leg.end()
+                if self._ended == len((self.near, self.far)):
+                    self._close()
+            else:
+                self.reset()
+            on_error.pop_all()
+
+    def _close(self) -> None:
+        self._over = True
+        for leg in (self.near, self.far):
+            if leg.transport is not None:
+                leg.transport.close()
+        self._closed()

@@ -1,0 +1,163 @@
+"""What a driver whose servers talk through a relay lets faults do to their links.
+
+Each command goes to the relay, which ends by itself what it began. A probe is the driver's own: its two sockets are
+outside the relay, so that what shows is whether bytes pass.
+"""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.cluster import supervisor_client
+from harness.cluster.interference import PARTITION, delay_of, isolation_of
+from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.cluster.links import Link, ways
+from harness.cluster.ports import LOOPBACK
+from harness.cluster.powers import Direction, Side
+from harness.cluster.relay import CLIENTS, SOCKET_NAME, SOMEBODY
+from harness.errors import ClusterError
+
+
+class RelayPowers:
+    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`."""
+
+    _root: Path
+    """The run folder."""
+
+    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+        """Send a byte over every link of one side, one way, and return the seconds it took, None for not in time."""
+        layout = self._relayed(broker_id)
+        hosts = _hosts(layout, broker_id, side)
+        links = ways(broker_process(broker_id), hosts, way)
+        taken = await asyncio.gather(*(_probe(layout.folder, link, timeout_s) for link in links))
+        return dict(zip(hosts, taken, strict=True))
+
+    async def strangers(self) -> set[str]:
+        """Return the names of the connections to brokers that the kernel did not say the owner of."""
+        brokers = map(broker_process, self._relayed(None).brokers)
+        answers = [await self._call(None, "connections", host=broker, others=[SOMEBODY]) for broker in brokers]
+        return {name for answer in answers for name in answer["names"]}
+
+    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+        """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
+        links = self._links(broker_id, sides, direction)
+        await self._call(broker_id, "cut", holder=isolation_of(broker_id), links=links, at_most_s=at_most_s)
+
+    async def rejoin(self, broker_id: int) -> None:
+        """Heal the links that were cut for this broker."""
+        await self._call(broker_id, "release", holder=isolation_of(broker_id))
+
+    async def separate(self, pairs: Sequence[tuple[int, int]], *, at_most_s: float) -> None:
+        """Cut the links between the brokers of each pair, both ways."""
+        ends = [(broker_process(one), broker_process(other)) for one, other in pairs]
+        links = [link for one, other in ends for link in ((one, other), (other, one))]
+        await self._call(None, "cut", holder=PARTITION, links=links, at_most_s=at_most_s)
+
+    async def reunite(self) -> None:
+        """Heal the links that were cut between brokers."""
+        await self._call(None, "release", holder=PARTITION)
+
+    async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a byte from one broker to another; return the seconds that it took, None for not in time."""
+        layout = self._relayed(None)
+        return await _probe(layout.folder, (broker_process(sender), broker_process(receiver)), timeout_s)
+
+    async def delay(
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+    ) -> None:
+        """Let everything on a broker's links take longer."""
+        links, holder = self._links(broker_id, sides, direction), delay_of(broker_id)
+        await self._call(broker_id, "slow", holder=holder, links=links, extra_s=extra_s, at_most_s=at_most_s)
+
+    async def remove_delay(self, broker_id: int) -> None:
+        """Let everything on this broker's links be as fast as usual."""
+        await self._call(broker_id, "release", holder=delay_of(broker_id))
+
+    async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
+        """Return the names of the connections that a broker has open; no two ever have the same name."""
+        host, others = self._ends(broker_id, sides)
+        return set((await self._call(broker_id, "connections", host=host, others=others))["names"])
+
+    async def reset_connections(self, broker_id: int, sides: tuple[Side, ...]) -> None:
+        """Break every connection; both ends are told."""
+        host, others = self._ends(broker_id, sides)
+        await self._call(broker_id, "reset", host=host, others=others)
+
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
+        """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
+        host = broker_process(broker_id)
+        await self._call(broker_id, "lose_reply", host=host, carried_out=carried_out, at_most_s=at_most_s)
+
+    async def last_lost_reply(self, broker_id: int) -> str | None:
+        """Return, in a few words, the last write whose reply was lost since `lose_reply`; None when there is none."""
+        write: str | None = (await self._call(broker_id, "lost_reply", host=broker_process(broker_id)))["write"]
+        return write
+
+    async def cancel_reply_loss(self, broker_id: int) -> None:
+        """Lose no reply, if none was lost yet."""
+        await self._call(broker_id, "lose_no_reply", host=broker_process(broker_id))
+
+    def _relayed(self, broker_id: int | None) -> ClusterLayout:
+        layout = ClusterLayout.load(self._root)
+        if not layout.relay:
+            raise ClusterError("links cannot be disturbed: this cluster was started without a relay")
+        if broker_id is not None and broker_id not in layout.relay:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.relay))}")
+        return layout
+
+    def _ends(self, broker_id: int, sides: tuple[Side, ...]) -> tuple[str, list[str]]:
+        layout = self._relayed(broker_id)
+        return broker_process(broker_id), [host for side in sides for host in _hosts(layout, broker_id, side)]
+
+    def _links(self, broker_id: int, sides: tuple[Side, ...], direction: Direction) -> list[Link]:
+        own, hosts = self._ends(broker_id, sides)
+        return [link for way in direction.ways for link in ways(own, hosts, way)]
+
+    async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
+        folder = self._relayed(broker_id).folder
+        answer: dict[str, Any] = await supervisor_client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
+        return answer
+
+
+def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
+    match side:
+        case Side.PEERS:
+            return [broker_process(other) for other in layout.brokers if other != broker_id]
+        case Side.CLIENTS:
+            return [CLIENTS]
+        case Side.ZOOKEEPER:
+            return [zookeeper_process(server_id) for server_id in layout.zookeeper]
+
+
+async def _probe(folder: Path, link: Link, timeout_s: float) -> float | None:
+    """Send a byte over a link, and return the seconds until it came out; None when it did not in time."""
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.read(1):
+            arrived.set()
+        writer.close()
+
+    receiver = await asyncio.start_server(receive, LOOPBACK, 0)
+    with socket.socket() as sender:
+        sender.setblocking(False)
+        sender.bind((LOOPBACK, 0))
+        port, target_port = sender.getsockname()[1], receiver.sockets[0].getsockname()[1]
+        answer = await supervisor_client.call(
+            folder, "announce", socket_name=SOCKET_NAME, port=port, link=link, target_port=target_port
+        )
+        start_s = loop.time()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await loop.sock_connect(sender, (LOOPBACK, answer["port"]))
+                await loop.sock_sendall(sender, b"?")
+                await arrived.wait()
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise ClusterError(f"no probe from {link[0]} to {link[1]} could be sent: {error}") from error
+        finally:
+            receiver.close()
+    return loop.time() - start_s

@@ -1,0 +1,285 @@
+"""Makes events of lines that were understood: of each, with what the lines before it told, the event or a note."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, Replica, Request, Teller
+from harness.events import (
+    NO_LEADER,
+    NO_OFFSET,
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    BrokerStop,
+    Compaction,
+    ControlledPartition,
+    ControllerElected,
+    ControlReceive,
+    Event,
+    HighWatermark,
+    Truncate,
+    ZkSession,
+)
+from harness.values import TopicPartition
+
+LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
+APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
+STALE = "stale_controller_epoch"
+
+Make = Callable[[Teller, re.Match[str]], Event | None]
+"""What a line tells; of one that only says something of a later one, nothing."""
+
+
+def starts(_teller: Teller, _match: re.Match[str]) -> Event:
+    """A process begins."""
+    return BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
+
+
+def hands_over(teller: Teller, _match: re.Match[str]) -> None:
+    """Note that the controller has moved all leaders away."""
+    teller.handed_over = True
+
+
+def stops(teller: Teller, _match: re.Match[str]) -> Event:
+    """It ends cleanly."""
+    return BrokerStop(controlled=teller.handed_over)
+
+
+def connects(teller: Teller, match: re.Match[str]) -> Event:
+    """It has a session."""
+    anew = teller.expired
+    teller.session, teller.expired = int(match["session"], 16), False
+    return ZkSession(state="reinit" if anew else "connected")
+
+
+def loses_connection(_teller: Teller, _match: re.Match[str]) -> Event:
+    """It does not know what became of its session."""
+    return ZkSession(state="suspended")
+
+
+def expires(teller: Teller, _match: re.Match[str]) -> Event:
+    """Its session is gone."""
+    teller.session, teller.expired = 0, True
+    return ZkSession(state="lost")
+
+
+def registers(teller: Teller, match: re.Match[str]) -> Event:
+    """It is registered."""
+    teller.broker_epoch = int(match["czxid"])
+    return BrokerRegistered(czxid=teller.broker_epoch)
+
+
+def is_elected(_teller: Teller, match: re.Match[str]) -> Event:
+    """It is controller."""
+    return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=int(match["version"]))
+
+
+def leads(teller: Teller, match: re.Match[str]) -> Event:
+    """It leads a partition."""
+    key, epoch = _key(match), int(match["epoch"])
+    isr = _ids(match["isr"])
+    before = teller.previous_epoch(key)
+    teller.replicas[key] = Replica(role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]))
+    teller.log_ends[key] = int(match["offset"])
+    return BecomeLeader(
+        topic=key[0],
+        partition=key[1],
+        leader_epoch=epoch,
+        previous_leader_epoch=before,
+        log_start_offset=NO_OFFSET,
+        high_watermark=int(match["high_watermark"]),
+        log_end_offset=int(match["offset"]),
+        isr=isr,
+        zk_version=int(match["version"]),
+    )
+
+
+def follows(teller: Teller, match: re.Match[str]) -> Event:
+    """It follows a leader."""
+    key, epoch = _key(match), int(match["epoch"])
+    before = teller.previous_epoch(key)
+    teller.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
+    teller.log_ends[key] = int(match["offset"])
+    return BecomeFollower(
+        topic=key[0],
+        partition=key[1],
+        leader=int(match["leader"]),
+        leader_epoch=epoch,
+        previous_leader_epoch=before,
+        log_start_offset=NO_OFFSET,
+        high_watermark=int(match["high_watermark"]),
+        log_end_offset=int(match["offset"]),
+    )
+
+
+def has_isr(teller: Teller, match: re.Match[str]) -> None:
+    """Note the ISR that counts from now on."""
+    replica = teller.replicas.get(_key(match))
+    if replica is not None:
+        replica.isr, replica.zk_version = _ids(match["isr"]), int(match["version"])
+
+
+def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
+    """Only a leader says so; the line has no log end."""
+    key = _key(match)
+    replica = teller.replicas.get(key)
+    if replica is None or replica.role != LEADER:
+        return None
+    return HighWatermark(
+        topic=key[0],
+        partition=key[1],
+        role=LEADER,
+        leader_epoch=replica.leader_epoch,
+        old=int(match["old"]),
+        new=int(match["new"]),
+        log_end_offset=None,
+        isr=list(replica.isr),
+        zk_version=replica.zk_version,
+        cause="",
+    )
+
+
+def appends(teller: Teller, match: re.Match[str]) -> Event | None:
+    """What was appended may be several batches, of which it says neither epochs nor producers."""
+    key = _key(match)
+    teller.log_ends[key] = int(match["next"])
+    replica = teller.replicas.get(key)
+    if replica is None:
+        return None
+    return Append(
+        topic=key[0],
+        partition=key[1],
+        role=replica.role,
+        leader_epoch=replica.leader_epoch,
+        base_offset=int(match["first"]),
+        last_offset=int(match["last"]),
+        batch_epoch=None,
+        crc=None,
+        producer_id=None,
+        producer_epoch=None,
+        base_sequence=None,
+        isr_size=None,
+        acks=None,
+    )
+
+
+def truncates(teller: Teller, match: re.Match[str]) -> Event:
+    """It says neither why nor how far the high watermark was."""
+    key, to = _key(match), int(match["to"])
+    replica, log_end = teller.replicas.get(key), teller.log_ends.get(key)
+    teller.log_ends[key] = to
+    return Truncate(
+        topic=key[0],
+        partition=key[1],
+        log_end_offset=log_end,
+        to=to,
+        high_watermark=None,
+        leader_epoch=None if replica is None else replica.leader_epoch,
+        reason="",
+        asked_epoch=None,
+        answer_epoch=None,
+        answer_end_offset=None,
+        latest_epoch=None,
+        local_epoch=None,
+        local_end_offset=None,
+    )
+
+
+def is_asked(teller: Teller, match: re.Match[str]) -> None:
+    """Note a partition of a LeaderAndIsr request, which is told of when the request is done."""
+    request = teller.requests.setdefault(_request(match), Request(controller_epoch=int(match["controller_epoch"])))
+    request.partitions[_key(match)] = ControlledPartition(
+        topic=match["topic"],
+        partition=int(match["partition"]),
+        leader=int(match["leader"]),
+        leader_epoch=int(match["epoch"]),
+        isr=_ids(match["isr"]),
+        zk_version=int(match["version"]),
+        replicas=_ids(match["replicas"]),
+        verdict=APPLIED,
+    )
+
+
+def ignores(teller: Teller, match: re.Match[str]) -> None:
+    """Note that a partition of a request changes nothing."""
+    request = teller.requests.get(_request(match))
+    if request is not None and _key(match) in request.partitions:
+        verdict = IGNORED_SAME if match["how"].startswith("matches") else IGNORED_OLD
+        request.partitions[_key(match)] = replace(request.partitions[_key(match)], verdict=verdict)
+
+
+def refuses(teller: Teller, match: re.Match[str]) -> Event:
+    """A request is refused as a whole."""
+    teller.requests.pop(_request(match), None)
+    return _received(LEADER_AND_ISR, int(match["sender"]), int(match["controller_epoch"]), [], STALE)
+
+
+def obeys(teller: Teller, match: re.Match[str]) -> Event | None:
+    """A request is done."""
+    request = teller.requests.pop(_request(match), None)
+    if request is None:
+        return None
+    return _received(LEADER_AND_ISR, int(match["sender"]), request.controller_epoch, [*request.partitions.values()])
+
+
+def is_to_delete(teller: Teller, match: re.Match[str]) -> None:
+    """Note who wants a replica deleted; that it is shows later."""
+    teller.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
+
+
+def deletes(teller: Teller, match: re.Match[str]) -> Event | None:
+    """A log is put aside for good, as somebody wanted."""
+    key = _key(match)
+    teller.replicas.pop(key, None)
+    teller.log_ends.pop(key, None)
+    if key not in teller.deletions:
+        return None
+    sender, controller_epoch, leader_epoch = teller.deletions.pop(key)
+    stopped = ControlledPartition(
+        topic=key[0],
+        partition=key[1],
+        leader=NO_LEADER,
+        leader_epoch=leader_epoch,
+        isr=[],
+        zk_version=-1,
+        replicas=[],
+        verdict=APPLIED,
+    )
+    return _received(STOP_REPLICA, sender, controller_epoch, [stopped])
+
+
+def _received(
+    api: str, sender: int, controller_epoch: int, partitions: list[ControlledPartition], verdict: str = APPLIED
+) -> Event:
+    """Return a request; no line has the broker epoch that it was for."""
+    return ControlReceive(
+        api=api,
+        sender=sender,
+        controller_epoch=controller_epoch,
+        request_broker_epoch=None,
+        verdict=verdict,
+        partitions=partitions,
+        live_brokers=None,
+    )
+
+
+def _request(match: re.Match[str]) -> tuple[int, int]:
+    return int(match["sender"]), int(match["correlation"])
+
+
+def _key(match: re.Match[str]) -> TopicPartition:
+    return match["topic"], int(match["partition"])
+
+
+def _ids(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each.strip()]
+
+
+def cleans(_teller: Teller, match: re.Match[str]) -> Event:
+    """The line is written before anything is taken; what was cleaned before is cleaned again."""
+    return Compaction(
+        topic=match["topic"], partition=int(match["partition"]), from_offset=0, until_offset=int(match["until"])
+    )

@@ -1,0 +1,212 @@
+"""How does Kafka's own log word what it tells of state changes? One row a kind of line and range of releases."""
+
+import sys
+from typing import NamedTuple
+
+from harness.cluster.systems.kafka import making
+from harness.cluster.systems.kafka.making import Make
+from harness.events import (
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    BrokerStop,
+    Compaction,
+    ControllerElected,
+    ControlReceive,
+    Event,
+    HighWatermark,
+    Truncate,
+    ZkSession,
+)
+
+_PARTITION = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
+_TERM = r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with partition epoch (?P<version>\d+)"
+_FIRST, _LAST = (0,), (sys.maxsize,)
+
+
+class Pattern(NamedTuple):
+    """A kind of line, and what is made of it."""
+
+    tells: type[Event] | None
+    """None for a line that says something of one to come."""
+    logger: str
+    text: str
+    make: Make
+    since: tuple[int, ...] = _FIRST
+    """The first release that words it so."""
+    before: tuple[int, ...] = _LAST
+    """The first release that words it otherwise, or is silent."""
+    watched: str = ""
+    """How lines look that some pattern of the logger must know; empty where others may well look alike."""
+
+
+PATTERNS = (
+    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", making.starts),
+    Pattern(
+        None,
+        "kafka.server.KafkaServer",
+        r"\[.*\],? Controlled shutdown (?:request returned successfully|succeeded).*",
+        making.hands_over,
+    ),
+    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", making.stops),
+    Pattern(
+        ZkSession,
+        "org.apache.zookeeper.ClientCnxn",
+        r"Session establishment complete .*, session ?id = (?P<session>0x[0-9a-f]+), .*",
+        making.connects,
+    ),
+    Pattern(
+        ZkSession,
+        "org.apache.zookeeper.ClientCnxn",
+        r"(?:Session|Unable to read .* sessionid) 0x.*[Cc]losing socket connection.*reconnect.*",
+        making.loses_connection,
+    ),
+    Pattern(
+        ZkSession, "org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)", making.expires, before=(1, 1)
+    ),
+    Pattern(ZkSession, "kafka.zookeeper.ZooKeeperClient", r"\[.*\] Session expired\.", making.expires, since=(1, 1)),
+    Pattern(
+        BrokerRegistered,
+        "kafka.zk.KafkaZkClient",
+        r"Registered broker .*, czxid \(broker epoch\): (?P<czxid>\d+)",
+        making.registers,
+        since=(2, 2),
+        watched=r"Registered broker .*",
+    ),
+    Pattern(
+        ControllerElected,
+        "kafka.controller.KafkaController",
+        r".* incremented to (?P<epoch>\d+) and epoch zk version is now (?P<version>\d+)",
+        making.is_elected,
+        since=(2, 2),
+        watched=r".*successfully elected as.*",
+    ),
+    Pattern(
+        Compaction,
+        "kafka.log.LogCleaner",
+        rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
+        r" \[\d+, (?P<until>\d+)\)\.",
+        making.cleans,
+        watched=r"Cleaner \d+: Building offset map for log .*",
+    ),
+    Pattern(
+        BecomeLeader,
+        "state.change.logger",
+        rf"\[.*\] Leader {_PARTITION} (?:with topic id \S+ )?{_TERM},"
+        r" high watermark (?P<high_watermark>\d+), ISR \[(?P<isr>[\d,]*)\].*",
+        making.leads,
+        since=(3, 3),
+        watched=r"\[Broker .*\] Leader .*",
+    ),
+    Pattern(
+        BecomeFollower,
+        "state.change.logger",
+        rf"\[.*\] Follower {_PARTITION} {_TERM} and high watermark (?P<high_watermark>\d+)\."
+        r" Current leader is (?P<leader>-?\d+)\..*",
+        making.follows,
+        since=(3, 3),
+        watched=r"\[Broker .*\] Follower .*",
+    ),
+    Pattern(
+        None,
+        "kafka.cluster.Partition",
+        rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to (?P<isr>[\d,]*) *"
+        r"(?:\(under-min-isr\) )?and version updated to (?P<version>\d+)",
+        making.has_isr,
+        since=(3, 9),
+        watched=r".* ISR updated .*",
+    ),
+    Pattern(
+        HighWatermark,
+        "kafka.cluster.Partition",
+        rf"\[Partition {_PARTITION} broker=\d+\] High watermark updated from \(offset=(?P<old>\d+), segment=.*\)"
+        r" to \(offset=(?P<new>\d+), segment=.*\)",
+        making.raises_high_watermark,
+        since=(3, 9),
+        watched=r".* High watermark updated .*",
+    ),
+    Pattern(
+        Append,
+        "kafka.log.UnifiedLog",
+        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Appended message set with last offset: (?P<last>\d+),"
+        r" first offset: (?P<first>\d+), next offset: (?P<next>\d+), and messages: .*",
+        making.appends,
+        since=(3, 9),
+        watched=r".* Appended message set .*",
+    ),
+    Pattern(
+        Truncate,
+        "kafka.log.UnifiedLog",
+        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
+        making.truncates,
+        since=(3, 9),
+        watched=r".* Truncating to offset .*",
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
+        r"\[Broker id=\d+\] Received LeaderAndIsr request LeaderAndIsrPartitionState\(topicName='(?P<topic>[\w.-]+)',"
+        r" partitionIndex=(?P<partition>\d+), controllerEpoch=\d+, leader=(?P<leader>-?\d+),"
+        r" leaderEpoch=(?P<epoch>\d+), isr=\[(?P<isr>[\d, ]*)\], partitionEpoch=(?P<version>\d+),"
+        r" replicas=\[(?P<replicas>[\d, ]*)\], .*\) correlation id (?P<correlation>\d+)"
+        r" from controller (?P<sender>\d+) epoch (?P<controller_epoch>\d+)",
+        making.is_asked,
+        since=(3, 9),
+        watched=r"\[Broker .*\] Received LeaderAndIsr request .*",
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
+        r"\[Broker id=\d+\] Ignoring LeaderAndIsr request from controller (?P<sender>\d+) with correlation id"
+        rf" (?P<correlation>\d+) epoch \d+ for partition {_PARTITION} since its associated leader epoch \d+"
+        r" (?P<how>matches|is smaller than) the current leader epoch.*",
+        making.ignores,
+        since=(3, 9),
+        watched=r"\[Broker .*\] Ignoring LeaderAndIsr request .*",
+    ),
+    Pattern(
+        ControlReceive,
+        "state.change.logger",
+        r"\[Broker id=\d+\] Ignoring LeaderAndIsr request from controller (?P<sender>\d+) with correlation id"
+        r" (?P<correlation>\d+) since its controller epoch (?P<controller_epoch>\d+) is old\..*",
+        making.refuses,
+        since=(3, 9),
+    ),
+    Pattern(
+        ControlReceive,
+        "state.change.logger",
+        r"\[Broker id=\d+\] Finished LeaderAndIsr request in \d+ms correlationId (?P<correlation>\d+) from controller"
+        r" (?P<sender>\d+) for \d+ partitions",
+        making.obeys,
+        since=(3, 9),
+        watched=r"\[Broker .*\] Finished LeaderAndIsr request .*",
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
+        r"\[Broker id=\d+\] Received StopReplica request StopReplicaPartitionState\(partitionIndex=\d+,"
+        r" leaderEpoch=(?P<epoch>-?\d+), deletePartition=true\) correlation id \d+ from controller (?P<sender>\d+)"
+        rf" epoch (?P<controller_epoch>\d+) for partition {_PARTITION}",
+        making.is_to_delete,
+        since=(3, 9),
+        watched=r"\[Broker .*deletePartition=true.*",
+    ),
+    Pattern(
+        ControlReceive,
+        "kafka.log.LogManager",
+        rf"Log for partition {_PARTITION} is renamed to .*-delete and is scheduled for deletion",
+        making.deletes,
+        since=(3, 9),
+        watched=r".* is scheduled for deletion",
+    ),
+)
+"""In no order: no line fits two of a release."""
+OMITS: dict[type[Event], tuple[str, ...]] = {
+    Append: ("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size", "acks"),
+    HighWatermark: ("log_end_offset",),
+    Truncate: ("high_watermark", "reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
+    ControlReceive: ("request_broker_epoch", "live_brokers"),
+}
+"""What lines of Kafka do not have of an event's fields."""

@@ -1,0 +1,51 @@
+"""What faults may do to members of consumer groups: clients, which go on in the same history when they return."""
+
+from typing import Any, Protocol
+
+from harness.contracts.targets import Target
+from harness.errors import ClusterError
+
+CLIENT = "client"
+"""Of the state of an injection that hits a client: which."""
+
+
+class Members(Protocol):
+    """The clients of a run, as faults see them."""
+
+    def member(self, group: str, number: int) -> str:
+        """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
+        ...
+
+    async def state(self, process: str) -> str:
+        """Return running, paused or stopped."""
+        ...
+
+    async def kill(self, process: str) -> None:
+        """End it without a word."""
+        ...
+
+    async def start_again(self, process: str) -> None:
+        """Start one that was killed."""
+        ...
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        """Freeze it, for `at_most_s` at most."""
+        ...
+
+    async def resume(self, process: str) -> None:
+        """Let it go on."""
+        ...
+
+
+async def member_before(members: Members | None, target: Target, duration_s: float) -> dict[str, Any]:
+    """Return what a fault notes of a member.
+
+    Raises:
+        ClusterError: there is no such member, or it does not run.
+    """
+    if members is None:
+        raise ClusterError("the clients of this run are out of reach: nothing was injected")
+    process = members.member(target.group, target.member)
+    if (state := await members.state(process)) != "running":
+        raise ClusterError(f"client {process} is {state}: nothing was injected")
+    return {CLIENT: process, "at_most_s": duration_s}

@@ -1,0 +1,140 @@
+"""What lasted from one instant to another: reigns of leaders, ISRs, faults in force, times without a write."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from harness.report.evidence import Evidence
+from harness.report.findings import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From one instant to the next, in seconds since the first operation."""
+
+    from_s: float
+    to_s: float
+
+    @property
+    def length_s(self) -> float:
+        """How long."""
+        return self.to_s - self.from_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign(Span):
+    """One leader of one partition."""
+
+    partition: str
+    leader: int
+    leader_epoch: int
+    unclean: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership(Span):
+    """One ISR of one partition."""
+
+    partition: str
+    isr: tuple[int, ...]
+    missing: int
+    """Replicas of the partition that are not in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window(Span):
+    """One fault in force on one target."""
+
+    fault: str
+    target: str
+    """A broker's id as text, ZooKeeper, or a client's process; empty where it hits nobody in particular."""
+    healed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap(Span):
+    """A time without an acknowledged write to one partition."""
+
+    partition: str
+    acks: int
+    attempts: int
+
+
+def reigns(evidence: Evidence) -> list[Reign]:
+    """Return who led which partition when, by ZooKeeper; internal topics are left out."""
+    return [
+        Reign(
+            partition=partition,
+            leader=row["leader"],
+            leader_epoch=row["leader_epoch"],
+            unclean=bool(row["unclean"]),
+            from_s=from_s,
+            to_s=to_s,
+        )
+        for partition, row, from_s, to_s in _lasting(evidence, "leader_epochs")
+    ]
+
+
+def memberships(evidence: Evidence) -> list[Membership]:
+    """Return which ISR a partition had when, by ZooKeeper; internal topics are left out."""
+    rows = list(_lasting(evidence, "isr_changes"))
+    replicas: dict[str, int] = {}
+    for partition, row, _, _ in rows:
+        size = max(len(row["new_isr"]), len(row["assignment"] or ()))
+        replicas[partition] = max(size, replicas.get(partition, 0))
+    return [
+        Membership(
+            partition=partition,
+            isr=tuple(row["new_isr"]),
+            missing=max(len(row["assignment"] or ()) or replicas[partition], len(row["new_isr"])) - len(row["new_isr"]),
+            from_s=from_s,
+            to_s=to_s,
+        )
+        for partition, row, from_s, to_s in rows
+    ]
+
+
+def windows(evidence: Evidence) -> list[Window]:
+    """Return which faults were in force on whom, one a target; one that was never healed lasts to the end."""
+    found = []
+    for row in evidence.rows("fault_windows", "intended_ns"):
+        from_s = evidence.seconds_since_start(row["injected_ns"] or row["intended_ns"])
+        healed_s = evidence.seconds_since_start(row["healed_ns"])
+        if from_s is not None:
+            to_s = evidence.end_s() if healed_s is None else healed_s
+            healed = healed_s is not None
+            found += [
+                Window(fault=row["fault"], target=target, healed=healed, from_s=from_s, to_s=max(to_s, from_s))
+                for target in row["targets"] or [""]
+            ]
+    return found
+
+
+def gaps(evidence: Evidence) -> list[Gap]:
+    """Return when no write to a partition was acknowledged though some were tried."""
+    return [
+        Gap(
+            partition=f"{row['topic']}-{row['partition']}",
+            acks=row["acks"],
+            attempts=row["attempts"],
+            from_s=evidence.seconds_since_start(row["from_ns"]) or 0.0,
+            to_s=evidence.seconds_since_start(row["to_ns"]) or 0.0,
+        )
+        for row in evidence.rows("availability", "from_ns")
+    ]
+
+
+def _lasting(evidence: Evidence, name: str) -> Iterator[tuple[str, Row, float, float]]:
+    """Yield each state of each visible partition, and from when to when it was the one."""
+    rows = [row for row in evidence.rows(name, "zxid") if row["time_ns"] is not None and _visible(row["topic"])]
+    ordered = sorted(rows, key=lambda row: (row["topic"], row["partition"], row["zxid"] or 0))
+    for (topic, partition), group in groupby(ordered, key=lambda row: (row["topic"], row["partition"])):
+        states = list(group)
+        starts = [max(evidence.seconds_since_start(row["time_ns"]) or 0.0, 0.0) for row in states]
+        for row, start, until in zip(states, starts, [*starts[1:], evidence.end_s()], strict=True):
+            if until > start:
+                yield f"{topic}-{partition}", row, start, until
+
+
+def _visible(topic: str) -> bool:
+    return not topic.startswith("__")

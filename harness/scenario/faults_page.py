@@ -1,0 +1,69 @@
+"""The reference page of which fault works where, made from what each states: `python -m harness.scenario.faults_page`.
+
+A test holds that `docs/faults.md` is what this makes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.cluster.driver import OVER_LINKS
+from harness.cluster.systems.system import FAMILIES, all_systems
+from harness.contracts import registry
+from harness.contracts.faults import Fault
+from harness.contracts.registry import Kind
+from harness.scenario.fault_rules import untold
+
+PAGE = Path("docs/faults.md")
+_HEAD = """\
+# Which fault works where
+
+Made from the code by `python -m harness.scenario.faults_page`; do not edit. A fault works where the driver has the
+powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
+anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). What each kind does is in
+[scenarios.md](scenarios.md#faults)."""
+_RELAY = """\
+Where a scenario has one of {kinds}, all traffic between brokers,
+their clients and ZooKeeper passes through a relay; elsewhere there is none
+([decision 0066](decisions/0066-a-relay-disturbs-links.md)). What waits at a cut link comes out when it is healed, as
+TCP sends it again. Unlike in virtual time, a connection that is made over a cut link is accepted, and then waits.
+What was sent over a slow link before it is cut still comes out."""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([_HEAD, "", *_table(), "", _RELAY.format(kinds=", ".join(_over_links()))]) + "\n"
+
+
+def _table() -> Iterator[str]:
+    places = [
+        (driver, family)
+        for driver in registry.DRIVERS
+        for family in FAMILIES
+        if family in registry.driver_class(driver).families
+    ]
+    yield "| kind | " + " | ".join(f"{family} on {driver}" for driver, family in places) + " |"
+    yield "|---|" + "---|" * len(places)
+    for name in registry.names(Kind.FAULT):
+        cells = [_cell(registry.fault(name), driver, family) for driver, family in places]
+        yield f"| `{name}` | " + " | ".join(cells) + " |"
+
+
+def _cell(fault: Fault, driver: str, family: str) -> str:
+    """Return whether a fault works there, and why not; for a family, from which release on."""
+    if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
+        return f"refused: the driver lacks {', '.join(missing)}"
+    silence = {system.name: untold(fault, system) for system in all_systems() if system.name.startswith(family)}
+    able = [name for name, kinds in silence.items() if not kinds]
+    if len(able) == len(silence):
+        return "works"
+    refused = f"refused: nothing tells of {', '.join(sorted({kind for kinds in silence.values() for kind in kinds}))}"
+    return f"works on {', '.join(able)}; else {refused}" if able else refused
+
+
+def _over_links() -> list[str]:
+    names = registry.names(Kind.FAULT)
+    return [f"`{name}`" for name in names if not OVER_LINKS.isdisjoint(registry.fault(name).requires)]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,137 @@
+"""Members of groups: what their rules say, in virtual time, with a group that speaks to them as they poll."""
+
+import asyncio
+from collections.abc import Mapping
+
+from harness.broker.wire.error_codes import ErrorCode, described
+from harness.broker.wire.transport import PeerError
+from harness.client_rules import steps
+from harness.client_rules.subscribing import EAGER, Subscribing
+from harness.simulation.clients.coordinator import OwnCoordinator
+from harness.simulation.clients.fetching import Fetching
+from harness.simulation.clients.group_member import POLL_S, SimulatedGroupMember
+from harness.simulation.clients.membership import GroupMembership
+from harness.simulation.clients.metadata import now_s
+from harness.simulation.clients.offsets import GroupOffsets
+from harness.simulation.clients.refusals import Refused
+from harness.values import TopicPartition
+
+
+class SimulatedSubscriber(SimulatedGroupMember):
+    """One member."""
+
+    _rules: Subscribing
+    _membership: GroupMembership
+    """Since it subscribed."""
+
+    _coordinator: OwnCoordinator
+    _fetching: Fetching
+
+    async def _act(self, step: steps.Step) -> steps.Answer:
+        match step:
+            case steps.Subscribe():
+                self._membership = GroupMembership(self._plan, self._coordinator)
+                self._open.callback(self._membership.stop)
+            case steps.Poll():
+                return await self._poll()
+            case steps.Commit(positions, _):
+                await self._commit(positions)
+            case steps.Assign(positions):
+                self._fetching.assign({key: await self._position(key, at) for key, at in positions.items()})
+            case steps.Unassign(partitions):
+                self._fetching.unassign(partitions)
+            case steps.Leave():
+                await self._leave()
+            case _:
+                return await super()._act(step)
+        return steps.DONE
+
+    def _connect(self) -> None:
+        super()._connect()
+        self._coordinator = OwnCoordinator(
+            self._rules.group, self._client, self._transport, client_id=self._plan.process
+        )
+        self._open.callback(self._coordinator.close)
+        self._offsets = GroupOffsets(self._rules.group, self._coordinator)
+        self._fetching = Fetching(self._client)
+        self._open.callback(self._fetching.stop)
+
+    async def _poll(self) -> steps.Answer:
+        until_s = now_s() + POLL_S
+        await self._hear_the_group()
+        await asyncio.sleep(max(0.0, until_s - now_s()))
+        self._look_who_it_is()
+        if self._membership.fenced:
+            return steps.Answer(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
+        return steps.Answer(records=self._fetching.take())
+
+    async def _hear_the_group(self) -> None:
+        """Let the rules know what the group has said since the last poll, and join it where that is due."""
+        group = self._membership
+        given = group.polled()
+        if group.thrown_out:
+            group.thrown_out = False
+            if self._owned:
+                await self._tell(self._rules.lost(self._owned))
+        elif given is not None:
+            await self._adopt(given)
+        if group.must_rejoin and not group.joining and not group.fenced:
+            if self._rules.protocol == EAGER and self._owned:
+                await self._tell(self._rules.revoked(self._owned))
+            group.join(self._owned)
+
+    async def _adopt(self, given: tuple[TopicPartition, ...]) -> None:
+        """Own what the generation gives; what it takes is given back first, and somebody else's in the next one."""
+        taken = [partition for partition in self._owned if partition not in given]
+        if taken:
+            await self._tell(self._rules.revoked(taken))
+            self._membership.must_rejoin = True
+        await self._tell(self._rules.assigned([partition for partition in given if partition not in self._owned]))
+
+    @property
+    def _owned(self) -> list[TopicPartition]:
+        return sorted(self._rules.positions)
+
+    async def _tell(self, script: steps.Script[None]) -> None:
+        self._look_who_it_is()
+        await steps.carry_out_async(script, self._act)
+
+    def _look_who_it_is(self) -> None:
+        self._rules.known_as(self._membership.member_id, self._membership.generation)
+
+    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit as a member of a generation; who has given everything back has nothing to send while it joins.
+
+        Who keeps partitions commits on as of the generation that it knows, as librdkafka does.
+        """
+        group = self._membership
+        if group.generation < 0 or (group.joining and self._rules.protocol == EAGER):
+            code = ErrorCode.REBALANCE_IN_PROGRESS if group.joining else ErrorCode.UNKNOWN_MEMBER_ID
+            for partition in positions:
+                self._rules.commits.decided(partition, code, described(code))
+            return
+        generation = group.generation
+
+        def decided(partition: TopicPartition, code: int, error: str) -> None:
+            self._rules.commits.decided(partition, code, error)
+            if generation == group.generation and not group.joining:
+                group.refused(code)
+
+        await self._offsets.commit(positions, decided, group.identity)
+
+    async def _position(self, partition: TopicPartition, at: int | None) -> int:
+        """Return where to begin, asking for as long as nobody says where the group has come to."""
+        while at is None:
+            try:
+                at = await self._offsets.committed(partition)
+            except (PeerError, Refused):
+                self._coordinator.forget()
+                await asyncio.sleep(steps.RETRY_S)
+        return at
+
+    async def _leave(self) -> None:
+        if self._owned:
+            give_up = self._rules.lost if self._membership.thrown_out else self._rules.revoked
+            await self._tell(give_up(self._owned))
+        await self._membership.leave()
+        self._open.close()

@@ -1,0 +1,148 @@
+"""Which runs are carried out one after the other, how did each end, and which of them not as expected?"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+from chaos_airflow.settings import own_file, runs_folder
+from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.verdicts import BROKEN, HELD, INCONCLUSIVE, PROBLEM_KEY, VIOLATED, Conclusion, Problem, concluded
+from harness.errors import EvidenceError
+from harness.phases import new_seed
+from harness.scenario.suite import load_suite
+from harness.store.folder import RunFolder
+
+COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system", "environment", "tries")
+
+OTHER_THAN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+LONGEST_NAME = 64
+
+
+class Entry(Conclusion):
+    """One run of a suite, after its last try."""
+
+    expect: str
+    tries: int
+
+
+class Summary(TypedDict):
+    """How the runs of a suite ended; the extra of the asset event, and a file beside the run folders."""
+
+    suite: str
+    dag_run: str
+    entries: list[Entry]
+    unexpected: int
+    """How many did not end as expected."""
+
+
+def requests_of(suite: str) -> list[Request]:
+    """Return the runs of a suite with driver and seed decided, so that a second try is the same run.
+
+    Raises:
+        ScenarioError: there is no such suite, its file may not be run, or something in it is wrong.
+    """
+    if file := suite.rpartition(":")[0]:
+        own_file(file)
+    requests = [Request(**run.model_dump()) for run in load_suite(suite).runs]  # type: ignore[typeddict-item]
+    for request in requests:
+        request["driver"] = load(request).driver
+        request["seed"] = new_seed() if request["seed"] is None else request["seed"]
+    return requests
+
+
+def repetitions(request: Request, times: int) -> list[Request]:
+    """Return a run so many times, each with the next seed; where bugs are planted, each has to find them.
+
+    Raises:
+        ScenarioError: it cannot be run like this.
+    """
+    scenario = load(request)
+    first = request.get("seed")
+    seed = new_seed() if first is None else first
+    expect = VIOLATED if scenario.planted_bugs else HELD
+    return [{**request, "driver": scenario.driver, "seed": seed + number, "expect": expect} for number in range(times)]
+
+
+def conclusions(ti: Any, group: str, requests: Sequence[Request]) -> list[Conclusion]:
+    """Return the conclusion of each run of a mapped task group by its folder, whether or not its tasks failed."""
+    if not requests:
+        return []
+    indexes = range(len(requests))
+    roots = ti.xcom_pull(task_ids=f"{group}.start", map_indexes=indexes)
+    problems = ti.xcom_pull(task_ids=f"{group}.start", key=PROBLEM_KEY, map_indexes=indexes)
+    return [_conclusion(*parts) for parts in zip(requests, roots, problems, strict=True)]
+
+
+def _conclusion(request: Request, root: str | None, problem: Problem | None) -> Conclusion:
+    if root is not None:
+        try:
+            return concluded(RunFolder(Path(root)))
+        except EvidenceError as error:
+            problem = Problem(outcome=BROKEN, reason=str(error))
+    problem = problem or Problem(outcome=BROKEN, reason="the task start did not come to its end")
+    return Conclusion(
+        run=root or "",
+        scenario=request["scenario"],
+        driver=request["driver"] or "",
+        seed=request["seed"] or 0,
+        outcome=problem["outcome"],
+        fault="",
+        system="",
+        environment="",
+        reason=problem["reason"],
+    )
+
+
+def inconclusive(requests: Iterable[Request], conclusions: Iterable[Conclusion]) -> list[Request]:
+    """Return the runs that proved nothing: they may be tried again, a violation never."""
+    pairs = zip(requests, conclusions, strict=True)
+    return [request for request, conclusion in pairs if conclusion["outcome"] == INCONCLUSIVE]
+
+
+def summary_of(
+    suite: str, dag_run: str, requests: Sequence[Request], first: Sequence[Conclusion], second: Sequence[Conclusion]
+) -> Summary:
+    """Return the summary of a suite, by the last try of each run.
+
+    Args:
+        suite: Its name.
+        dag_run: The run of the DAG that carried it out.
+        requests: Its runs.
+        first: The conclusion of each.
+        second: Those of the inconclusive ones that were tried again, in the same order.
+    """
+    second_tries = iter(second)
+    entries = []
+    for request, conclusion in zip(requests, first, strict=True):
+        second_try = next(second_tries, None) if conclusion["outcome"] == INCONCLUSIVE else None
+        entries.append(
+            Entry(**second_try or conclusion, expect=request.get("expect", HELD), tries=2 if second_try else 1)
+        )
+    unexpected = sum(entry["outcome"] != entry["expect"] for entry in entries)
+    return Summary(suite=suite, dag_run=dag_run, entries=entries, unexpected=unexpected)
+
+
+def write_summary(summary: Summary, instant: datetime) -> str:
+    """Write the summary beside the run folders, and return its path."""
+    folder = runs_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    name = OTHER_THAN_A_NAME.sub("-", summary["suite"].rpartition(":")[2])[:LONGEST_NAME]
+    path = folder / f"{name}-{instant.astimezone(UTC):%Y%m%dT%H%M%S}.json"
+    path.write_text(json.dumps(summary, indent=2) + "\n")
+    return str(path)
+
+
+def table_lines(summary: Summary) -> list[str]:
+    """Return the summary as lines of a log."""
+    rows: list[Sequence[object]] = [COLUMNS, *([entry[name] for name in COLUMNS] for entry in summary["entries"])]  # type: ignore[literal-required]
+    widths = [max(len(str(row[column])) for row in rows) for column in range(len(COLUMNS))]
+    lines = [
+        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    reasons = [
+        f"{entry['scenario']} {entry['outcome']}: {entry['reason']}" for entry in summary["entries"] if entry["reason"]
+    ]
+    return [*lines, *reasons]

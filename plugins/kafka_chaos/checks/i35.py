@@ -1,0 +1,80 @@
+"""I35: did every commit that a coordinator took come from a member of the generation that the group was in?
+
+A member that was thrown out, or has not heard of a rebalance, would move the position of whoever consumes in its place.
+So a commit is taken of a member of this generation, under its own instance (KIP-345), and not while members wait for
+their assignments; while they are to join again it is, for that is when they commit what they have read. Who is no
+member, and says so by generation -1, may commit to a group without members (Kafka's `validateOffsetCommit`).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.assumptions import BROKERS_WHOLE, said
+from harness.analysis.findings import event, finding, phrase
+from harness.analysis.groups import COORDINATORS_TELL
+from harness.contracts.checks import Assumption, Check, Settings
+from harness.store.version import GROUPED
+
+_WITHOUT_MEMBERS = ("Empty", "Dead")
+_TAKES_COMMITS = ("Stable", "PreparingRebalance")
+
+
+class CommitFencing:
+    """Every commit that was taken, beside what its group was then."""
+
+    name: ClassVar[str] = "I35"
+    title: ClassVar[str] = "I35 commit-fencing"
+    promise: ClassVar[str] = (
+        "No commit of an older generation, of who is no member, or of a fenced instance is taken (KIP-345, "
+        "validateOffsetCommit)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    reads: ClassVar[tuple[str, ...]] = ("group_commits",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL, said("decided_seq", "group_commits"))
+    since: ClassVar[int] = GROUPED
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a commit that should have been refused."""
+        without_members = F.coalesce(F.col("group_state").isin(*_WITHOUT_MEMBERS), F.lit(True))
+        wrong = (
+            F.when(without_members & (F.col("generation") < 0), F.lit(None))
+            .when(without_members, F.lit("the group had no members"))
+            .when(~F.col("known"), F.lit("it was no member then, or not under that instance"))
+            .when(
+                F.col("generation") != F.col("group_generation"),
+                phrase("the group was in generation {group_generation}"),
+            )
+            .when(~F.col("group_state").isin(*_TAKES_COMMITS), phrase("the group was {group_state}"))
+        )
+        rows = facts["group_commits"].where(F.col("error") == 0).withColumn("wrong", wrong)
+        return finding(
+            rows.where(F.col("wrong").isNotNull()),
+            self.name,
+            at_ns="time_ns",
+            message=phrase(
+                "Who is not of a group's generation commits nothing: broker {broker} took offset {offset} of "
+                "{topic}-{partition} for group {group} from {whom} in generation {generation}, but {wrong}.",
+                whom=F.when(F.col("member") == "", "nobody").otherwise(F.col("member")),
+            ),
+            evidence=F.array(
+                event(
+                    "group_commits",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "decided_seq",
+                    "group",
+                    "generation",
+                    "member",
+                    "instance",
+                    "group_state",
+                    "group_generation",
+                    "known",
+                )
+            ),
+        )
+
+
+PLUGIN: type[Check] = CommitFencing

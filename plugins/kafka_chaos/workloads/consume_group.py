@@ -1,0 +1,126 @@
+"""Groups of consumers share partitions: members subscribe, are moved by rebalances, commit, and may come and go.
+
+Somebody else writes: a scenario names `produce-consume` beside it.
+"""
+
+import threading
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from harness.contracts.parameters import Size, Strict
+from harness.contracts.workloads import ClientPlan, Workload
+from harness.scenario.seeds import derived_seed
+from harness.store.history import JsonlWriter
+
+Assignor = Literal["range", "cooperative-sticky"]
+Commits = Literal["manual", "automatic"]
+
+
+class Parameters(Strict):
+    """What the scenario may say about groups; of a list, each group in turn gets one."""
+
+    name: Annotated[
+        str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Groups are called by it and their number")
+    ] = "group"
+    groups: Annotated[int, Size(), Field(ge=1, le=32, description="Number of groups")] = 1
+    members: Annotated[int, Size(), Field(ge=1, le=32, description="Member processes of each group")] = 3
+    restless: Annotated[
+        int, Size(), Field(ge=0, le=32, description="Members of each group that leave and come back, again and again")
+    ] = 0
+    assignor: Annotated[
+        Assignor | Annotated[list[Assignor], Field(min_length=1)],
+        Field(description="range gives everything back before each rebalance, cooperative-sticky only what moves"),
+    ] = "range"
+    commits: Annotated[
+        Commits | Annotated[list[Commits], Field(min_length=1)],
+        Field(description="manual: by the application, after a poll and before it gives partitions back; or automatic"),
+    ] = "manual"
+    static: Annotated[bool, Field(description="Members have a group.instance.id (KIP-345)")] = False
+    doubles: Annotated[
+        int, Size(), Field(ge=0, le=32, description="Further members that have the instances of the first ones")
+    ] = 0
+    session_timeout_ms: Annotated[
+        int, Field(ge=100, le=1_800_000, description="A member that is not heard of for longer is out of its group")
+    ] = 6000
+    heartbeat_interval_ms: Annotated[int, Field(ge=10, le=600_000, description="Between two heartbeats")] = 500
+    max_poll_interval_ms: Annotated[
+        int, Field(ge=100, le=86_400_000, description="A member that does not poll for longer leaves its group")
+    ] = 10_000
+    commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a member")] = 0.5
+    stay_s: Annotated[float, Field(gt=0, le=3600, description="How long a restless member stays")] = 4.0
+    away_s: Annotated[float, Field(gt=0, le=3600, description="How long it is away")] = 1.0
+    request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
+    final_read_timeout_s: Annotated[
+        float, Field(gt=0, le=3600, description="Deadline for the group to come to the end")
+    ] = 30.0
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Self:
+        if self.max_poll_interval_ms < self.session_timeout_ms:
+            raise ValueError("max_poll_interval_ms must be session_timeout_ms at least")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError("heartbeat_interval_ms must be less than session_timeout_ms")
+        if self.restless > self.members:
+            raise ValueError(f"of {self.members} members {self.restless} cannot be restless")
+        if self.doubles and not (self.static and self.doubles <= self.members):
+            raise ValueError("doubles have the instances of static members, one each at most")
+        return self
+
+
+class ConsumeGroup:
+    """The load of applications that share the work."""
+
+    name: ClassVar[str] = "consume-group"
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def clients(
+        self, parameters: BaseModel, *, bootstrap_servers: str, topics: dict[str, int], seed: int
+    ) -> list[ClientPlan]:
+        """Return the members of every group; they are stopped after those who write."""
+        assert isinstance(parameters, Parameters)
+        return [
+            ClientPlan(
+                process=f"{parameters.name}-{group}-member-{member}",
+                workload=self.name,
+                role="member",
+                bootstrap_servers=bootstrap_servers,
+                topics=topics,
+                seed=derived_seed(seed, "member", group, member),
+                parameters=_of_member(parameters, group, member),
+                stop_order=1,
+            )
+            for group in range(1, parameters.groups + 1)
+            for member in range(1, parameters.members + parameters.doubles + 1)
+        ]
+
+    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+        """Be a member until `stop` is set; then read until the group has come to the end."""
+        from kafka_chaos.workloads.clients.subscriber import subscribe
+
+        subscribe(plan, operations, stop)
+
+
+_OF_GROUPS = {"name", "groups", "members", "restless", "static", "doubles"}
+
+
+def _of_member(parameters: Parameters, group: int, member: int) -> dict[str, object]:
+    """Return what one member has to know; both are counted from 1."""
+    stays = member > parameters.restless
+    instance = member if member <= parameters.members else member - parameters.members
+    return {
+        **parameters.model_dump(mode="json", exclude=_OF_GROUPS),
+        "group": f"{parameters.name}-{group}",
+        "instance": f"{parameters.name}-{group}-instance-{instance}" if parameters.static else "",
+        "assignor": _in_turn(parameters.assignor, group),
+        "commits": _in_turn(parameters.commits, group),
+        "stay_s": 0.0 if stays else parameters.stay_s,
+    }
+
+
+def _in_turn(choice: str | list[Assignor] | list[Commits], group: int) -> str:
+    choices = [choice] if isinstance(choice, str) else choice
+    return choices[(group - 1) % len(choices)]
+
+
+PLUGIN: type[Workload] = ConsumeGroup

@@ -1,0 +1,161 @@
+"""Tables are made of evidence in perfect order alone; they hold for the lines, run and layout that they are made of."""
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from harness.analysis.lines import SCHEMAS
+from harness.analysis.sealing import sealed
+from harness.analysis.sealing.sealed import STATED, sealed_tables
+from harness.store.folder import RunFolder
+from tests.analysis.model_evidence import JOURNAL, OPERATIONS, REPLICAS, STATE_CHANGES, ZOOKEEPER, Evidence, Line
+from tests.analysis.model_run import history
+from tests.analysis.run_folders import lines_of, sealed_run
+
+
+@cache
+def intact() -> Evidence:
+    return history(1)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return sealed_run(tmp_path, "run", lines_of(intact()))
+
+
+def in_first(kind: str, change: Callable[[list[Line]], Any]) -> tuple[str, Callable[[Evidence], Any]]:
+    """Change the lines of the first file of a kind, if it has two at least."""
+    return kind, lambda evidence: change(next(lines for lines in evidence.files[kind].values() if len(lines) > 1))
+
+
+def of(kind: str, /, **fields: Any) -> Callable[[Evidence], Line]:
+    return lambda evidence: next(evidence.lines(kind, **fields))
+
+
+def changed(kind: str, line: Callable[[Evidence], Line], /, **values: Any) -> tuple[str, Callable[[Evidence], Any]]:
+    return kind, lambda evidence: line(evidence).update(values)
+
+
+SEND, END = of(OPERATIONS, kind="send", type="invoke"), of(OPERATIONS, kind="send", type="ok")
+ODD = [
+    pytest.param(*in_first(OPERATIONS, lambda lines: lines.pop(0)), id="a beginning is missing"),
+    pytest.param(*in_first(OPERATIONS, lambda lines: lines.append(lines[-1])), id="an operation ends twice"),
+    pytest.param(*in_first(OPERATIONS, lambda lines: lines.append(lines[0])), id="an operation begins twice"),
+    pytest.param(*changed(OPERATIONS, END, index=10**6), id="an end is of no operation"),
+    pytest.param(*changed(OPERATIONS, END, kind="commit"), id="an end is of another kind"),
+    pytest.param(*changed(OPERATIONS, END, type="oj"), id="an end is of no outcome that there is"),
+    pytest.param(*changed(OPERATIONS, END, kind="sene"), id="an end is of a kind that there is not"),
+    pytest.param(*changed(STATE_CHANGES, of(STATE_CHANGES, ev="append"), ev="apend"), id="a line is of no kind"),
+    pytest.param(*changed(OPERATIONS, END, time_ns=0), id="an end is before its beginning"),
+    pytest.param(*changed(OPERATIONS, SEND, process="another"), id="a file is of two processes"),
+    pytest.param(*changed(OPERATIONS, SEND, value=7), id="a number is where a text should be"),
+    pytest.param(*changed(OPERATIONS, SEND, time_ns="now"), id="a text is where a number should be"),
+    pytest.param(*changed(OPERATIONS, SEND, kind=None), id="a line does not say what it is"),
+    pytest.param(*in_first(STATE_CHANGES, lambda lines: lines.pop(1)), id="a number of a broker's line is missing"),
+    pytest.param(*in_first(STATE_CHANGES, lambda lines: lines.append(lines[1])), id="a broker's line is there twice"),
+    pytest.param(*changed(STATE_CHANGES, of(STATE_CHANGES, ev="append"), base_offset="x"), id="a frequent one misfits"),
+    pytest.param(*changed(STATE_CHANGES, of(STATE_CHANGES, ev="zk_write"), new_version="x"), id="a rare one misfits"),
+    pytest.param(*changed(REPLICAS, of(REPLICAS, type="replica"), damage="torn"), id="a replica's log is damaged"),
+    pytest.param(*in_first(REPLICAS, lambda lines: lines.append(lines[0])), id="a replica is dumped twice"),
+    pytest.param(*in_first(ZOOKEEPER, lambda lines: lines.append(lines[0])), id="a change of a znode is there twice"),
+    pytest.param(*changed(ZOOKEEPER, of(ZOOKEEPER), zxid=None), id="a change of a znode has no transaction"),
+]
+
+
+@pytest.mark.parametrize(("kind", "plant"), ODD)
+def test_what_is_odd_has_no_tables(kind: str, plant: Callable[[Evidence], Any], tmp_path: Path) -> None:
+    evidence = intact().copy()
+    plant(evidence)
+    folder = sealed_run(tmp_path, "run", lines_of(evidence))
+    assert set(sealed_tables(folder)) == set(SCHEMAS) - {kind}
+    assert json.loads((folder.tables / kind / STATED).read_bytes())["odd"]
+
+
+def test_value_ids_that_are_sent_twice_have_no_tables(tmp_path: Path) -> None:
+    evidence = intact().copy()
+    first, second, *_ = evidence.lines(OPERATIONS, kind="send", type="invoke")
+    for line in evidence.lines(OPERATIONS, kind="send", value=second["value"]):
+        line["value"] = first["value"]
+    assert OPERATIONS not in sealed_tables(sealed_run(tmp_path, "run", lines_of(evidence)))
+
+
+def _joined(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"\n", b"", 1))
+
+
+def _torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [_joined, _torn, Path.unlink])
+@pytest.mark.parametrize("made_before", [True, False])
+def test_lines_that_were_damaged_after_sealing_are_read_again(
+    damage: Callable[[Path], None], run: RunFolder, *, made_before: bool
+) -> None:
+    if made_before:
+        assert OPERATIONS in sealed_tables(run)
+    damage(next(run.operations.iterdir()))
+    assert OPERATIONS not in sealed_tables(run)
+
+
+def test_nothing_is_written_where_nothing_may_be(run: RunFolder) -> None:
+    assert sealed_tables(run, make=False) == {}
+    assert not run.tables.exists()
+
+
+def test_without_a_seal_there_are_no_tables(run: RunFolder) -> None:
+    sealed_tables(run)
+    run.seal.unlink()
+    assert sealed_tables(run) == {}
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _other_rows(path: Path) -> None:
+    parquet.write_table(parquet.read_table(path).slice(1), path)
+
+
+def _says_else(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"send"', b'"spin"'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "file"),
+    [
+        (_says_else, STATED),
+        (_cut, STATED),
+        (_cut, "operations.parquet"),
+        (_other_rows, "polls.parquet"),
+        (Path.unlink, "polls.parquet"),
+        (Path.unlink, STATED),
+    ],
+)
+def test_a_damaged_table_is_made_again(damage: Callable[[Path], None], file: str, run: RunFolder) -> None:
+    before = sealed_tables(run)
+    rows = parquet.read_table(before[OPERATIONS].paths["polls"])
+    damage(run.tables / OPERATIONS / file)
+    assert sealed_tables(run) == before
+    assert parquet.read_table(before[OPERATIONS].paths["polls"]).equals(rows)
+
+
+def test_a_run_that_is_copied_has_tables_under_its_own_name(run: RunFolder, tmp_path: Path) -> None:
+    sealed_tables(run)
+    copy = RunFolder(Path(shutil.copytree(run.root, tmp_path / "copy")))
+    tables = [parquet.read_table(path) for kind in sealed_tables(copy).values() for path in kind.paths.values()]
+    assert {name for table in tables for name in table["run_id"].unique().to_pylist()} == {"copy"}
+
+
+def test_tables_of_another_layout_are_made_again(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed_tables(run)
+    before = (run.tables / JOURNAL / STATED).read_bytes()
+    monkeypatch.setattr(sealed, "LAYOUT", 0)
+    sealed_tables(run)
+    assert (run.tables / JOURNAL / STATED).read_bytes() != before

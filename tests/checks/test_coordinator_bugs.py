@@ -1,0 +1,47 @@
+"""What a coordinator with a planted bug tells is found by a check, and what one without tells by none."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.analysis.facts.build import built_facts
+from harness.analysis.sources import read
+from harness.contracts import registry
+from harness.contracts.checks import handed_to
+from harness.store.folder import RunFolder
+from tests.analysis.run_folders import RunWriter
+from tests.broker.coordinator.planted_bugs import BUGS, played
+from tests.checks.answers import STRICT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The checks that find something, by the planted bug; by `right <bug>` without it."""
+    root = tmp_path_factory.mktemp("runs")
+    folders = []
+    for name, bug in BUGS.items():
+        for run, planted in ((f"right {name}", ()), (name, (name,))):
+            _, events = asyncio.run(played(bug.play, *planted))
+            writer = RunWriter(RunFolder(root / run))
+            for event in events:
+                writer.event(1, event)
+            writer.close()
+            folders.append(writer.folder)
+    checks = [registry.check(name) for name in sorted({bug.found_by for bug in BUGS.values()})]
+    results: dict[str, set[str]] = {folder.root.name: set() for folder in folders}
+    with built_facts(read(spark, folders), root / "facts") as facts:
+        for check in checks:
+            for row in check.findings(handed_to(check, facts), STRICT).collect():
+                results[row.run_id].add(check.name)
+    return results
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_coordinator_with_a_bug_is_found_out(bug: str, found: dict[str, set[str]]) -> None:
+    assert (found[bug], found[f"right {bug}"]) == ({BUGS[bug].found_by}, set())

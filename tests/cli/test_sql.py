@@ -1,0 +1,103 @@
+"""Questions of a person's own, put to judged runs."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harness.store.folder import RunFolder
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callable[..., None]) -> Callable[..., Any]:
+    folder.plan.touch()
+    add_findings({"check": "I10", "severity": "violation", "message": "seven is lost", "topic": "orders"})
+    return lambda *arguments: chaos("sql", str(folder.root), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        pytest.param(
+            "select outcome, count(*) n from sends group by outcome order by outcome",
+            [{"outcome": "fail", "n": 1}, {"outcome": "info", "n": 1}, {"outcome": "ok", "n": 111}],
+            id="facts",
+        ),
+        pytest.param(
+            "select `check`, message from findings", [{"check": "I10", "message": "seven is lost"}], id="findings"
+        ),
+        pytest.param("select * from truncations", [], id="a fact without rows"),
+        pytest.param(
+            "select * from tables where table = 'sends'",
+            [{"table": "sends", "a_row_is": "one record that a client tried to write", "rows": 113}],
+            id="what there is",
+        ),
+        pytest.param(
+            "describe sends acks",
+            [
+                {"info_name": "col_name", "info_value": "acks"},
+                {"info_name": "data_type", "info_value": "int"},
+                {"info_name": "comment", "info_value": "0, 1 or -1 for all"},
+            ],
+            id="what a column holds",
+        ),
+    ],
+)
+def test_it_answers(ask: Any, query: str, rows: list[dict[str, Any]]) -> None:
+    status, out, _ = ask(query, "--json")
+    assert (status, json.loads(out)) == (0, rows)
+
+
+def test_a_table_ends_with_what_was_asked_for_and_says_that_there_is_more(ask: Any) -> None:
+    status, out, err = ask("select index, outcome from sends", "--rows", "2")
+    assert (status, out.count("│ ok")) == (0, 2)
+    assert "there are more rows; --rows 20" in err
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param("selekt", "Syntax error at or near 'selekt'", id="no query"),
+        pytest.param("select * from nosuch", "The table or view `nosuch` cannot be found", id="no such table"),
+        pytest.param("select 1/0", "Division by zero", id="one that fails on the way"),
+    ],
+)
+def test_a_query_that_cannot_be_carried_out_is_refused_in_a_sentence(ask: Any, query: str, message: str) -> None:
+    status, _, err = ask(query)
+    assert status == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_columns_of_one_name_are_shown_and_are_no_json(ask: Any) -> None:
+    assert ask("select 1 a, 2 a")[0] == 0
+    status, out, err = ask("select 1 a, 2 a", "--json")
+    assert (status, out) == (2, "")
+    assert "a name of its own for each column, by `as`: a, a" in err
+
+
+def test_a_damaged_fact_is_named(ask: Any, folder: RunFolder) -> None:
+    damaged = next((folder.facts / "sends.parquet").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    status, _, err = ask("select * from sends")
+    assert status == 2
+    assert "chaos rejudge makes it anew" in err
+
+
+def test_folders_are_called_what_their_owner_likes(chaos: Any, ask: Any, folder: RunFolder) -> None:
+    other = folder.root.rename(folder.root.with_name("run[1]"))
+    status, out, _ = chaos("sql", str(other), "select count(*) n from sends", "--json")
+    assert (status, json.loads(out)) == (0, [{"n": 113}])
+
+
+def test_a_run_that_was_not_judged_is_named_with_the_command_that_judges_it(
+    chaos: Any, spark: SparkSession, folder: RunFolder
+) -> None:
+    folder.plan.touch()
+    folder.facts.rename(folder.root / "elsewhere")
+    status, _, err = chaos("sql", str(folder.root), "show tables")
+    assert (status, err) == (2, f"{folder.root} was not judged: chaos rejudge {folder.root}\n")

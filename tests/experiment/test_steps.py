@@ -1,0 +1,110 @@
+"""Steps in virtual time, on simulated brokers: what is done, in which order, and what becomes of the rest."""
+
+import pytest
+
+from harness.scenario.file import load_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.source import set_option
+from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.store.history import OpKind, OpType
+
+SEED = 3
+
+
+def stepped(*steps: dict[str, object], **others: object) -> SimulatedHistory:
+    """Return what comes of steps with brokers B, the controller, A, the leader of orders-0, and C."""
+    data = {
+        "name": "steps",
+        "description": "One thing after the other",
+        "driver": "simulated",
+        "roles": {"B": "controller", "A": "one", "C": "one"},
+        "topics": [{"name": "orders", "partitions": 1, "replicas": ["A", "C", "B"]}],
+        "workloads": [{"kind": "produce-consume", "parameters": {"producers": 0}}],
+        "duration_s": 10,
+        "steps": list(steps),
+        **others,
+    }
+    return simulate(Scenario.model_validate(data), SEED)
+
+
+def journaled(history: SimulatedHistory) -> list[str]:
+    """Return what was done to whom: each broker by the order in which it was hit first."""
+    brokers: list[str] = []
+    lines = []
+    for entry in history.journal:
+        brokers += [target for target in entry.targets if target not in brokers]
+        lines.append(f"{entry.step} {entry.fault} {','.join(str(brokers.index(target)) for target in entry.targets)}")
+    return lines
+
+
+def test_what_is_injected_stays_in_force_until_it_is_healed_or_the_steps_end() -> None:
+    history = stepped(
+        {"inject": "pause", "target": "C"},
+        {"inject": "kill", "target": "C", "parameters": {"end_session": True}},
+        {"inject": "kill", "target": "A", "parameters": {"end_session": True}},
+        {"when": "B leads orders-0"},
+        {"heal": "C"},
+    )
+    assert history.remarks == []
+    assert journaled(history) == [
+        "intended pause 0", "injected pause 0", "confirmed pause 0",
+        "intended kill 0", "injected kill 0", "confirmed kill 0",
+        "intended kill 1", "injected kill 1", "confirmed kill 1",
+        "healed kill 0", "healed pause 0",
+        "healed kill 1",
+    ]  # fmt: skip
+
+
+def test_a_writer_sends_what_its_step_says_and_all_is_acknowledged_before_the_next() -> None:
+    history = stepped({"write": 30, "parameters": {"acks": 1}}, {"write": 20})
+    sends = {
+        process: [each for each in operations if each.kind is OpKind.SEND]
+        for process, operations in history.operations.items()
+        if process.startswith("step-")
+    }
+    ends = {process: [each for each in each_sends if each.type is OpType.OK] for process, each_sends in sends.items()}
+    assert {process: len(each) for process, each in ends.items()} == {"step-1-producer-1": 30, "step-2-producer-1": 20}
+    assert max(each.time_ns for each in sends["step-1-producer-1"]) < sends["step-2-producer-1"][0].time_ns
+    assert {each.acks for each in sends["step-1-producer-1"] if each.type is OpType.INVOKE} == {1}
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        pytest.param(
+            [{"when": "C leads orders-0", "within_s": 2}],
+            "step 1 of 2 could not be taken: C leads orders-0: not within 2 s",
+            id="a condition does not come true",
+        ),
+        pytest.param(
+            [{"inject": "kill", "target": "A"}, {"inject": "kill", "target": "A"}],
+            "step 2 of 3 could not be taken: kill A: broker",
+            id="a fault hits nobody",
+        ),
+        pytest.param(
+            [{"inject": "kill", "target": "A, B, C"}, {"write": 5, "within_s": 3}],
+            "step 2 of 3 could not be taken: 5 records acknowledged: not within 3 s; last saw 0",
+            id="nobody acknowledges",
+        ),
+    ],
+)
+def test_a_step_that_cannot_be_taken_is_the_last(steps: list[dict[str, object]], why: str) -> None:
+    history = stepped(*steps, {"inject": "pause", "target": "B"})
+    assert any(str(remark.text).startswith(why) and remark.forbids_pass for remark in history.remarks), history.remarks
+    assert all(entry.fault != "pause" for entry in history.journal)
+    healed = [entry.injection for entry in history.journal if entry.step == "healed"]
+    assert sorted(healed) == sorted({entry.injection for entry in history.journal})
+
+
+def test_replicas_are_where_the_roles_are() -> None:
+    history = stepped(
+        {"inject": "kill", "target": "A", "parameters": {"end_session": True}}, {"when": "C leads orders-0"}
+    )
+    assert history.remarks == []
+
+
+@pytest.mark.parametrize("name", ["kip-101", "kip-279"])
+def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:
+    history = simulate(load_scenario(name, [set_option("driver=simulated")]), SEED)
+    assert history.remarks == []
+    assert {entry.step for entry in history.journal} == {"intended", "injected", "confirmed", "healed"}

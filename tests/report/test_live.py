@@ -1,0 +1,169 @@
+"""How a run that goes on is doing, from what its folder says so far."""
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.live import Tail, Watch
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+
+DRIVING = {"phase": "drive", "event": "started", "utc": "2026-01-01T00:00:00+00:00", "host": socket.gethostname()}
+
+
+def add(path: Path, *entries: dict[str, Any]) -> None:
+    """Write lines after those that a file has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+
+
+def sends(outcome: str, count: int) -> list[dict[str, Any]]:
+    """Return the ends of so many sends."""
+    return [{"index": number, "process": "p", "type": outcome, "kind": "send"} for number in range(count)]
+
+
+def znode(path: str, data: object = "", type_: str = "set") -> dict[str, Any]:
+    """Return a change of a znode."""
+    return {"zxid": 1, "type": type_, "path": path, "data": json.dumps(data) if data else ""}
+
+
+def step(number: int, what: str, *, at_s: float = 0.0) -> dict[str, Any]:
+    """Return a line of the journal."""
+    return {"time_ns": int(at_s * 1e9), "injection": number, "fault": "kill", "step": what, "targets": ["1"]}
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> RunFolder:
+    """A run of `smoke` under load, of which nothing more is known."""
+    folder = RunFolder(tmp_path)
+    folder.plan.write_text(make_plan(load_scenario("smoke"), 7).to_json(), encoding="utf-8")
+    add(folder.phases, DRIVING)
+    return folder
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the time of looks."""
+    return lambda now_s: monkeypatch.setattr(time, "monotonic", lambda: now_s)
+
+
+def test_what_clients_get_done_is_counted_by_the_second_of_the_last_looks(
+    driven: RunFolder, clock: Callable[[float], None]
+) -> None:
+    watch = Watch(driven)
+    clock(100.0)
+    add(driven.operations_of("producer-1"), *sends("ok", 50))
+    assert "sends a second" not in dict(watch.look().rows), "one look has no rate"
+    clock(102.0)
+    add(driven.operations_of("producer-1"), *sends("ok", 30), *sends("info", 4))
+    add(driven.operations_of("producer-2"), *sends("fail", 2), {"type": "ok", "kind": "poll"})
+    assert dict(watch.look().rows)["sends a second"] == "15 acknowledged, 2 unknown, 1 failed"
+    for second in range(103, 120):
+        clock(float(second))
+        quiet = watch.look()
+    assert dict(quiet.rows)["sends a second"] == "0 acknowledged, 0 unknown, 0 failed"
+
+
+@pytest.mark.parametrize(
+    ("journal", "in_force"),
+    [
+        pytest.param([], "no fault", id="nothing yet"),
+        pytest.param([step(0, "intended")], "kill 1", id="about to be injected"),
+        pytest.param([step(0, "intended"), step(0, "confirmed")], "kill 1", id="confirmed"),
+        pytest.param([step(0, "intended"), step(0, "inconclusive")], "kill 1", id="without effect, and not healed"),
+        pytest.param([step(0, "intended"), step(0, "healed")], "no fault", id="healed"),
+        pytest.param([step(0, "inconclusive")], "no fault", id="it could not be injected"),
+    ],
+)
+def test_faults_in_force(driven: RunFolder, journal: list[dict[str, Any]], in_force: str) -> None:
+    add(driven.journal, *journal)
+    assert dict(Watch(driven).look().rows)["in force"] == in_force
+
+
+def test_the_next_fault_is_named_and_when_it_is_due_once_the_schedule_has_begun(
+    driven: RunFolder, clock: Callable[[float], None]
+) -> None:
+    first, second = make_plan(load_scenario("smoke"), 7).faults[:2]
+    watch = Watch(driven)
+    assert dict(watch.look().rows)["next"] == f"{first.fault} {first.target}"
+    add(driven.journal, step(0, "intended", at_s=500.0))
+    clock(500.0 + second.at_s - first.at_s - 2.0)
+    assert dict(watch.look().rows)["next"] == f"{second.fault} {second.target} in 2 s"
+
+
+def test_brokers_leaders_and_isrs_are_those_of_zookeeper(driven: RunFolder) -> None:
+    state = "/brokers/topics/orders/partitions/{}/state"
+    watch = Watch(driven)
+    add(
+        driven.zookeeper,
+        *(znode(f"/brokers/ids/{number}", {"port": 1}) for number in (0, 1, 2)),
+        znode("/brokers/topics/orders", {"partitions": {"0": [0, 1, 2], "1": [1, 2, 0]}}),
+        *(znode(state.format(number), {"leader": 1, "isr": [1, 2, 0]}) for number in (0, 1)),
+    )
+    whole = dict(watch.look().rows)
+    assert whole["brokers"] == "3 of 3 registered: 0, 1, 2"
+    assert whole["without leader"] == whole["ISR not full"] == "none of 2 partitions"
+    add(
+        driven.zookeeper,
+        znode("/brokers/ids/1", type_="delete"),
+        znode(state.format(0), {"leader": -1, "isr": [1]}),
+        znode(state.format(1), {"leader": 2, "isr": [2, 0]}),
+    )
+    broken = dict(watch.look().rows)
+    assert broken["brokers"] == "2 of 3 registered: 0, 2"
+    assert broken["without leader"] == "1 of 2 partitions: orders-0"
+    assert broken["ISR not full"] == "2 of 2 partitions: orders-0 (1), orders-1 (2,0)"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param({**DRIVING, "phase": "judge"}, id="it is judged"),
+        pytest.param({**DRIVING, "event": "ended"}, id="the load has ended"),
+    ],
+)
+def test_beside_the_load_there_is_nothing_to_say(driven: RunFolder, entry: dict[str, Any]) -> None:
+    add(driven.phases, entry)
+    assert Watch(driven).look().rows == []
+
+
+def test_a_folder_that_is_gone_or_torn_is_looked_at_all_the_same(driven: RunFolder) -> None:
+    watch = Watch(driven)
+    odd = [znode("/brokers/topics/orders/partitions/0/state", content) for content in ({"leader": None}, [1], "text")]
+    add(driven.zookeeper, *odd, znode("/brokers/topics/orders", {"partitions": None}))
+    with driven.zookeeper.open("a") as history:
+        history.write('{"path": "/brokers/ids/1", "type": "set"}\n[1]\nnot JSON\n{"path": "/brok')
+    assert dict(watch.look().rows)["brokers"] == "1 of 1 registered: 1"
+    driven.phases.unlink()
+    driven.plan.unlink()
+    driven.zookeeper.unlink()
+    assert dict(watch.look().rows)["brokers"] == "1 of 1 registered: 1"
+    add(driven.phases, DRIVING)
+    assert "next" not in dict(Watch(driven).look().rows), "there is no plan"
+    assert Watch(RunFolder(driven.root / "nothing")).look().phase == ""
+
+
+def test_only_what_is_new_is_read_and_a_torn_line_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    tail = Tail(path)
+    assert tail.lines() == b""
+    path.write_bytes(b"one\ntw")
+    assert tail.lines() == b"one\n"
+    assert tail.lines() == b""
+    with path.open("ab") as file:
+        file.write(b"o\nthree\n")
+    path.write_bytes(b"XXX" + path.read_bytes()[3:])
+    assert tail.lines() == b"two\nthree\n", "what was read already is not looked at again"
+
+
+def test_of_a_file_that_is_long_already_its_end_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456\n" * 1000)
+    assert len(Tail(path, 80).lines()) == 80

@@ -1,0 +1,151 @@
+"""Scenarios that go step by step: what is refused, with its line, and what the seed decides."""
+
+import json
+
+import pytest
+
+from harness.contracts.registry import scenarios
+from harness.errors import ScenarioError
+from harness.scenario.conditions import Condition, parse_condition
+from harness.scenario.file import load_scenario, read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
+
+GOOD = """\
+name: steps
+description: One thing after the other
+roles: {B: controller, A: one, C: one}
+topics:
+  - {name: orders, partitions: 1, replicas: [A, C, B]}
+workloads:
+  - {kind: produce-consume, parameters: {producers: 0}}
+steps:
+  - {write: 10, parameters: {acks: 1}}
+  - {inject: kill, target: "A, C"}
+  - {when: B leads orders-0, within_s: 20}
+  - {wait_s: 3}
+  - {heal: "A, C"}
+"""
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return read_scenario(GOOD, "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("{B: controller,", "{B: leader,", "s.yaml:3: roles.B: ", id="a role that nobody has at the start"),
+        pytest.param("A: one,", "A: controller,", "s.yaml:3: roles.A: B is the controller", id="two controllers"),
+        pytest.param("C: one}", "C: one, D: one}", "s.yaml:3: roles: 4 roles for 3 brokers", id="too many roles"),
+        pytest.param("[A, C, B]", "[A, D, B]", "s.yaml:5: topics.0.replicas: unknown role 'D'", id="replica of nobody"),
+        pytest.param("[A, C, B]", "[A, A, B]", "s.yaml:5: topics.0.replicas: A is named twice", id="two on one broker"),
+        pytest.param("[A, C, B]", "[A, C]", "s.yaml:5: topics.0.replicas: names 2, and replication_factor is 3",
+                     id="too few replicas"),
+        pytest.param("{wait_s: 3}", "{wait_s: 3, heal: A}", "s.yaml:12: steps.3: give one of inject, heal, write, when,"
+                     " wait_s, not heal and wait_s", id="two things at once"),
+        pytest.param("{wait_s: 3}", "{within_s: 3}", "s.yaml:12: steps.3: give one of inject, heal, write, when, wait_s"
+                     ", not none", id="nothing to do"),
+        pytest.param("{wait_s: 3}", "{wait: 3}", "s.yaml:12: steps.3.wait: unknown key", id="unknown key"),
+        pytest.param("inject: kill", "inject: kil", "s.yaml:10: steps.1.inject: unknown fault 'kil'",
+                     id="unknown fault"),
+        pytest.param("inject: kill", "inject: disk-full", "s.yaml:10: steps.1.inject: disk-full needs disk-space, "
+                     "which the driver process does not have", id="a fault that the driver cannot do"),
+        pytest.param("inject: kill", "inject: unclean-election", "s.yaml:10: steps.1.inject: unclean-election takes "
+                     "leader, and roles are certain brokers", id="a fault that takes no brokers"),
+        pytest.param('"A, C"}', "A, parameters: {fast: 1}}", "s.yaml:10: steps.1.parameters.fast: unknown key",
+                     id="wrong parameter of a fault"),
+        pytest.param('"A, C"', '"A, X"', "s.yaml:10: steps.1.target: unknown role 'X'", id="a target that is no role"),
+        pytest.param("{acks: 1}", "{acks: 2}", "s.yaml:9: steps.0.parameters.acks", id="wrong parameter of a producer"),
+        pytest.param("B leads orders-0", "B likes orders-0", "s.yaml:11: steps.2.when: not a condition",
+                     id="no condition"),
+        pytest.param("B leads orders-0", "X leads orders-0", "s.yaml:11: steps.2.when: unknown role 'X'",
+                     id="a condition of nobody"),
+        pytest.param("B leads orders-0", "B leads orders-1", "s.yaml:11: steps.2.when: topic orders has no partition 1",
+                     id="a condition of no partition"),
+        pytest.param('heal: "A, C"', "heal: B", "s.yaml:13: steps.4.heal: nothing is in force on B then",
+                     id="nothing to heal"),
+        pytest.param('heal: "A, C"', "heal: A", "s.yaml:13: steps.4.heal: what is in force on A is so on C too, and is "
+                     "healed on all at once", id="half of what was hit at once"),
+        pytest.param("{wait_s: 3}", "{wait_s: 3, target: A}", "s.yaml:12: steps.3.target: wait_s takes no target",
+                     id="a key that this step has no use for"),
+        pytest.param("{acks: 1}", "{records: 7}", "s.yaml:9: steps.0.parameters.records: it is one producer, of as "
+                     "many records as write says", id="a parameter that the step decides"),
+        pytest.param("{wait_s: 3}", "3", "s.yaml:12: steps.3: must be a valid dictionary, not 3", id="no step at all"),
+        pytest.param("{B: controller,", "{b: controller,", "s.yaml:3: roles.b: must match the pattern '^[A-Z]",
+                     id="a role in small letters"),
+        pytest.param("steps:", "faults: [{kind: kill, at_s: 1}]\nsteps:", "s.yaml:9: steps: give steps, or faults and a"
+                     " mix", id="a schedule beside"),
+    ],
+)  # fmt: skip
+def test_an_error_is_shown_with_its_line(old: str, new: str, expected: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ScenarioError) as refused:
+        read_scenario(GOOD.replace(old, new, 1), "s.yaml")
+    messages = str(refused.value).splitlines()
+    assert any(message.startswith(expected) for message in messages), messages
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("A: one,", "a: one,", id="roles"),
+        pytest.param("roles:", "cluster: {brokers: three}\nroles:", id="the number of brokers"),
+    ],
+)
+def test_what_is_malformed_makes_no_other_name_unknown(old: str, new: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        read_scenario(GOOD.replace(old, new, 1), "s.yaml")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param("A leads my.orders-2-1", Condition(topic="my.orders-2", partition=1, leader="A"), id="a leader"),
+        pytest.param("ISR of orders-0 is A,  B", Condition(topic="orders", partition=0, isr=("A", "B")), id="an ISR"),
+        pytest.param(" checkpoint ", Condition(), id="a checkpoint"),
+    ],
+)
+def test_conditions_are_a_few_words(text: str, condition: Condition) -> None:
+    assert parse_condition(text) == condition
+
+
+def test_faults_and_writers_of_steps_are_planned_in_their_order(scenario: Scenario) -> None:
+    plan = make_plan(scenario, 7)
+    assert [(fault.fault, fault.target, fault.duration_s) for fault in plan.faults] == [("kill", "A, C", 60.0)]
+    (writer,) = [client for client in plan.clients if client.step >= 0]
+    assert (writer.process, writer.step, writer.role) == ("step-1-producer-1", 0, "producer")
+    assert {name: writer.parameters[name] for name in ("records", "acks", "message_timeout_ms")} == {
+        "records": 10,
+        "acks": 1,
+        "message_timeout_ms": 60_000,
+    }
+    assert [client.role for client in plan.clients if client.step < 0] == ["consumer"]
+
+
+def test_roles_without_steps_are_taken_too(scenario: Scenario) -> None:
+    assert sorted(make_plan(scenario.model_copy(update={"steps": []}), 7).casting) == [0, 1, 2]
+
+
+def test_the_seed_decides_who_takes_roles(scenario: Scenario) -> None:
+    orders = {tuple(make_plan(scenario, seed).casting) for seed in range(40)}
+    assert len(orders) == 6
+    assert {tuple(sorted(order)) for order in orders} == {(0, 1, 2)}
+    assert make_plan(scenario, 7) == make_plan(scenario, 7)
+
+
+def test_a_plan_without_steps_says_nothing_of_them() -> None:
+    data = json.loads(make_plan(load_scenario("smoke"), 7).to_json())
+    assert "casting" not in data
+    assert all("step" not in client for client in data["clients"])
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in scenarios() if entry.name.startswith("kip-")])
+def test_published_bugs_are_looked_for_on_every_system(name: str) -> None:
+    scenario = load_scenario(name)
+    assert scenario.steps
+    for changed in ({"driver": "simulated"}, {"system": "kafka:0.10.2.2"}):
+        text = json.dumps({**scenario.model_dump(mode="json"), **changed})
+        assert read_scenario(text, name).steps == scenario.steps

@@ -1,0 +1,101 @@
+"""Members of groups in virtual time: they share partitions, survive what is done to them, and miss nothing."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import Compaction
+from harness.scenario.file import load_scenario
+from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.store.history import Operation, OpKind, OpType
+from harness.values import OFFSETS_TOPIC
+
+ZOMBIE, KILLED = "w1-group-1-member-2", "w1-group-2-member-2"
+SEEDS = range(1, 4)
+
+
+@cache
+def history(seed: int) -> SimulatedHistory:
+    return simulate(load_scenario("groups"), seed)
+
+
+def of_members(seed: int) -> Iterator[Operation]:
+    for process, operations in history(seed).operations.items():
+        if "member" in process:
+            yield from operations
+
+
+def test_one_seed_is_one_history() -> None:
+    assert simulate(load_scenario("groups"), 1).digest() == history(1).digest() != history(2).digest()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_acknowledged_record_is_read_by_both_groups(seed: int) -> None:
+    sent = {
+        (each.topic, each.partition, each.offset)
+        for operations in history(seed).operations.values()
+        for each in operations
+        if each.kind is OpKind.SEND and each.type is OpType.OK
+    }
+    read: defaultdict[str, set[tuple[str, int, int]]] = defaultdict(set)
+    for each in of_members(seed):
+        read[each.group] |= {(record.topic, record.partition, record.offset) for record in each.records}
+    assert len(sent) > 500
+    assert not [group for group in ("group-1", "group-2") if sent - read[group]]
+    assert history(seed).remarks == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nobody_is_given_what_another_one_has_in_that_generation(seed: int) -> None:
+    given = defaultdict(set)
+    for each in of_members(seed):
+        if each.kind is OpKind.ASSIGNED:
+            given[each.group, each.generation, each.topic, each.partition].add(each.member)
+    assert len(given) > 20
+    assert {len(members) for members in given.values()} == {1}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_process_numbers_its_operations_over_all_its_lives(seed: int) -> None:
+    operations = history(seed).operations[KILLED]
+    invoked = [each.index for each in operations if each.type is OpType.INVOKE]
+    assert invoked == list(range(len(invoked)))
+    assert len([each for each in operations if each.kind is OpKind.SUBSCRIBE and each.type is OpType.INVOKE]) == 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_member_that_was_frozen_for_longer_than_its_session_loses_what_it_owned(seed: int) -> None:
+    operations = history(seed).operations[ZOMBIE]
+    assert any(each.kind is OpKind.LOST for each in operations)
+
+
+def test_no_callback_comes_within_a_poll() -> None:
+    open_polls = defaultdict(bool)
+    for each in of_members(1):
+        if each.kind is OpKind.POLL:
+            open_polls[each.process] = each.type is OpType.INVOKE
+        elif each.kind is OpKind.SUBSCRIBE:
+            open_polls[each.process] = False  # of an earlier life, which ended within it
+        elif each.kind in (OpKind.ASSIGNED, OpKind.REVOKED, OpKind.LOST):
+            assert not open_polls[each.process]
+
+
+def test_cleaners_take_what_groups_have_committed_before() -> None:
+    light = simulate(load_scenario("benchmarks/groups-light.yaml"), 1)
+    told = [each.event for log in light.logs.values() for each in log.events]
+    cleaned = [each for each in told if isinstance(each, Compaction) and each.topic == OFFSETS_TOPIC]
+    assert len(cleaned) > 50
+    assert light.remarks == []
+
+
+def test_two_lives_of_an_instance_fence_each_other_again_and_again() -> None:
+    doubled = simulate(load_scenario("tests/sweep/planted/static-member-not-fenced.yaml"), 1)
+    fenced: defaultdict[str, list[Operation]] = defaultdict(list)
+    for process, operations in doubled.operations.items():
+        fenced[process] += [each for each in operations if each.error.startswith(ErrorCode.FENCED_INSTANCE_ID.name)]
+    often = {process for process, errors in fenced.items() if len(errors) > 2}
+    assert often == {"w1-group-1-member-1", "w1-group-1-member-3"}
+    assert doubled.remarks == []

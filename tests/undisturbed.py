@@ -1,0 +1,17 @@
+"""Clients to which no fault is done."""
+
+
+class Undisturbed:
+    """What faults could do to clients, refused."""
+
+    async def state(self, process: str) -> str:
+        raise AssertionError(f"somebody looks at {process}")
+
+    async def kill(self, process: str) -> None:
+        raise AssertionError(f"somebody kills {process}")
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        raise AssertionError(f"somebody pauses {process} for {at_most_s} s")
+
+    async def resume(self, process: str) -> None:
+        raise AssertionError(f"somebody resumes {process}")
