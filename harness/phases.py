@@ -167,11 +167,14 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
             signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
         try:
             seal(folder)
-            sealed_tables(folder)
         except OSError as error:  # without a seal nothing passes, but the result is to be had
             progress.message(f"the evidence could not be sealed: {in_words(error, folder.root)}")
-    result = assemble(folder)
-    result.save(folder.verdict)
+        result = assemble(folder)
+        result.save(folder.verdict)  # before what only makes judging quick: there may be room for one of them
+        try:
+            sealed_tables(folder)
+        except OSError as error:
+            progress.message(f"the evidence could not be typed: {in_words(error, folder.root)}")
     _count(folder, progress)
     return result
 
