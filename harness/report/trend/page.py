@@ -23,8 +23,10 @@ class SweepSummary:
     """None where that was not counted."""
 
 
-def render(summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = ()) -> str:
-    """Return the page; `link` gives the address of a run, or nothing where it has none."""
+def render(
+    summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = (), *, back: str = ""
+) -> str:
+    """Return the page; `link` gives the address of a run, or nothing where it has none; `back` is that of their list."""
     runs = summaries.rows()
     coverage = total([summaries.coverage(), *(sweep.coverage for sweep in sweeps if sweep.coverage)])
     tried = len(runs) + sum(sweep.schedules for sweep in sweeps)
@@ -40,6 +42,7 @@ def render(summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequ
         lines=lines(runs),
         covered=covered(coverage, tried - coverage.runs),
         link=link,
+        back=back,
     )
 
 

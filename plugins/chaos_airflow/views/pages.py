@@ -50,7 +50,7 @@ def runs(filters: Filters, page: Page) -> HTMLResponse:
 
 def trend(summaries: Summaries) -> HTMLResponse:
     """Return the page of all nights, which brings its own style."""
-    page = render(summaries, lambda run: links.run_page(run.name))
+    page = render(summaries, lambda run: links.run_page(run.name), back=links.list_page())
     return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
