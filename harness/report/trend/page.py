@@ -26,7 +26,7 @@ class SweepSummary:
 def render(
     summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = (), *, back: str = ""
 ) -> str:
-    """Return the page; `link` gives the address of a run, or nothing where it has none; `back` is that of their list."""
+    """Return the page; `link` gives the address of a run, or nothing where it has none; `back` leads to their list."""
     runs = summaries.rows()
     coverage = total([summaries.coverage(), *(sweep.coverage for sweep in sweeps if sweep.coverage)])
     tried = len(runs) + sum(sweep.schedules for sweep in sweeps)
