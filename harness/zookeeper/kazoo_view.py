@@ -1,6 +1,7 @@
 """What is in ZooKeeper now? Read through a session of the harness's own."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Self
 
 from kazoo.client import KazooClient
@@ -20,6 +21,8 @@ from harness.zookeeper.view import (
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 5.0
+AGAIN = {"max_tries": -1, "max_delay": 0.5, "deadline": READ_TIMEOUT_S}
+"""For reads of a connection that broke: a server that was paused ends those of its clients when it goes on."""
 SESSION_TIMEOUT_S = 10.0
 
 
@@ -28,7 +31,7 @@ class KazooView:
 
     def __init__(self, hosts: str) -> None:
         self._hosts = hosts
-        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S)
+        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S, command_retry=AGAIN)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -68,7 +71,7 @@ class KazooView:
 
     async def exists(self, path: str) -> bool:
         """Return whether a znode exists."""
-        return await asyncio.to_thread(lambda: self._all([self._client.exists_async(path)], None)[0] is not None)
+        return await asyncio.to_thread(lambda: self._all(self._client.exists_async, [path], None)[0] is not None)
 
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode; return False when it exists already."""
@@ -125,19 +128,28 @@ class KazooView:
 
     def _get(self, paths: list[str]) -> list[Any]:
         """Return (data, stat) of each path, None where there is no such znode; reads are pipelined."""
-        return self._all([self._client.get_async(path) for path in paths], None)
+        return self._all(self._client.get_async, paths, None)
 
     def _children(self, paths: list[str]) -> list[Any]:
         """Return the sorted children of each path, none where there is no such znode."""
-        return [sorted(names) for names in self._all([self._client.get_children_async(path) for path in paths], ())]
+        return [sorted(names) for names in self._all(self._client.get_children_async, paths, ())]
 
-    def _all(self, pending: list[Any], missing: Any) -> list[Any]:
-        results = []
-        for result in pending:
-            try:
-                results.append(result.get(timeout=READ_TIMEOUT_S))
-            except NoNodeError:
-                results.append(missing)
-            except (KazooException, KazooTimeoutError) as error:
-                raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
-        return results
+    def _all(self, ask: Callable[[str], Any], paths: list[str], missing: Any) -> list[Any]:
+        """Return the answer for each path, `missing` where there is no such znode."""
+
+        def answers() -> list[Any]:
+            pending = [ask(path) for path in paths]
+            return [_answer(result, missing) for result in pending]
+
+        try:
+            answered: list[Any] = self._client.retry(answers)
+        except (KazooException, KazooTimeoutError) as error:
+            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+        return answered
+
+
+def _answer(pending: Any, missing: Any) -> Any:
+    try:
+        return pending.get(timeout=READ_TIMEOUT_S)
+    except NoNodeError:
+        return missing

@@ -1,3 +1,4 @@
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -63,3 +64,10 @@ async def test_no_server_is_a_cluster_error(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kazoo_view, "CONNECT_TIMEOUT_S", 0.1)
     with pytest.raises(ClusterError, match="does not answer"):
         await KazooView("127.0.0.1:1").open()
+
+
+@pytest.mark.cluster
+async def test_reads_over_a_connection_that_breaks_are_answered_by_the_next_one(view: KazooView) -> None:
+    for _ in range(20):
+        view._client._connection._socket.shutdown(socket.SHUT_RDWR)
+        assert await view.registrations() == {}
