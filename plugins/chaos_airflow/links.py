@@ -63,7 +63,11 @@ def run_page(name: str) -> str:
 
 
 def runs_of(**ids: str | int) -> str:
-    """Return the address that leads to the runs of a DAG run (`dag_id`, `run_id`) or task instance (`map_index`)."""
+    """Return the address that leads to the runs of a DAG run, or of one task instance of it.
+
+    Args:
+        ids: `dag_id` and `run_id`, and for a task instance `task_id` and `map_index`.
+    """
     return f"{pages_root()}/of?{urlencode(ids, safe=PLACEHOLDER_BRACES)}"
 
 
@@ -100,7 +104,7 @@ def external_views() -> list[dict[str, Any]]:
         },
         {
             "name": "Chaos run",
-            "href": runs_of(**ids, map_index="{MAP_INDEX}"),
+            "href": runs_of(**ids, task_id="{TASK_ID}", map_index="{MAP_INDEX}"),
             "destination": "task_instance",
             "url_route": "chaos-task",
             **icon,
@@ -115,4 +119,4 @@ class ChaosRunLink(BaseOperatorLink):
 
     def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:
         """Return the address that leads to the run, whether or not its folder is there yet."""
-        return runs_of(dag_id=ti_key.dag_id, run_id=ti_key.run_id, map_index=ti_key.map_index)
+        return runs_of(dag_id=ti_key.dag_id, run_id=ti_key.run_id, task_id=ti_key.task_id, map_index=ti_key.map_index)

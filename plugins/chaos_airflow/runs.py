@@ -67,21 +67,40 @@ class Origin(BaseModel):
     """-1 for a task that is not mapped."""
     expect: str = HELD
     """How the run has to end: held, or violated where a planted bug must be found."""
+    repeats: tuple[str, int] | None = None
+    """Task and map index that made the run which proved nothing, and of which this is the second try."""
 
     @property
     def task(self) -> tuple[str, str, str, int]:
         """The task instance, whatever it expects."""
         return self.dag_id, self.run_id, self.task_id, self.map_index
 
+    @property
+    def group(self) -> str:
+        """The task group that carries out the run; empty outside any."""
+        return group_of(self.task_id)
 
-def note_airflow_run(folder: Path, context: "Context", expect: str = HELD) -> None:
+    @property
+    def first_try(self) -> tuple[str, str, str, int]:
+        """The task instance that made the first of the runs that are tries of one."""
+        return (self.dag_id, self.run_id, *self.repeats) if self.repeats else self.task
+
+
+def group_of(task_id: str) -> str:
+    """Return the task group that a task belongs to; empty outside any."""
+    return task_id.rpartition(".")[0]
+
+
+def note_airflow_run(folder: Path, context: "Context", **request: Any) -> None:
     """Write into a new run folder which task instance made it and how it has to end; call it before the cluster starts.
 
     Pages of the plugin find the run of a DAG run by this note, and decide by it who may read it. If runs are read from
     elsewhere, the run appears there as running; that this failed is a warning, for it may work when the run is over.
+    Of the request it takes `expect` and `repeats`, where it has them.
     """
     ti: Any = context["ti"]
-    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, expect=expect)
+    asked = {name: request[name] for name in ("expect", "repeats") if name in request}
+    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, **asked)
     run = RunFolder(folder)
     temporary = run.origin.with_suffix(".tmp")
     temporary.write_text(json.dumps(origin.model_dump()) + "\n", encoding="utf-8")

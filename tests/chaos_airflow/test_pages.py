@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RUN = "smoke-20261120T020000-00000007"
 ASKED = {"dag_id": NIGHTLY["dag_id"], "run_id": NIGHTLY["run_id"]}
+OF_TASK = {**ASKED, "task_id": "run.judge"}
+SECOND_TRY = {**NIGHTLY, "task_id": "again.start", "map_index": 0, "repeats": ("run.start", 1)}
 
 
 def listed(page: str) -> list[str]:
@@ -114,12 +116,22 @@ def test_a_night_begins_with_its_answer_and_what_is_not_as_expected(
     assert page.count("What was acknowledged is there.") == len([index for index in stories if ends[index][1] != PASS])
 
 
-def test_a_try_that_was_followed_by_another_does_not_count(viewer: "TestClient", runs: Path) -> None:
-    made(runs, of(1), origin={**NIGHTLY, "map_index": 0}, system=UNKNOWN)
-    made(runs, of(2), origin={**NIGHTLY, "map_index": 0})
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param({**NIGHTLY, "map_index": 1}, id="by the same task"),
+        pytest.param(SECOND_TRY, id="by the task that repeats what proved nothing"),
+    ],
+)
+def test_a_try_that_was_followed_by_another_does_not_count(
+    viewer: "TestClient", runs: Path, second: dict[str, Any]
+) -> None:
+    made(runs, of(0), origin={**NIGHTLY, "map_index": 0})
+    made(runs, of(1), origin={**NIGHTLY, "map_index": 1}, system=UNKNOWN)
+    made(runs, of(2), origin=second)
     page = viewer.get("/kafka-chaos/", params=ASKED).text
-    assert 'class="answer good">1 as expected<' in page
-    assert listed(page) == [of(2), of(1)]
+    assert 'class="answer good">2 as expected<' in page
+    assert listed(page) == [of(2), of(0), of(1)]
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repetition(viewer: "TestClient", runs: Path) -> None:
@@ -279,10 +291,18 @@ class TestWayFromAirflow:
     @pytest.mark.parametrize(
         ("asked", "leads_to"),
         [
-            pytest.param({**ASKED, "map_index": "1"}, f"runs/{of(2, 'kill-leader')}", id="a mapped task: its run"),
+            pytest.param(
+                {**OF_TASK, "map_index": "1"},
+                f"runs/{of(2, 'kill-leader')}",
+                id="a mapped task: its run",
+            ),
             pytest.param({**ASKED, "map_index": "-1"}, "?" + urlencode(ASKED), id="a task beside the group: all"),
             pytest.param({**ASKED, "map_index": "{MAP_INDEX}"}, "?" + urlencode(ASKED), id="nothing filled in: all"),
-            pytest.param({**ASKED, "map_index": "9"}, "?" + urlencode(ASKED), id="a task that made none: all"),
+            pytest.param(
+                {**OF_TASK, "map_index": "9"},
+                "?" + urlencode(ASKED),
+                id="a task that made none: all",
+            ),
             pytest.param(ASKED, "?" + urlencode(ASKED), id="the DAG run: all"),
             pytest.param(
                 {"dag_id": "other", "run_id": "x"},
@@ -299,8 +319,18 @@ class TestWayFromAirflow:
         self, viewer: "TestClient", runs: Path
     ) -> None:
         made(runs, RUN, origin={**NIGHTLY, "map_index": 0})
-        answer = viewer.get("/kafka-chaos/of", params={**ASKED, "map_index": "1"})
+        answer = viewer.get("/kafka-chaos/of", params={**OF_TASK, "map_index": "1"})
         assert answer.headers["location"] == "/kafka-chaos/?" + urlencode(ASKED)
+
+    def test_the_first_and_the_second_try_of_a_suite_each_lead_to_their_run(
+        self, viewer: "TestClient", runs: Path
+    ) -> None:
+        made(runs, of(1), origin={**NIGHTLY, "map_index": 0})
+        made(runs, of(2), origin={**NIGHTLY, "map_index": 1}, system=UNKNOWN)
+        made(runs, of(3), origin=SECOND_TRY)
+        for task, number in (("run.judge", 1), ("again.judge", 3)):
+            answer = viewer.get("/kafka-chaos/of", params={**ASKED, "task_id": task, "map_index": "0"})
+            assert answer.headers["location"] == f"/kafka-chaos/runs/{of(number)}"
 
     def test_of_several_tries_the_last(self, viewer: "TestClient", runs: Path) -> None:
         for second in (1, 3, 2):

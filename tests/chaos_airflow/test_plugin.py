@@ -43,7 +43,10 @@ def test_every_destination_has_a_route_of_its_own() -> None:
 def test_what_airflow_fills_in_reaches_it_as_it_is() -> None:
     hrefs = {view["destination"]: view["href"] for view in links.external_views()}
     assert hrefs["dag_run"] == "/kafka-chaos/of?dag_id={DAG_ID}&run_id={RUN_ID}"
-    assert hrefs["task_instance"] == "/kafka-chaos/of?dag_id={DAG_ID}&run_id={RUN_ID}&map_index={MAP_INDEX}"
+    assert (
+        hrefs["task_instance"]
+        == "/kafka-chaos/of?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,4 +66,4 @@ def test_the_button_of_a_task_leads_to_its_run() -> None:
 
     key = TaskInstanceKey(dag_id="chaos_nightly", task_id="run.drive", run_id="a+b", try_number=1, map_index=2)
     link = links.ChaosRunLink().get_link(None, ti_key=key)  # type: ignore[arg-type]
-    assert link == "/kafka-chaos/of?dag_id=chaos_nightly&run_id=a%2Bb&map_index=2"
+    assert link == "/kafka-chaos/of?dag_id=chaos_nightly&run_id=a%2Bb&task_id=run.drive&map_index=2"

@@ -92,6 +92,12 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     (file,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("all-*.json")
     assert json.loads(file.read_text()) == summary
 
+    origins = [json.loads(file.read_text()) for file in file.parent.glob("*/origin.json")]
+    assert sorted(origin["repeats"] for origin in origins if origin["task_id"] == "again.start") == [
+        ["run.start", 1],
+        ["run.start", 5],
+    ]
+
     assert result["state"] == "failed"
     states = result["tasks"]
     assert [states[f"run.report[{index}]"] for index in range(6)] == [
@@ -145,7 +151,8 @@ def conclusion(outcome: str, scenario: str = "smoke") -> Conclusion:
 def test_only_what_proved_nothing_is_tried_again() -> None:
     outcomes = ("held", "violated", "inconclusive", "broken", "refused", "wrong")
     requests = [Request(scenario=outcome) for outcome in outcomes]
-    assert inconclusive(requests, map(conclusion, outcomes)) == [{"scenario": "inconclusive"}]
+    repeated = {"scenario": "inconclusive", "repeats": ("run.start", 2)}
+    assert inconclusive("run", requests, map(conclusion, outcomes)) == [repeated]
 
 
 def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:

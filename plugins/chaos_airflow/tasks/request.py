@@ -19,6 +19,8 @@ class Request(TypedDict, total=False):
     """Values to override, each key=value."""
     expect: str
     """`held`, or `violated` where a planted bug must be detected."""
+    repeats: tuple[str, int]
+    """Task and map index that made the run which this one repeats, because it proved nothing."""
 
 
 def request_of(params: Mapping[str, Any]) -> Request:

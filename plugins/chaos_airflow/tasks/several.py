@@ -52,7 +52,7 @@ def several_runs(
     def inconclusive(requests: list[Request]) -> list[Request]:
         from chaos_airflow.tasks.suite import conclusions, inconclusive
 
-        return inconclusive(requests, conclusions(get_current_context()["ti"], "run", requests))
+        return inconclusive("run", requests, conclusions(get_current_context()["ti"], "run", requests))
 
     @task(execution_timeout=SHORT, outlets=outlets)
     def summary(requests: list[Request] | None, doubtful: list[Request] | None) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from chaos_airflow.runs import Origin, note_airflow_run
 from chaos_airflow.tasks.request import Request, load
-from chaos_airflow.verdicts import HELD
 from harness import phases
 from harness.errors import ScenarioError
 from harness.reaper.liveness import supervised
@@ -57,13 +56,13 @@ def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: ti
                 phases.collect(folder)
             finally:
                 phases.stop(folder)
-        return _started(phases.create_from(scenario, request.get("seed"), runs), context, request.get("expect", HELD))
+        return _started(phases.create_from(scenario, request.get("seed"), runs), context, request)
 
 
-def _started(folder: RunFolder, context: "Context", expect: str) -> RunFolder:
+def _started(folder: RunFolder, context: "Context", request: Request) -> RunFolder:
     with ExitStack() as undo:
         undo.callback(phases.stop, folder)
-        note_airflow_run(folder.root, context, expect)
+        note_airflow_run(folder.root, context, **request)
         phases.start(folder)
         undo.pop_all()
     return folder

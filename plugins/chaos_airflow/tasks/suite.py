@@ -96,10 +96,14 @@ def _conclusion(request: Request, root: str | None, problem: Problem | None) -> 
     )
 
 
-def inconclusive(requests: Iterable[Request], conclusions: Iterable[Conclusion]) -> list[Request]:
-    """Return the runs that proved nothing: they may be tried again, a violation never."""
-    pairs = zip(requests, conclusions, strict=True)
-    return [request for request, conclusion in pairs if conclusion["outcome"] == INCONCLUSIVE]
+def inconclusive(group: str, requests: Iterable[Request], conclusions: Iterable[Conclusion]) -> list[Request]:
+    """Return the runs of a mapped task group that proved nothing: they may be tried again, a violation never."""
+    pairs = enumerate(zip(requests, conclusions, strict=True))
+    return [
+        {**request, "repeats": (f"{group}.start", index)}
+        for index, (request, conclusion) in pairs
+        if conclusion["outcome"] == INCONCLUSIVE
+    ]
 
 
 def summary_of(

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from chaos_airflow import links, settings
+from chaos_airflow.runs import group_of
 from chaos_airflow.views import files, pages, sweeps
 from chaos_airflow.views.access import COMMAND_LINE, SWEEPS, Reader, ReaderDep, dag_of
 from chaos_airflow.views.listing import Filters, made_by, page_of
@@ -99,14 +100,17 @@ def trend(reader: ReaderDep) -> Response:
     return pages.trend(runs.of_dags(lambda dag: reader.may_read(dag or COMMAND_LINE)))
 
 
-def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:
+def find_runs(
+    reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, task_id: Text = "", map_index: Text = ""
+) -> Response:
     """Lead to the run of a DAG run or of a mapped task: to its last try, to the list of several, or to a sweep."""
     reader.must_read(dag_id)
     if dag_id == SWEEPS and (sweep := sweeps.sweep_of(dag_id, run_id)):
         return RedirectResponse(links.sweep_page(sweep.name))
     made = made_by(runs, runs.names(), dag_id, run_id)
     if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
-        made = [(name, origin) for name, origin in made if origin.map_index == int(map_index)]
+        asked = (group_of(task_id), int(map_index))
+        made = [(name, origin) for name, origin in made if (origin.group, origin.map_index) == asked]
     if len({origin.map_index for _, origin in made}) == 1:
         return RedirectResponse(links.run_page(made[0][0].text))
     return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))

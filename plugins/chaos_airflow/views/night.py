@@ -15,7 +15,7 @@ class Night:
     running: list[Overview] = field(default_factory=list)
     as_expected: list[Overview] = field(default_factory=list)
     tried_again: list[Overview] = field(default_factory=list)
-    """Those after which the same task made another."""
+    """Those of which there is a later try."""
 
     @property
     def rest(self) -> list[Overview]:
@@ -38,14 +38,14 @@ class Night:
 def night_of(rows: Sequence[Overview]) -> Night:
     """Return the runs of one DAG run, given the newest first, by what a reader wants to know of them."""
     night = Night()
-    tasks = set()
+    later = set()
     for row in rows:
-        task = row.origin.task if row.origin else None
-        if task in tasks:
+        first = row.origin.first_try if row.origin else None
+        if first in later:
             night.tried_again.append(row)
         elif row.state is State.RUNNING:
             night.running.append(row)
         else:
             (night.as_expected if row.as_expected else night.unexpected).append(row)
-        tasks.add(task)
+        later.add(first)
     return night
