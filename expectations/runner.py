@@ -224,5 +224,12 @@ def _in_words(result: "ExpectationValidationResult") -> str:
     if _raised(result.exception_info):
         return f"{sentence} It could not be evaluated."
     shown = result.result.get("partial_unexpected_list", [])[:FAILURES_SHOWN]
-    rows = f" First: {json.dumps(shown, default=str)}." if shown else ""
+    rows = f" First: {'; '.join(map(_row, shown))}." if shown else ""
     return f"{sentence} {result.result.get('unexpected_count', 'Some')} rows do not.{rows}"
+
+
+def _row(row: Any) -> str:
+    """Return a row, or the value of one column, as a reader of one run needs it."""
+    if not isinstance(row, dict):
+        return str(row)
+    return ", ".join(f"{name} {value}" for name, value in row.items() if name != "run_id")
