@@ -134,6 +134,10 @@ def test_a_try_that_was_followed_by_another_does_not_count(
     assert listed(page) == [of(2), of(0), of(1)]
 
 
+def test_a_night_without_a_run_says_where_to_look(viewer: "TestClient") -> None:
+    assert "the logs of its tasks say why" in viewer.get("/kafka-chaos/", params=ASKED).text
+
+
 def test_pages_follow_each_other_without_a_gap_or_a_repetition(viewer: "TestClient", runs: Path) -> None:
     for second in range(120):
         made(runs, of(second))
