@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from harness.cluster.driver import (
     CAPABILITIES,
+    CLOCK,
     OVER_LINKS,
     BrokerStatus,
     CanKill,
@@ -148,7 +149,7 @@ async def ready(log: Path) -> None:
 
 
 ONLY_SIMULATED = {"disk-space", "power"}
-NOT_IN_CONTAINERS = {"zookeeper-pause", *OVER_LINKS}
+NOT_IN_CONTAINERS = {CLOCK, "zookeeper-pause", *OVER_LINKS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
