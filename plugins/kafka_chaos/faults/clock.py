@@ -100,7 +100,7 @@ class Clock(BrokerFault):
         except DeadlineError as error:
             return mismatch(str(error))
         assert ahead is not None
-        return f"broker {broker}'s line was dated {ahead[0]:+.1f} s from when it was seen"
+        return f"broker {broker}'s line was dated {ahead[0]:+.3f} s from when it was seen"
 
 
 PLUGIN: type[Fault] = Clock
