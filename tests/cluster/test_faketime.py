@@ -12,7 +12,9 @@ from harness.cluster import faketime
 from harness.cluster.clocks import FOLDER, SECOND_NS, Clock, setting_of
 from harness.cluster.driver import CLOCK
 from harness.cluster.process import ProcessDriver
-from harness.errors import ClusterError
+from harness.errors import ClusterError, Refused
+from harness.scenario.capabilities import require_capabilities
+from harness.scenario.file import load_scenario
 
 PYTHON = """\
 import threading, time
@@ -38,12 +40,14 @@ public class Told {
 }
 """
 WAITED_S = 0.1
+needs_faketime = pytest.mark.skipif(faketime.library() is None, reason=faketime.lacking())
 
 
 def shared() -> set[str]:
     return {path.name for path in Path("/dev/shm").iterdir() if "faketime" in path.name}
 
 
+@needs_faketime
 @pytest.mark.parametrize("language", ["python", "java"])
 def test_only_the_wall_clock_is_set_and_nothing_is_left_of_who_is_killed(tmp_path: Path, language: str) -> None:
     folder = tmp_path / "a folder"
@@ -69,6 +73,7 @@ def test_only_the_wall_clock_is_set_and_nothing_is_left_of_who_is_killed(tmp_pat
     assert shared() <= before
 
 
+@needs_faketime
 def test_a_setting_is_kept_when_a_process_starts_again(tmp_path: Path) -> None:
     faketime.install(tmp_path)
     faketime.environment(tmp_path, "server")
@@ -79,6 +84,7 @@ def test_a_setting_is_kept_when_a_process_starts_again(tmp_path: Path) -> None:
     assert file.read_text() == "+5 x1\n"
 
 
+@needs_faketime
 def test_a_drift_goes_on_from_where_it_is(tmp_path: Path) -> None:
     clock = Clock(since_ns=time.monotonic_ns(), rate=2)
     faketime.install(tmp_path)
@@ -100,9 +106,13 @@ def test_a_drift_goes_on_from_where_it_is(tmp_path: Path) -> None:
 
 
 def test_where_it_is_not_installed_the_reason_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert CLOCK not in ProcessDriver.lacks()
     monkeypatch.setattr(faketime, "_FOLDERS", ("nowhere",))
     reason = "there is no libfaketimeMT.so.1: install libfaketime (on Debian: apt-get install faketime)"
     assert ProcessDriver.lacks() == {CLOCK: reason}
     with pytest.raises(ClusterError, match="apt-get install faketime"):
         faketime.install(tmp_path)
+    with pytest.raises(Refused) as refused:
+        require_capabilities(load_scenario("clock"))
+    assert str(refused.value) == (
+        f"the driver process cannot do this here: clock: {reason}; drivers that can: simulated"
+    )

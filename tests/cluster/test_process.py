@@ -26,6 +26,7 @@ from harness.scenario.model import TopicSpec
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
+from tests.cluster.test_faketime import needs_faketime
 
 pytestmark = pytest.mark.cluster
 
@@ -206,6 +207,7 @@ async def written(driver: ProcessDriver, topic: str) -> list[float]:
     return [each for each in seen if each is not None]
 
 
+@needs_faketime
 async def test_a_clock_is_set_for_later_processes_too_and_ends_by_itself(alone: ProcessDriver) -> None:
     await alone.start(replace(REQUEST, brokers=2, clocks=True))
     assert await written(alone, "before") == pytest.approx([0, 0], abs=0.1)

@@ -40,6 +40,8 @@ class Clock(BrokerFault):
     name: ClassVar[str] = "clock"
     requires: ClassVar[tuple[str, ...]] = ("clock",)
     composes: ClassVar[bool] = True
+    witnesses: ClassVar[tuple[str, ...]] = ("append",)
+    """Whoever does not log what is written may log nothing for longer than there is to wait."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
