@@ -138,17 +138,6 @@ async def test_resuming_twice_is_harmless_and_a_second_pause_has_its_own_limit(f
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "message"),
-    [
-        pytest.param("dance", {}, "unknown command 'dance'", id="an unknown command"),
-        pytest.param("spawn", {"name": "a"}, "missing", id="a missing argument"),
-        pytest.param("signal", {"name": "b", "signal": "TERM"}, "no process b", id="an unknown process"),
-        pytest.param("spawn", {"name": "../a", "argv": SLEEP, "log": "l"}, "cannot name", id="a name that is a path"),
-        pytest.param("spawn", {"name": "a", "argv": ["/no/such"], "log": "l"}, "No such file", id="a missing program"),
-        pytest.param("ports", {"count": 1_000_000}, "may have 500", id="more ports than anybody needs"),
-    ],
-)
-@pytest.mark.parametrize(
     ("name", "rate", "at_most_s", "message"),
     [
         pytest.param("a", 0, 1, "at_most_s and rate must be positive, not 1 and 0", id="a clock that stands still"),
@@ -164,6 +153,17 @@ async def test_a_clock_that_cannot_be_is_refused(
         await call(folder, "set_clock", name=name, step_s=1, rate=rate, at_most_s=at_most_s)
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        pytest.param("dance", {}, "unknown command 'dance'", id="an unknown command"),
+        pytest.param("spawn", {"name": "a"}, "missing", id="a missing argument"),
+        pytest.param("signal", {"name": "b", "signal": "TERM"}, "no process b", id="an unknown process"),
+        pytest.param("spawn", {"name": "../a", "argv": SLEEP, "log": "l"}, "cannot name", id="a name that is a path"),
+        pytest.param("spawn", {"name": "a", "argv": ["/no/such"], "log": "l"}, "No such file", id="a missing program"),
+        pytest.param("ports", {"count": 1_000_000}, "may have 500", id="more ports than anybody needs"),
+    ],
+)
 async def test_a_command_that_cannot_be_carried_out_is_refused(
     folder: Path, command: str, arguments: dict[str, Any], message: str
 ) -> None:
