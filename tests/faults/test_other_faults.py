@@ -402,7 +402,7 @@ class TestClock:
     async def test_it_is_confirmed_by_what_the_brokers_own_lines_say(
         self, cluster: FakeCluster, parameters: dict[str, Any], detail: str
     ) -> None:
-        effect = await on_clock(cluster, Talking(cluster), parameters)
+        effect = await on_clock(cluster, Talking(cluster), parameters, duration_s=60)
         assert effect.verdict is CONFIRMED
         assert effect.detail.startswith(detail)
 
@@ -437,11 +437,13 @@ class TestClock:
             registry.fault("clock").Parameters.model_validate(parameters)
 
 
-async def on_clock(cluster: FakeCluster, logs: Talking, parameters: dict[str, Any]) -> Effect:
+async def on_clock(
+    cluster: FakeCluster, logs: Talking, parameters: dict[str, Any], *, duration_s: float = 0.5
+) -> Effect:
     """Return what a clock that is set on broker 1 shows."""
     plugin, arena = registry.fault("clock"), replace(cluster.arena, logs=logs)
     values = plugin.Parameters.model_validate(parameters)
-    injection = await plugin.prepare(arena, parse_target("1"), (1,), values, duration_s=0.5)
+    injection = await plugin.prepare(arena, parse_target("1"), (1,), values, duration_s=duration_s)
     injection = await plugin.inject(arena, injection)
     effect = await plugin.confirm(arena, injection)
     await plugin.heal(arena, injection)
