@@ -178,6 +178,7 @@ def test_a_poll_has_one_row_a_record_in_its_order(rows: Rows) -> None:
 def broker_that_starts_with_its_clock_an_hour_back(out: RunWriter) -> None:
     started = BrokerStart(config_digest="", clean_marker=True, planted_bugs=[])
     out.event(1, started)
+    out.clock.now_ns += MS
     out.event(2, started, clock_ahead_ns=-3_600_000 * MS)
     out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
 
