@@ -31,6 +31,8 @@ class FakePowers:
     losing: dict[int, bool] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     zookeeper_state: str = "running"
+    clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """What they were set to: a step and a rate."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -101,6 +103,13 @@ class FakePowers:
 
     async def cancel_reply_loss(self, broker_id: int) -> None:
         self.losing.pop(broker_id, None)
+
+    async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
+        if self._power("set_clock", broker_id):
+            self.clocks[broker_id] = (step_s, rate)
+
+    async def reset_clock(self, broker_id: int) -> None:
+        self.clocks.pop(broker_id, None)
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):

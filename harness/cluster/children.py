@@ -27,6 +27,8 @@ class Child:
     process: subprocess.Popen[bytes]
     log: str
     starts: int
+    started_ns: int
+    """When, on the monotonic clock."""
     grace_s: float | None = None
     """Seconds between SIGTERM and SIGKILL, however the cluster ends; None for a child without duties at its end."""
     status: int | None = None

@@ -19,6 +19,7 @@ from harness.cluster.powers import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanSetClock,
 )
 from harness.values import PYTHON, value_class
 
@@ -49,6 +50,8 @@ class BrokerStatus:
     """Name of its container; None when it has none."""
     metrics_url: str | None = None
     """Where Prometheus finds its metrics; None when it serves none."""
+    clock_log: Path | None = None
+    """Where it stands what was done to its wall clock; None when nothing can be."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class ClusterRequest:
     """1, or 3 for an ensemble."""
     relay: bool = False
     """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
+    clocks: bool = False
+    """Whether brokers are started in such a way that their wall clocks can be set."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     owner_pid: int | None = None
@@ -234,8 +239,11 @@ class CarriesOutRuns(Protocol):
         ...
 
 
+CLOCK = "clock"
+"""What takes, on real machines, that brokers load libfaketime."""
 CAPABILITIES: dict[str, type[Any]] = {
     "clients": CanRunClients,
+    CLOCK: CanSetClock,
     "delay": CanDelay,
     "disk-space": CanFillDisk,
     "isolate": CanIsolate,

@@ -58,6 +58,8 @@ class ClusterLayout:
     system: str = PYTHON
     relay: dict[int, RelayPorts] = field(default_factory=dict)
     """By broker; empty when they connect to each other directly."""
+    clocks: bool = False
+    """Whether brokers load what their wall clocks can be set by."""
 
     @property
     def folder(self) -> Path:
@@ -131,6 +133,7 @@ class ClusterLayout:
             "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
             "planted_bugs": list(self.planted_bugs),
             "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
+            "clocks": self.clocks,
         }
         path = self.folder / FILE_NAME
         temporary = path.with_suffix(".tmp")
@@ -156,6 +159,7 @@ class ClusterLayout:
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 planted_bugs=tuple(data["planted_bugs"]),
                 relay={int(broker_id): _relay_ports(own) for broker_id, own in data.get("relay", {}).items()},
+                clocks=data.get("clocks", False),
             )
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None

@@ -167,6 +167,22 @@ class CanPauseZookeeper(Protocol):
 
 
 @runtime_checkable
+class CanSetClock(Protocol):
+    """Can let a broker's wall clock go apart from the machine's; no monotonic clock is touched."""
+
+    async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
+        """Put a broker's wall clock ahead of the machine's (back if negative), from where it goes at `rate`.
+
+        Return when it is so; it stays so for a process that is started meanwhile.
+        """
+        ...
+
+    async def reset_clock(self, broker_id: int) -> None:
+        """Put it to the machine's; nothing happens when it goes by that."""
+        ...
+
+
+@runtime_checkable
 class CanDisturbClients(Protocol):
     """Can end and freeze client processes."""
 

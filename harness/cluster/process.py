@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import embedded_zookeeper, relay
+from harness.cluster import embedded_zookeeper, faketime, relay
 from harness.cluster.broker_properties import DriverProperties
-from harness.cluster.driver import DRIVER, OVER_LINKS, ClusterRequest
+from harness.cluster.driver import CLOCK, DRIVER, OVER_LINKS, ClusterRequest
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
@@ -30,7 +30,8 @@ from harness.errors import ClusterError
 
 
 class ProcessDriver(RelayPowers, SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients, and with a relay `RelayPowers`.
+    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper, CanRunClients, CanSetClock and, with a relay,
+    `RelayPowers`.
 
     It attaches by the run folder.
     """
@@ -46,7 +47,8 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             embedded_zookeeper.jars()
         except ClusterError as error:
             return {DRIVER: str(error)}
-        return without_clients() | (dict.fromkeys(OVER_LINKS, why) if (why := senders.lacking()) else {})
+        links, clock = senders.lacking(), faketime.lacking()
+        return without_clients() | dict.fromkeys(OVER_LINKS if links else (), links) | ({CLOCK: clock} if clock else {})
 
     async def copy_data(self) -> list[str]:
         """Return an empty list: the servers keep their data at the paths in `status`."""
@@ -69,6 +71,23 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw a ZooKeeper server; nothing happens when it runs."""
         await self._supervision.call("resume", name=zookeeper_process(server_id))
+
+    async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
+        """Set a broker's wall clock apart; the supervisor puts it back after `at_most_s`."""
+        self._layout_with_clocks(broker_id)
+        name = broker_process(broker_id)
+        await self._supervision.call("set_clock", name=name, step_s=step_s, rate=rate, at_most_s=at_most_s)
+
+    async def reset_clock(self, broker_id: int) -> None:
+        """Put a broker's wall clock to the machine's."""
+        self._layout_with_clocks(broker_id)
+        await self._supervision.call("reset_clock", name=broker_process(broker_id))
+
+    def _layout_with_clocks(self, broker_id: int) -> ClusterLayout:
+        layout = self._layout_with(broker_id)
+        if not layout.clocks:
+            raise ClusterError("no clock can be set: this cluster was started without libfaketime")
+        return layout
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         single = request.zookeeper_servers == 1
@@ -98,6 +117,7 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
                 for broker_id in range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
             },
             planted_bugs=request.planted_bugs,
+            clocks=request.clocks,
         )
         return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
 
@@ -106,6 +126,8 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             await self._start_zookeeper(layout, server_id)
         if layout.relay:
             await self._start_relay(layout)
+        if layout.clocks:
+            faketime.install(layout.folder)
         for broker_id in layout.brokers:
             own = layout.brokers[broker_id]
             driver_properties = DriverProperties(
@@ -148,7 +170,9 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
         argv = system_named(layout.system).command(layout, broker_id)
-        await self._supervision.spawn(broker_process(broker_id), argv, layout.human_log(broker_id), BROKER_STAGE)
+        name = broker_process(broker_id)
+        clock = faketime.environment(layout.folder, name) if layout.clocks else None
+        await self._supervision.spawn(name, argv, layout.human_log(broker_id), BROKER_STAGE, besides=clock)
 
     async def _signal(self, name: str, signal_name: str) -> None:
         await self._supervision.call("signal", name=name, signal=signal_name)

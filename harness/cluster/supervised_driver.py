@@ -18,6 +18,7 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
+from harness.cluster.supervisor import EVENTS_NAME
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.store.folder import RunFolder
@@ -260,6 +261,7 @@ class SupervisedDriver(ABC):
             human_log=layout.human_log(broker_id),
             starts=server.starts,
             container=server.container,
+            clock_log=layout.folder / EVENTS_NAME if layout.clocks else None,
             metrics_url=None if ports.metrics is None else f"http://{LOOPBACK}:{ports.metrics}/metrics",
         )
 

@@ -3,6 +3,7 @@
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,22 @@ class Supervision:
         """Send one command and return its answer; raises ClusterError."""
         return await supervisor_client.call(self._folder, command, **arguments)
 
-    async def spawn(self, name: str, argv: list[str], log: Path, stage: int, grace_s: float | None = None) -> None:
-        """Start a child process that can import this harness; `Supervisor.spawn` says what `stage` and `grace_s` do."""
+    async def spawn(
+        self,
+        name: str,
+        argv: list[str],
+        log: Path,
+        stage: int,
+        grace_s: float | None = None,
+        besides: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start a child process that can import this harness; `Supervisor.spawn` says what `stage` and `grace_s` do.
+
+        `besides` goes into its environment too.
+        """
         path = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
         env = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", CLUSTER_VARIABLE: str(self._folder.resolve())}
+        env |= besides or {}
         await self.call("spawn", name=name, argv=argv, log=str(log.resolve()), env=env, stage=stage, grace_s=grace_s)
 
     async def children(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.children import Child, all_exited, bound_to_parent
+from harness.cluster.clocks import FOLDER as CLOCKS
+from harness.cluster.clocks import SECOND_NS, SET, Clock, setting_of
 from harness.cluster.command_socket import CommandError, Commands, taking
 from harness.cluster.lifetime import folder_moved, process_gone
 from harness.cluster.ports import PortReservations
@@ -49,6 +51,8 @@ class Supervisor:
 
     def __init__(self, events: BinaryIO) -> None:
         self._children: dict[str, Child] = {}
+        self._clocks: dict[str, Clock] = {}
+        self._clock_timers: dict[str, asyncio.TimerHandle] = {}
         self._events = events
         self._ports = PortReservations()
         self._ended = asyncio.Event()
@@ -69,6 +73,8 @@ class Supervisor:
             "wait": self.wait,
             "pause": self.pause,
             "resume": self.resume,
+            "set_clock": self.set_clock,
+            "reset_clock": self.reset_clock,
             "status": self.status,
             "ports": self.ports,
             "disown": self.disown,
@@ -96,6 +102,9 @@ class Supervisor:
         if before is not None and before.running:
             raise CommandError(f"{name} runs already, pid {before.process.pid}")
         Path(log).parent.mkdir(parents=True, exist_ok=True)
+        started_ns = time.monotonic_ns()
+        if name in self._clocks:
+            _write_clock(name, self._clocks[name], started_ns)
         with open(log, "ab") as output:  # noqa: PTH123, ASYNC230 (a local file; the child inherits it)
             process = subprocess.Popen(  # noqa: S603, ASYNC220
                 argv,
@@ -106,7 +115,15 @@ class Supervisor:
                 preexec_fn=self._bind_to_kill if grace_s is None else self._bind_to_terminate,
             )
         starts = 1 if before is None else before.starts + 1
-        self._children[name] = Child(name=name, stage=stage, process=process, log=log, starts=starts, grace_s=grace_s)
+        self._children[name] = Child(
+            name=name,
+            stage=stage,
+            process=process,
+            log=log,
+            starts=starts,
+            started_ns=started_ns,
+            grace_s=grace_s,
+        )
         identity = identify(process.pid)
         assert identity is not None, "an ended child stays until its status is read"
         write_pid_file(pid_file, identity)
@@ -149,6 +166,47 @@ class Supervisor:
         child = self._running(name)
         self._thaw(child)
         return {"pid": child.process.pid}
+
+    async def set_clock(self, name: str, step_s: float, rate: float, at_most_s: float) -> dict[str, Any]:
+        """Set a process's wall clock apart, and back after `at_most_s` at the latest; return when it goes so.
+
+        It reads what it is told when the machine's next second begins, if it was started to do that.
+        """
+        child = self._child(name)
+        if at_most_s <= 0 or rate <= 0:
+            raise CommandError(f"at_most_s and rate must be positive, not {at_most_s} and {rate}")
+        self._forget_clock(name)
+        clock = Clock(since_ns=_next_second_ns(), step_s=step_s, rate=rate)
+        self._clocks[name] = clock
+        loop = asyncio.get_running_loop()
+        self._clock_timers[name] = loop.call_later(at_most_s, self._reset_clock, name)
+        self._tell_clock(child, clock)
+        await asyncio.sleep((clock.since_ns - time.monotonic_ns()) / SECOND_NS)
+        return {}
+
+    async def reset_clock(self, name: str) -> dict[str, Any]:
+        """Put a process's wall clock to the machine's, if it is not; return when it goes so."""
+        self._child(name)
+        since_ns = self._reset_clock(name)
+        await asyncio.sleep(max(0, since_ns - time.monotonic_ns()) / SECOND_NS)
+        return {}
+
+    def _reset_clock(self, name: str) -> int:
+        """Return from when on it goes by the machine's."""
+        since_ns = 0
+        if self._forget_clock(name) is not None:
+            since_ns = _next_second_ns()
+            self._tell_clock(self._child(name), Clock(since_ns=since_ns))
+        return since_ns
+
+    def _forget_clock(self, name: str) -> Clock | None:
+        if name in self._clock_timers:
+            self._clock_timers.pop(name).cancel()
+        return self._clocks.pop(name, None)
+
+    def _tell_clock(self, child: Child, clock: Clock) -> None:
+        _write_clock(child.name, clock, child.started_ns)
+        self._note(SET, child.name, since_ns=clock.since_ns, step_s=clock.step_s, rate=clock.rate)
 
     async def status(self) -> dict[str, Any]:
         """Return every process that was ever started, by name."""
@@ -270,6 +328,18 @@ def _pid_path(name: str) -> Path:
     if not name or "/" in name or name.startswith("."):
         raise CommandError(f"{name!r} cannot name a process")
     return Path(PIDS_NAME, f"{name}.pid")
+
+
+def _write_clock(name: str, clock: Clock, started_ns: int) -> None:
+    path = Path(CLOCKS, name)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(setting_of(clock, started_ns), encoding="ascii")
+    temporary.replace(path)
+
+
+def _next_second_ns() -> int:
+    """Return when the machine's next second begins, on the monotonic clock."""
+    return time.monotonic_ns() + SECOND_NS - time.time_ns() % SECOND_NS
 
 
 def _signal_number(name: str) -> int:

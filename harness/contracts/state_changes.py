@@ -1,12 +1,12 @@
 """Reads what a broker has told of its state changes since some moment, while it goes on writing."""
 
-from collections.abc import Callable, Collection
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.cluster.driver import ClusterDriver
-from harness.cluster.systems.system import system_named
+from harness.cluster.systems.system import System, system_named
 
 
 class StateChanges(Protocol):
@@ -18,6 +18,17 @@ class StateChanges(Protocol):
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
+        ...
+
+    async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
+        """Return what a broker's wall clock showed at its last line, and the position for the next look.
+
+        In nanoseconds since 1970; None where there is no line from `position` on.
+        """
+        ...
+
+    def wall_ns(self) -> int:
+        """Return what the harness's wall clock shows."""
         ...
 
 
@@ -34,15 +45,25 @@ class LogFiles:
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
-        path, told = await self._log(broker_id)
+        path, system = await self._log(broker_id)
         lines = whole_lines(path, position)
-        return told(lines, kinds), position + len(lines)
+        return system.told(lines, kinds), position + len(lines)
 
-    async def _log(self, broker_id: int) -> tuple[Path, Callable[[bytes, Collection[str]], list[dict[str, Any]]]]:
+    async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
+        """Return what a broker's wall clock showed at its last line, and the position for the next look."""
+        path, system = await self._log(broker_id)
+        lines = whole_lines(path, position)
+        return system.dated(lines), position + len(lines)
+
+    def wall_ns(self) -> int:
+        """Return the machine's wall clock."""
+        return time.time_ns()
+
+    async def _log(self, broker_id: int) -> tuple[Path, System]:
         """Return where a broker tells what it does, and what understands that."""
         status = await self.driver.status()
         system = system_named(status.system)
-        return system.told_in(status.broker(broker_id)), system.told
+        return system.told_in(status.broker(broker_id)), system
 
 
 def whole_lines(path: Path, position: int) -> bytes:

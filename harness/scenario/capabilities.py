@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from harness.cluster.broker_properties import LOG_DIRS
-from harness.cluster.driver import DRIVER, OVER_LINKS, CarriesOutRuns
+from harness.cluster.driver import CLOCK, DRIVER, OVER_LINKS, CarriesOutRuns
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import Refused
@@ -66,6 +66,11 @@ def required_capabilities(scenario: Scenario) -> set[str]:
 def disturbs_links(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may disturb the links between hosts."""
     return not OVER_LINKS.isdisjoint(required_capabilities(scenario))
+
+
+def sets_clocks(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may set a broker's wall clock."""
+    return CLOCK in required_capabilities(scenario)
 
 
 def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.scenario.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
-from harness.simulation.evidence import BrokerLog, wall_ms
+from harness.simulation.evidence import BrokerLog
 from harness.simulation.loop import Process, simulated_loop
 from harness.simulation.network import Network
 from harness.simulation.server import MemoryServer
@@ -168,7 +168,7 @@ class SimulatedBroker:
             transport=MemoryTransport(world.network, self.host),
             make_server=partial(MemoryServer, world.network),
             state_log=self.log.incarnation(f"{self.broker_id}-{self.starts}"),
-            wall_ms=wall_ms,
+            wall_ms=self.log.wall_ms,
             rng=random.Random(derived_seed(world.seed, "broker", self.broker_id, self.starts)),  # noqa: S311 repeatable
         )
         return Broker(config, outside, planted_bugs=self._planted_bugs)

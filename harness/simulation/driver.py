@@ -12,8 +12,8 @@ from harness.cluster.interference import Interference
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
-from harness.simulation.evidence import session_text
-from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
+from harness.simulation.evidence import now_ns, session_text, wall_ns
+from harness.simulation.powers import ClockPowers, DiskPowers, NetworkPowers, ZookeeperPowers, frozen
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.view import (
@@ -32,7 +32,7 @@ NOWHERE = Path("/simulated")
 OLD_SESSION_TIMEOUT_S = 60.0
 
 
-class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
+class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers, ClockPowers):
     """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
 
     name = "simulated"
@@ -226,3 +226,13 @@ class SimulatedStateChanges:
         log = self._cluster[broker_id].log
         wanted = [logged for logged in log.events[position:] if logged.event.ev in kinds]
         return [json.loads(log.line(logged)) for logged in wanted], len(log.events)
+
+    async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
+        """Return what a broker's wall clock showed at its last line, and the position for the next look."""
+        log = self._cluster[broker_id].log
+        last = log.events[-1] if log.events[position:] else None
+        return None if last is None else wall_ns(last.time_ns) + last.ahead_ns, len(log.events)
+
+    def wall_ns(self) -> int:
+        """Return the wall clock of the simulation."""
+        return wall_ns(now_ns())

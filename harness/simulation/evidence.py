@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.cluster.clocks import Clock
 from harness.contracts.faults import Injection
 from harness.events import Event, encode
 from harness.experiment.journal import entry_of
@@ -31,6 +32,11 @@ def wall_ms() -> int:
     return EPOCH_MS + round((asyncio.get_running_loop().time() - START_S) * 1000)
 
 
+def wall_ns(time_ns: int) -> int:
+    """Return nanoseconds since 1970 at an instant of virtual time, as everybody's clock shows them."""
+    return EPOCH_MS * 1_000_000 + time_ns - round(START_S * 1_000_000_000)
+
+
 def session_text(session_id: int) -> str:
     """Return a session id as the history writes it: hexadecimal, empty for none."""
     return f"0x{session_id:x}" if session_id else ""
@@ -41,6 +47,8 @@ class LoggedEvent:
     """One event with what its line says beside it."""
 
     time_ns: int
+    ahead_ns: int
+    """How far the broker's wall clock was ahead of that of the simulation."""
     sequence: int
     incarnation: str
     session: str
@@ -54,6 +62,12 @@ class BrokerLog:
 
     broker_id: int
     events: list[LoggedEvent] = field(default_factory=list)
+    clock: Clock | None = None
+    """The broker's own wall clock; None while it goes as everybody's."""
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since 1970, as this broker sees it."""
+        return wall_ms() if self.clock is None else wall_ms() + self.clock.ahead_ns(now_ns()) // 1_000_000
 
     def incarnation(self, name: str) -> "IncarnationLog":
         """Return the log of one life."""
@@ -66,7 +80,7 @@ class BrokerLog:
     def line(self, logged: LoggedEvent) -> bytes:
         """Return one line as it would be on file."""
         common: dict[str, Any] = {
-            "ts": EPOCH_MS * 1_000_000 + logged.time_ns - round(START_S * 1_000_000_000),
+            "ts": wall_ns(logged.time_ns) + logged.ahead_ns,
             "mono": logged.time_ns,
             "seq": logged.sequence,
             "broker": self.broker_id,
@@ -95,8 +109,11 @@ class IncarnationLog:
 
     def emit(self, event: Event) -> None:
         """Keep one event."""
-        logged = LoggedEvent(in_ns(self._loop), self._sequence, self.name, self._session, self._broker_epoch, event)
-        self.log.events.append(logged)
+        now, log = in_ns(self._loop), self.log
+        ahead_ns = 0 if log.clock is None else log.clock.ahead_ns(now)
+        log.events.append(
+            LoggedEvent(now, ahead_ns, self._sequence, self.name, self._session, self._broker_epoch, event)
+        )
         self._sequence += 1
 
     def session_changed(self, session_id: int) -> None:

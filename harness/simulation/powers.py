@@ -5,11 +5,13 @@ import random
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
+from harness.cluster.clocks import Clock
 from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
 from harness.cluster.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Side
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
+from harness.simulation.evidence import now_ns
 
 
 class NetworkPowers:
@@ -153,6 +155,22 @@ class DiskPowers(_Expiring):
     async def disk_is_full(self, broker_id: int) -> bool:
         """Return whether anything more fits on a broker's disk."""
         return self._cluster[broker_id].disk.space_left is not None
+
+
+class ClockPowers(_Expiring):
+    """Implements `CanSetClock`."""
+
+    _cluster: SimulatedCluster
+
+    async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
+        """Let a broker's wall clock go apart; virtual time is everybody's."""
+        log = self._cluster[broker_id].log
+        log.clock = Clock(since_ns=now_ns(), step_s=step_s, rate=rate)
+        self._later(f"clock of broker {broker_id}", at_most_s, lambda: setattr(log, "clock", None))
+
+    async def reset_clock(self, broker_id: int) -> None:
+        """Let it go as everybody's."""
+        self._cluster[broker_id].log.clock = None
 
 
 class ZookeeperPowers(_Expiring):

@@ -53,10 +53,10 @@ class RunWriter:
         for writer in self._writers.values():
             writer.close()
 
-    def event(self, broker: int, event: Event) -> None:
+    def event(self, broker: int, event: Event, *, clock_ahead_ns: int = 0) -> None:
         seq = self._seqs.setdefault(broker, itertools.count())
         common = {
-            "ts": self.clock.now_ns + WALL_AHEAD_NS,
+            "ts": self.clock.now_ns + WALL_AHEAD_NS + clock_ahead_ns,
             "mono": self.clock.now_ns,
             "seq": next(seq),
             "broker": broker,

@@ -175,6 +175,20 @@ def test_a_poll_has_one_row_a_record_in_its_order(rows: Rows) -> None:
 
 
 @case
+def broker_that_starts_with_its_clock_an_hour_back(out: RunWriter) -> None:
+    started = BrokerStart(config_digest="", clean_marker=True, planted_bugs=[])
+    out.event(1, started)
+    out.clock.now_ns += MS
+    out.event(2, started, clock_ahead_ns=-3_600_000 * MS)
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+
+
+def test_a_znode_has_its_instant_whatever_the_clock_of_a_later_start_showed(rows: Rows) -> None:
+    (row,) = rows(broker_that_starts_with_its_clock_an_hour_back, "partition_states", "zxid")
+    assert 0 < row["time_ns"] < 60_000 * MS
+
+
+@case
 def state_of_a_partition(out: RunWriter) -> None:
     out.event(1, BrokerStart(config_digest="", clean_marker=True, planted_bugs=[]))
     out.znode("/brokers/topics/orders", '{"version":2,"partitions":{"0":[1,2,3]}}')

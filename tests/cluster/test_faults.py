@@ -1,11 +1,14 @@
 """Faults of processes and of the links between them: each is confirmed and healed on real brokers and ZooKeeper."""
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from harness.cluster import faketime
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
@@ -18,6 +21,7 @@ from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView
+from tests.cluster.test_faketime import needs_faketime
 
 pytestmark = pytest.mark.cluster
 
@@ -36,7 +40,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 async def started(driver: ProcessDriver) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
-    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK, relay=True))
+    clocks = faketime.library() is not None
+    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK, relay=True, clocks=clocks))
     spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
 
@@ -116,3 +121,46 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
         }
         assert set(await view.registrations()) == {0, 1, 2}
         await all_in_sync(view)
+
+
+@contextlib.asynccontextmanager
+async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
+    """Have somebody write to a topic all the time."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+
+    async def write() -> None:
+        while True:
+            producer.produce(topic, b"value")
+            producer.poll(0)
+            await asyncio.sleep(0.05)
+
+    writing = asyncio.create_task(write())
+    try:
+        yield
+    finally:
+        writing.cancel()
+        producer.flush(20)
+
+
+@needs_faketime
+@pytest.mark.parametrize(
+    ("parameters", "detail"),
+    [
+        pytest.param({"step_s": 3600}, "line was dated +3", id="an hour ahead"),
+        pytest.param({"step_s": -3600, "drift": 0.8}, "line was dated -3600.", id="an hour back, and too slow"),
+        pytest.param({"drift": 1.2}, "line was dated +0.", id="too fast"),
+    ],
+)
+async def test_a_clock_is_confirmed_by_what_the_leader_logs_meanwhile(
+    root: Path, parameters: dict[str, object], detail: str
+) -> None:
+    plugin, driver, whom = registry.fault("clock"), ProcessDriver(root, "run"), parse_target("leader(moved,0)")
+    status = await driver.status()
+    async with KazooView(status.zookeeper_connect) as view, written_to("moved", status.bootstrap_servers):
+        arena = Arena(driver=driver, view=view)
+        values = plugin.Parameters.model_validate(parameters)
+        injection = await plugin.prepare(arena, whom, await resolve(whom, view), values, duration_s=60)
+        injection = await plugin.inject(arena, injection)
+        effect = await plugin.confirm(arena, injection)
+        await plugin.heal(arena, injection)
+        assert (effect.verdict, detail in effect.detail) == (FaultVerdict.CONFIRMED, True), effect.detail

@@ -2,22 +2,31 @@
 """What the process driver does beside what every driver must (`test_conformance.py`)."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.cluster.clocks import read_clocks
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.powers import Direction, Side
 from harness.cluster.process import ProcessDriver
+from harness.contracts.state_changes import whole_lines
 from harness.errors import ClusterError
+from harness.experiment.drive import create_topics
+from harness.experiment.topics import TopicAdmin
+from harness.scenario.model import TopicSpec
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
+from tests.cluster.test_faketime import needs_faketime
 
 pytestmark = pytest.mark.cluster
 
@@ -177,3 +186,61 @@ async def test_links_of_a_cluster_without_a_relay_cannot_be_disturbed(alone: Pro
     await alone.start(ClusterRequest(brokers=1, properties={}))
     with pytest.raises(ClusterError, match="links cannot be disturbed: this cluster was started without a relay"):
         await alone.isolate(0, tuple(Side), Direction.BOTH, at_most_s=60)
+
+
+async def written(driver: ProcessDriver, topic: str) -> list[float]:
+    """Make a topic, and return how many seconds each broker's wall clock is ahead by what it logged of that."""
+    status = await driver.status()
+    ends = [broker.state_change_log.stat().st_size for broker in status.brokers]
+    spec = TopicSpec(name=topic, partitions=1, replication_factor=len(status.brokers))
+    await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
+
+    def ahead_s(log: Path, end: int) -> float | None:
+        lines = list(map(json.loads, whole_lines(log, end).splitlines()))
+        own_ns = lines[-1]["ts"] - lines[-1]["mono"] if lines else None
+        return None if own_ns is None else (own_ns - time.time_ns() + time.monotonic_ns()) / 1e9
+
+    async def look() -> list[float | None]:
+        return [ahead_s(broker.state_change_log, end) for broker, end in zip(status.brokers, ends, strict=True)]
+
+    seen = await until(look, lambda each: None not in each, what="a line of each broker", timeout_s=120)
+    return [each for each in seen if each is not None]
+
+
+@needs_faketime
+async def test_a_clock_is_set_for_later_processes_too_and_ends_by_itself(alone: ProcessDriver) -> None:
+    await alone.start(replace(REQUEST, brokers=2, clocks=True))
+    assert await written(alone, "before") == pytest.approx([0, 0], abs=0.1)
+
+    await alone.set_clock(1, step_s=-3600, rate=1, at_most_s=300)
+    assert await written(alone, "set") == pytest.approx([0, -3600], abs=0.1)
+    await alone.kill_broker(1)
+    await alone.start_broker(1)
+    assert await written(alone, "started-again") == pytest.approx([0, -3600], abs=0.1)
+    await alone.reset_clock(1)
+    await alone.reset_clock(1)
+    assert await written(alone, "reset") == pytest.approx([0, 0], abs=0.1)
+
+    await alone.set_clock(0, step_s=0, rate=2, at_most_s=300)
+    await alone.kill_broker(0)
+    await alone.start_broker(0)
+    assert (await written(alone, "fast"))[0] > 0.5, "the drift is that since it was set, not since the start"
+    await alone.set_clock(0, step_s=60, rate=1, at_most_s=0.1)
+    events = (await alone.status()).broker(0).clock_log
+    assert events is not None
+
+    async def over() -> bool:
+        last = read_clocks(events, "broker-0")[-1]
+        return last.step_s == 0 and last.since_ns < time.monotonic_ns()
+
+    await until(over, bool, what="end of the clock's setting", timeout_s=120)
+    assert await written(alone, "over") == pytest.approx([0, 0], abs=0.1)
+
+
+async def test_no_clock_is_set_where_brokers_were_not_started_for_it(alone: ProcessDriver) -> None:
+    status = await alone.start(replace(REQUEST, brokers=1))
+    assert status.broker(0).clock_log is None
+    with pytest.raises(ClusterError, match="no clock can be set: this cluster was started without libfaketime"):
+        await alone.set_clock(0, step_s=60, rate=1, at_most_s=1)
+    with pytest.raises(ClusterError, match="started without libfaketime"):
+        await alone.reset_clock(0)

@@ -138,6 +138,22 @@ async def test_resuming_twice_is_harmless_and_a_second_pause_has_its_own_limit(f
 
 
 @pytest.mark.parametrize(
+    ("name", "rate", "at_most_s", "message"),
+    [
+        pytest.param("a", 0, 1, "at_most_s and rate must be positive, not 1 and 0", id="a clock that stands still"),
+        pytest.param("a", 1, 0, "at_most_s and rate must be positive, not 0 and 1", id="no time at all"),
+        pytest.param("b", 1, 1, "no process b; there are: a", id="an unknown process"),
+    ],
+)
+async def test_a_clock_that_cannot_be_is_refused(
+    folder: Path, name: str, rate: float, at_most_s: float, message: str
+) -> None:
+    await spawn(folder, "a")
+    with pytest.raises(ClusterError, match=message):
+        await call(folder, "set_clock", name=name, step_s=1, rate=rate, at_most_s=at_most_s)
+
+
+@pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
         pytest.param("dance", {}, "unknown command 'dance'", id="an unknown command"),

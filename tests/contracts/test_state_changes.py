@@ -46,3 +46,12 @@ async def test_the_next_look_starts_where_the_last_one_ended(cluster: FakeCluste
 async def test_a_log_that_is_not_there_says_nothing(cluster: FakeCluster) -> None:
     assert await LogFiles(cluster).end_of(BROKER) == 0
     assert await LogFiles(cluster).after(BROKER, 5, "x") == ([], 5)
+    assert await LogFiles(cluster).dated(BROKER, 5) == (None, 5)
+
+
+async def test_the_last_whole_line_says_what_the_brokers_clock_showed(cluster: FakeCluster) -> None:
+    lines = b'{"ev":"x","ts":5}\n{"ev":"y","ts":7}\n'
+    cluster.log_of(BROKER).write_bytes(lines + b'{"ev":"z","ts":9')
+    logs = LogFiles(cluster)
+    assert await logs.dated(BROKER, 0) == (7, len(lines))
+    assert await logs.dated(BROKER, len(lines)) == (None, len(lines))

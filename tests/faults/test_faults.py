@@ -22,6 +22,7 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
 SMALL: dict[str, dict[str, object]] = {
     "unclean-election": {"lag_records": 1, "step_timeout_s": 0.05},
     "lose-zookeeper-reply": {"wait_s": 0.1},
+    "clock": {"step_s": 60},
 }
 TARGETS = {"pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
 
@@ -44,7 +45,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     await heal(cluster, injection)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
-    assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing))
+    assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing, cluster.clocks))
     assert cluster.zookeeper_state == "running"
 
 

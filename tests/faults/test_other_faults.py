@@ -9,6 +9,7 @@ import pytest
 from harness.cluster.powers import Side
 from harness.contracts import registry
 from harness.contracts.faults import AIMED_AT, Effect
+from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
@@ -362,3 +363,88 @@ async def test_a_session_expires_as_often_as_asked(cluster: FakeCluster) -> None
     _, effect = await injected(cluster, "expire-session", 1, times=3)
     assert (effect.verdict, cluster.sessions[1]) == (CONFIRMED, 202)
     assert cluster.calls == ["expire 0x65", "expire 0xc8", "expire 0xc9"]
+
+
+class Talking:
+    """Lines of a broker that come one by one, one a look, while time goes on by a tenth of a second."""
+
+    def __init__(self, cluster: FakeCluster, *, silent: bool = False) -> None:
+        self._cluster, self._silent = cluster, silent
+        self._now_ns = 0
+
+    async def end_of(self, broker_id: int) -> int:
+        return 0
+
+    async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        return [], position
+
+    async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
+        """The line was written a little before it is seen."""
+        self._now_ns += 100_000_000
+        step_s, rate = self._cluster.clocks.get(broker_id, (0, 1))
+        written_ns = self._now_ns - 10_000_000
+        return None if self._silent else written_ns + round(step_s * 1e9 + (rate - 1) * written_ns), position
+
+    def wall_ns(self) -> int:
+        return self._now_ns
+
+
+class TestClock:
+    @pytest.mark.parametrize(
+        ("parameters", "detail"),
+        [
+            pytest.param({"step_s": 3600}, "broker 1's line was dated +3599.990 s from when it was seen", id="ahead"),
+            pytest.param({"step_s": -3600}, "broker 1's line was dated -3600.010 s from when it was seen", id="back"),
+            pytest.param({"drift": 1.2}, "broker 1's line was dated +0.", id="too fast, once it shows"),
+            pytest.param({"drift": 0.8}, "broker 1's line was dated -0.", id="too slow, once it shows"),
+        ],
+    )
+    async def test_it_is_confirmed_by_what_the_brokers_own_lines_say(
+        self, cluster: FakeCluster, parameters: dict[str, Any], detail: str
+    ) -> None:
+        effect = await on_clock(cluster, Talking(cluster), parameters, duration_s=60)
+        assert effect.verdict is CONFIRMED
+        assert effect.detail.startswith(detail)
+
+    @pytest.mark.parametrize(
+        ("deaf", "silent", "clock"),
+        [
+            pytest.param({"set_clock"}, False, None, id="a clock as everybody's"),
+            pytest.param({"set_clock"}, False, (60.0, 1.0), id="one that shows another time"),
+            pytest.param(set(), True, None, id="no line at all"),
+        ],
+    )
+    async def test_another_time_is_a_mismatch(
+        self, cluster: FakeCluster, deaf: set[str], silent: bool, clock: tuple[float, float] | None
+    ) -> None:
+        cluster.deaf = deaf
+        cluster.clocks = {} if clock is None else {1: clock}
+        effect = await on_clock(cluster, Talking(cluster, silent=silent), {"step_s": 3600})
+        assert effect.verdict is MISMATCH
+        assert "broker 1's lines as its clock was set: not within 0.5 s" in effect.detail
+
+    async def test_a_broker_that_does_not_run_shows_no_time(self, cluster: FakeCluster) -> None:
+        await cluster.kill_broker(1)
+        effect = await on_clock(cluster, Talking(cluster), {"step_s": 60})
+        assert effect == Effect(verdict=INCONCLUSIVE, detail="broker [1] did not run, and showed no time")
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [pytest.param({}, id="nothing"), pytest.param({"drift": 1.001}, id="less than can be seen")],
+    )
+    def test_a_clock_must_go_apart(self, parameters: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="takes a step_s of 1 or more, or a drift"):
+            registry.fault("clock").Parameters.model_validate(parameters)
+
+
+async def on_clock(
+    cluster: FakeCluster, logs: Talking, parameters: dict[str, Any], *, duration_s: float = 0.5
+) -> Effect:
+    """Return what a clock that is set on broker 1 shows."""
+    plugin, arena = registry.fault("clock"), replace(cluster.arena, logs=logs)
+    values = plugin.Parameters.model_validate(parameters)
+    injection = await plugin.prepare(arena, parse_target("1"), (1,), values, duration_s=duration_s)
+    injection = await plugin.inject(arena, injection)
+    effect = await plugin.confirm(arena, injection)
+    await plugin.heal(arena, injection)
+    return effect

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from harness import phases
+from harness.cluster import faketime
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder
@@ -78,8 +79,14 @@ OF_KAFKA = Case(
     exit_code=0,
     not_judged=frozenset({"I5", "I11", "I22", "I24", "high_watermarks"}),
 )
+WRONG_CLOCKS = (
+    {"wrong clocks of our broker lose nothing": Case(scenario="clock", verdicts=HELD, exit_code=0)},
+    {"wrong clocks of Apache Kafka lose nothing": replace(OF_KAFKA, scenario="clock")},
+)
 CASES = {name: case for cases in (ALWAYS, *sampled(PLANTED, 1)) for name, case in cases.items()}
 CASES |= {KAFKA: OF_KAFKA} if has_kafka() else {}
+for each in sampled(WRONG_CLOCKS[: 1 + has_kafka()], 1) if faketime.library() else ():
+    CASES |= each
 
 
 def chaos(*arguments: str) -> tuple[int, Any]:

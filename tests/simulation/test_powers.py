@@ -9,8 +9,9 @@ from harness.cluster.driver import CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
 from harness.cluster.powers import Direction, Side
+from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.driver import SimulationDriver
+from harness.simulation.driver import SimulatedStateChanges, SimulationDriver
 from harness.simulation.loop import run
 from harness.system.waiting import until
 
@@ -83,6 +84,32 @@ def test_isolation_delay_and_a_full_disk_end_by_themselves() -> None:
         await asyncio.sleep(10)
         assert await reached(driver, 1) == EVERYWHERE
         assert not await driver.disk_is_full(0)
+
+    with_driver(story)
+
+
+def test_a_clock_goes_apart_and_comes_back_by_itself() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        logs = SimulatedStateChanges(driver._cluster)
+
+        async def ahead_s(broker: int) -> float:
+            """By its next line."""
+            position = await logs.end_of(broker)
+            driver._cluster[broker].log.incarnation("x").emit(BrokerStop(controlled=True))
+            shown_ns, _ = await logs.dated(broker, position)
+            assert shown_ns is not None
+            return (shown_ns - logs.wall_ns()) / 1e9
+
+        await driver.set_clock(1, step_s=-3600, rate=1.5, at_most_s=10)
+        await asyncio.sleep(4)
+        assert [await ahead_s(0), await ahead_s(1)] == [0, -3598]
+        assert driver._cluster[1].log.wall_ms() - driver._cluster[0].log.wall_ms() == -3_598_000
+        await driver.reset_clock(1)
+        assert await ahead_s(1) == 0
+        await driver.set_clock(1, step_s=60, rate=1, at_most_s=10)
+        await asyncio.sleep(10)
+        assert await ahead_s(1) == 0
+        assert await logs.dated(1, await logs.end_of(1)) == (None, await logs.end_of(1))
 
     with_driver(story)
 

@@ -34,12 +34,12 @@ def changes(zookeeper: DataFrame) -> DataFrame:
 def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add `time_ns`, the instant of `time_ms` on the monotonic clock; null where no broker logged its start.
 
-    How far the wall clock is ahead of the monotonic one, the first lines of the run's brokers say.
+    How far the wall clock is ahead of the monotonic one, the first start of a broker says, before any fault.
     """
     offsets = (
         state_changes.of("broker_start")
         .groupBy("run_id")
-        .agg(F.min(F.col("ts") - F.col("time_ns")).alias("clock_offset_ns"))
+        .agg(F.min_by(F.col("ts") - F.col("time_ns"), "time_ns").alias("clock_offset_ns"))
     )
     time_ns = F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
     return rows.join(offsets, on="run_id", how="left").withColumn("time_ns", time_ns)

@@ -75,6 +75,10 @@ class PythonBroker:
         likely = (line for line in lines.splitlines() if any(kind.encode() in line for kind in kinds))
         return [event for event in map(_object, likely) if event.get("ev") in kinds]
 
+    def dated(self, lines: bytes) -> int | None:
+        """Return the wall clock of the last line."""
+        return next((event["ts"] for event in map(_object, reversed(lines.splitlines())) if "ts" in event), None)
+
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Do nothing: the log is there."""
         return []

@@ -97,6 +97,13 @@ class System(Protocol):
         """Return what whole lines of that file tell of these kinds of state changes; a torn line tells nothing."""
         ...
 
+    def dated(self, lines: bytes) -> int | None:
+        """Return what its wall clock showed at the last of some whole lines of that file; None where none says it.
+
+        In nanoseconds since 1970.
+        """
+        ...
+
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Make a broker's state-change log of what it told, if it wrote none itself; return sentences on what is odd.
 

@@ -337,7 +337,8 @@ def test_this_machine_lacks_nothing_and_one_whose_kernel_is_silent_says_so(monke
     assert senders.lacking() == ""
     monkeypatch.setattr(senders, "inode_of", lambda *_: None)
     assert senders.lacking() == "the kernel does not say who connects"
-    assert ProcessDriver.lacks() == dict.fromkeys(OVER_LINKS, "the kernel does not say who connects")
+    lacking = {name: why for name, why in ProcessDriver.lacks().items() if name in OVER_LINKS}
+    assert lacking == dict.fromkeys(OVER_LINKS, "the kernel does not say who connects")
 
 
 async def test_a_link_is_of_two_hosts(stage: Stage) -> None:

@@ -1,6 +1,8 @@
 """Which systems there are, what they refuse, and what they make of what their brokers told."""
 
+import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -78,6 +80,43 @@ def test_instants_are_on_the_clock_that_the_harness_uses(tmp_path: Path) -> None
     (line,) = read_jsonl(one.state_change_log)
     assert line["ts"] == now_ns // 1_000_000_000 * 1_000_000_000
     assert abs(line["mono"] - monotonic_ns) < 60_000_000_000
+
+
+def test_instants_are_there_whatever_was_done_to_the_brokers_clock(tmp_path: Path) -> None:
+    wall_ns, now_ns = time.time_ns() // 1_000_000 * 1_000_000, time.monotonic_ns()
+    shown = [wall_ns - 60 * 10**9, wall_ns + (3600 - 30) * 10**9]
+    lines = [
+        START.replace("2026-11-22 21:59:23,694", datetime.fromtimestamp(at // 1_000_000 / 1000, UTC).isoformat(
+            " ", "milliseconds").partition("+")[0].replace(".", ","))
+        for at in shown
+    ]  # fmt: skip
+    log = tmp_path / "supervisor.jsonl"
+    clock = {"event": "clock_set", "name": "broker-0", "since_ns": now_ns - 40 * 10**9, "step_s": 3600, "rate": 1.0}
+    log.write_text(json.dumps(clock))
+    one = replace(broker(tmp_path, *lines), clock_log=log)
+    system_named("kafka:3.9.1").gather(one)
+    told = list(read_jsonl(one.state_change_log))
+    assert [line["ts"] for line in told] == pytest.approx(shown, abs=2_000_000)
+    assert [line["mono"] for line in told] == pytest.approx([now_ns - 60 * 10**9, now_ns - 30 * 10**9], abs=5 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("system", "lines", "shown_ns"),
+    [
+        pytest.param("python", b'{"ts": 5, "ev": "x"}\n{"ts": 7, "ev": "y"}\n', 7, id="our broker's last line"),
+        pytest.param("python", b'{"ts": 5, "ev": "x"}\n{"ts": 7, "e\n', 5, id="a torn line has no time"),
+        pytest.param("python", b"", None, id="no line of ours"),
+        pytest.param(
+            "kafka:3.9.1",
+            f"{START}\njava.lang.Exception\n  at somewhere\n".encode(),
+            1_795_384_763_694_000_000,
+            id="Kafka's last line that has a time",
+        ),
+        pytest.param("kafka:3.9.1", b"  at somewhere\n", None, id="no such line of Kafka's"),
+    ],
+)
+def test_lines_say_what_the_brokers_clock_showed(system: str, lines: bytes, shown_ns: int | None) -> None:
+    assert system_named(system).dated(lines) == shown_ns
 
 
 def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER
+from harness.cluster.clocks import Clock, Rectified, read_clocks
+from harness.cluster.layout import broker_process
 from harness.cluster.systems.kafka import jars, log4j, told
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.teller import Teller
@@ -115,6 +117,10 @@ class ApacheKafka:
         events = (event for _, _, event in told.Reader(told.wording(self.release.version)).events(text))
         return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
 
+    def dated(self, lines: bytes) -> int | None:
+        """Return the instant of the last line that has one, to the millisecond."""
+        return next((line.time_ns for line in map(told.line_of, _backwards(lines)) if line), None)
+
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Write a broker's state-change log; return how many lines were not understood, if any."""
         broker.state_change_log.parent.mkdir(parents=True, exist_ok=True)
@@ -122,16 +128,25 @@ class ApacheKafka:
             self.told_in(broker).open(encoding="utf-8", errors="replace") as lines,
             broker.state_change_log.open("wb") as out,
         ):
-            unknown = _write(broker.broker_id, self.release.version, (line.rstrip("\n") for line in lines), out)
+            clocks = read_clocks(broker.clock_log, broker_process(broker.broker_id)) if broker.clock_log else []
+            stripped = (line.rstrip("\n") for line in lines)
+            unknown = _write(broker.broker_id, self.release.version, stripped, clocks, out)
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
-def _write(broker_id: int, version: str, lines: Iterator[str], out: BinaryIO) -> Mapping[str, int]:
+def _backwards(lines: bytes) -> Iterator[str]:
+    return reversed(lines.decode(errors="replace").splitlines())
+
+
+def _write(
+    broker_id: int, version: str, lines: Iterator[str], clocks: Sequence[Clock], out: BinaryIO
+) -> Mapping[str, int]:
     """Write the state changes that a log tells of, those of each process by themselves; return what was not known.
 
-    A log has the wall clock; its instants are put on the monotonic clock by how far apart the two are now.
+    A log has the broker's wall clock; its instants are put on the monotonic clock by how far apart the machine's two
+    are now, and by what was done to the broker's.
     """
-    ahead_ns = time.time_ns() - time.monotonic_ns()
+    rectified = Rectified(clocks, time.time_ns() - time.monotonic_ns())
 
     def write(line: bytes) -> None:
         out.write(line)
@@ -140,14 +155,14 @@ def _write(broker_id: int, version: str, lines: Iterator[str], out: BinaryIO) ->
         return now_ns
 
     def monotonic_ns() -> int:
-        return now_ns - ahead_ns
+        return instant_ns
 
     log: LineStateLog | None = None
     of: Teller | None = None
-    now_ns = 0
+    now_ns = instant_ns = 0
     reader = told.Reader(told.wording(version))
     for teller, line, event in reader.events(lines):
-        now_ns = line.time_ns
+        now_ns, instant_ns = line.time_ns, rectified.instant_ns(line.time_ns)
         if log is None or teller is not of:
             of = teller
             log = LineStateLog(broker_id, secrets.token_hex(8), write, wall_ns, monotonic_ns)

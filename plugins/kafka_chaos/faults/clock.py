@@ -1,0 +1,108 @@
+"""A broker's wall clock is put ahead or back, or goes at another rate; its monotonic clock is not. Healing resets it.
+
+The proof is what the broker's own lines say of the time, next to the harness's clock.
+"""
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from harness.cluster.powers import CanSetClock
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.parameters import Strict
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 15.0
+EXACT_S = 0.02
+"""So far from what was asked for a clock may be: lines have milliseconds, and a drift is set to a few of them."""
+DAY_S = 86_400.0
+SLIGHTEST = 0.01
+"""A drift that shows within the time that there is to see it."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about a clock: one of them, or both."""
+
+    step_s: Annotated[float, Field(ge=-DAY_S, le=DAY_S, description="Put ahead by so much; back if negative")] = 0.0
+    drift: Annotated[float, Field(ge=0.5, le=2, description="Its seconds for each that passes, as 1.05")] = 1.0
+
+    @model_validator(mode="after")
+    def _shows(self) -> Self:
+        if abs(self.step_s) < 1 and abs(self.drift - 1) < SLIGHTEST:
+            raise ValueError(f"a clock takes a step_s of 1 or more, or a drift by {SLIGHTEST} or more from 1")
+        return self
+
+
+class Clock(BrokerFault):
+    """Sets brokers' wall clocks; the driver itself sets them back after the fault's duration."""
+
+    name: ClassVar[str] = "clock"
+    requires: ClassVar[tuple[str, ...]] = ("clock",)
+    composes: ClassVar[bool] = True
+    witnesses: ClassVar[tuple[str, ...]] = ("append",)
+    """Whoever does not log what is written may log nothing for longer than there is to wait."""
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note how long, and who runs."""
+        status = await arena.driver.status()
+        running = [broker for broker in brokers if status.broker(broker).state != "stopped"]
+        return {"at_most_s": duration_s, "running": running}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Set them, and note what the harness's clock shows then, and how much the brokers have logged."""
+        assert isinstance(arena.driver, CanSetClock)
+        state, own = injection.state, injection.parameters
+        for broker in injection.targets:
+            await arena.driver.set_clock(broker, step_s=own["step_s"], rate=own["drift"], at_most_s=state["at_most_s"])
+        return injection.with_state(since_ns=arena.state_changes.wall_ns())
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Look at lines that are new: between when and when they were written, and what the broker's clock showed."""
+        if idle := sorted(set(injection.targets) - set(injection.state["running"])):
+            return inconclusive(f"broker {idle} did not run, and showed no time")
+        seen = [await self._seen(arena, injection, broker) for broker in injection.targets]
+        return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Set them back; those that are so already are left alone."""
+        assert isinstance(arena.driver, CanSetClock)
+        for broker in injection.targets:
+            await arena.driver.reset_clock(broker)
+
+    async def _seen(self, arena: Arena, injection: Injection, broker: int) -> Effect | str:
+        """Return what shows a broker's clock to be as asked for, in words."""
+        logs, own = arena.state_changes, injection.parameters
+        since_ns, position = logs.wall_ns(), await logs.end_of(broker)
+
+        async def look() -> tuple[float, float] | None:
+            """Return how far its clock was ahead at its last new line, at least and at most."""
+            nonlocal since_ns, position
+            before_ns = logs.wall_ns()
+            shown_ns, position = await logs.dated(broker, position)
+            earliest_ns, since_ns = since_ns, before_ns
+            if shown_ns is None:
+                return None
+            return (shown_ns - logs.wall_ns()) / 1e9, (shown_ns - earliest_ns) / 1e9
+
+        def as_asked(ahead: tuple[float, float] | None) -> bool:
+            passed_s = (logs.wall_ns() - injection.state["since_ns"]) / 1e9
+            wanted_s = own["step_s"] + (own["drift"] - 1) * passed_s
+            if ahead is None:
+                return False
+            least, most = ahead[0] - EXACT_S, ahead[1] + EXACT_S
+            return least <= wanted_s <= most and not least <= 0 <= most
+
+        what = f"broker {broker}'s lines as its clock was set"
+        try:
+            ahead = await until(
+                look, as_asked, what=what, timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]), every_s=0.05
+            )
+        except DeadlineError as error:
+            return mismatch(str(error))
+        assert ahead is not None
+        return f"broker {broker}'s line was dated {ahead[0]:+.3f} s from when it was seen"
+
+
+PLUGIN: type[Fault] = Clock
