@@ -35,6 +35,11 @@ class Claim:
 
 
 def in_the_way(claim: Claim, held: Mapping[int, Claim]) -> dict[int, Claim]:
-    """Return those of the claims held together, by injection, with which another one cannot be in force."""
-    crowded = any(each.beside is not None and len(held) > each.beside for each in (claim, *held.values()))
+    """Return those of the claims held together, by injection, with which another one cannot be in force.
+
+    Numbers keep nothing from being in force that a schedule states.
+    """
+    crowded = claim.beside is not None and any(
+        each.beside is not None and len(held) > each.beside for each in (claim, *held.values())
+    )
     return {number: other for number, other in held.items() if crowded or claim.excludes(other)}

@@ -4,8 +4,8 @@ Each injection is a task of its own, so that a slow one delays no other. Whateve
 plugin raises, the run is cancelled) what was intended is healed. An error of a plugin is the injection's answer,
 INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on to the caller.
 
-What cannot begin at its instant, as another fault holds its target or nobody has the role, is postponed before it is
-refused: until then it has disturbed nothing.
+What was drawn from a mix and cannot begin at its instant, as another fault holds its target or nobody has the role, is
+postponed before it is refused: until then it has disturbed nothing. A schedule states its instants, and keeps them.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ class Nemesis:
         """Carry out one fault now, whatever else is in force on its targets, and heal it after `until`."""
         plugin = self.plugins[planned.fault]
         try:
-            injection = await bounded(self._looked_at(plugin, planned), INJECT_TIMEOUT_S)
+            injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
         except HarnessError as error:
             self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
             return
@@ -147,6 +147,8 @@ class Nemesis:
         Raises:
             HarnessError: what is in its way does not go; or the plugin failed.
         """
+        if planned.beside is None:
+            return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
         end_s = _now_s() + POSTPONED_S
         postponed = False
         try:
@@ -155,7 +157,7 @@ class Nemesis:
                     return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
                 except ClusterError as error:
                     if _now_s() + RETRY_S > end_s:
-                        raise ClusterError(f"refused after {POSTPONED_S:g} s: {error}") from error
+                        raise ClusterError(f"after {POSTPONED_S:g} s: {error}") from error
                     if not postponed:
                         self.journal.note(planned.injection, planned.fault, InjectionStep.POSTPONED, detail=str(error))
                         self.progress.message(f"{_described(planned, None)}: postponed, {error}")
@@ -166,9 +168,7 @@ class Nemesis:
 
     async def _claimed(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved and free to take."""
-        brokers = await self._brokers(planned)
-        self._require_free(planned, _claim(plugin, planned, brokers))
-        injection = await self._prepared(plugin, planned, brokers)
+        injection = await self._prepared(plugin, planned)
         claim = _claim(plugin, planned, injection.targets)
         self._require_free(planned, claim)
         self._in_force_claims[planned.injection] = claim
@@ -180,27 +180,23 @@ class Nemesis:
         Raises:
             ClusterError: it is not.
         """
-        before = takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
-        if blocking := in_the_way(claim, self._in_force_claims | dict(before)):
-            self._waiting_claims[planned.injection] = claim
+        held = dict(self._in_force_claims)
+        if planned.beside is not None:
+            held |= takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
+        if blocking := in_the_way(claim, held):
+            if planned.beside is not None:
+                self._waiting_claims[planned.injection] = claim
             named = ", ".join(f"{other} by injection {by}" for by, other in blocking.items())
-            raise ClusterError(f"another fault is in force: {named}")
+            raise ClusterError(f"refused, because another fault is in force: {named}")
 
-    async def _brokers(self, planned: PlannedFault) -> tuple[int, ...]:
-        """Return the brokers that it is aimed at, as of now."""
+    async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
+        """Return the injection with its targets resolved."""
         target = parse_target(planned.target)
         brokers = tuple(planned.brokers)
         if not brokers and target.role not in NO_BROKERS:
             brokers = await resolve(target, self.arena.view)
         if not brokers and target.role not in NO_BROKERS:
             raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
-        return brokers
-
-    async def _looked_at(self, plugin: Fault, planned: PlannedFault) -> Injection:
-        return await self._prepared(plugin, planned, await self._brokers(planned))
-
-    async def _prepared(self, plugin: Fault, planned: PlannedFault, brokers: tuple[int, ...]) -> Injection:
-        target = parse_target(planned.target)
         parameters = plugin.Parameters.model_validate(planned.parameters)
         return await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
 

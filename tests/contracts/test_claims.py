@@ -50,7 +50,8 @@ def test_two_injections_exclude_each_other_or_not(one: Claim, other: Claim, excl
         pytest.param(kill(1), [kill(0), isolate(1)], [1], id="what claims the same"),
         pytest.param(replace(kill(1), beside=1), [kill(0)], [], id="as many as it may be beside"),
         pytest.param(replace(kill(1), beside=1), [kill(0), kill(2)], [0, 1], id="more than it may be beside"),
-        pytest.param(kill(1), [replace(kill(0), beside=0)], [0], id="one that is to be alone"),
+        pytest.param(replace(kill(1), beside=5), [replace(kill(0), beside=0)], [0], id="one that is to be alone"),
+        pytest.param(kill(1), [replace(kill(0), beside=0)], [], id="it is of the schedule, and that one of the mix"),
     ],
 )
 def test_what_is_in_the_way_of_another_one(claim: Claim, held: list[Claim], numbers: list[int]) -> None:
