@@ -179,7 +179,7 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
     else:
         console.print(result.run_id, markup=False, highlight=False)
     if not verbose:
-        confirmed = len(result.faults) - len(faults)
+        confirmed = sum(each.verdict is FaultVerdict.CONFIRMED for each in result.faults)
         rest = [f"{number_of(confirmed, 'fault')} confirmed"] if confirmed else []
         rest += [sentence for sentence, _ in (*checks.folded("promise"), *suites.folded("suite"))]
         console.print(", ".join(rest) or "nothing was judged", markup=False, highlight=False)
@@ -206,8 +206,12 @@ def show_plan(console: Console, plan: Plan) -> None:
     for fault in plan.faults:
         brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
         needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"
-        table.add_row(f"{fault.at_s:g} s", f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
+        at = "if one is missing" if fault.spare else f"{fault.at_s:g} s"
+        table.add_row(at, f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
     console.print(table)
+    if plan.left_out:
+        faults = number_of(plan.left_out, "more fault")
+        console.print(f"the mix states {faults}, for which there is no room", style=DOUBTFUL, highlight=False)
     console.print(f"clients: {', '.join(client.process for client in plan.clients)}", highlight=False)
 
 

@@ -1,5 +1,6 @@
-"""What an injection needs for itself, and whether two of them may be in force at the same time."""
+"""What an injection needs for itself, and whether several of them may be in force at the same time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -12,6 +13,10 @@ class Claim:
     """Whether its brokers may be under faults of other kinds meanwhile."""
     brokers: frozenset[int]
     """Empty for a fault of something else, of which there is one at a time."""
+    member: str = ""
+    """Of a fault of a client: which member of which group it has to itself."""
+    beside: int | None = None
+    """How many others may be in force meanwhile; None for any number."""
 
     def excludes(self, other: "Claim") -> bool:
         """Return whether the two cannot be in force together.
@@ -21,9 +26,20 @@ class Claim:
         if self.fault != other.fault and (self.composes or other.composes):
             return False
         if not self.brokers and not other.brokers:
-            return self.fault == other.fault
+            return self.fault == other.fault or (self.member != "" and self.member == other.member)
         return bool(self.brokers & other.brokers)
 
     def __str__(self) -> str:
         plural = "s" if len(self.brokers) > 1 else ""
         return f"broker{plural} {', '.join(map(str, sorted(self.brokers)))}" if self.brokers else self.fault
+
+
+def in_the_way(claim: Claim, held: Mapping[int, Claim]) -> dict[int, Claim]:
+    """Return those of the claims held together, by injection, with which another one cannot be in force.
+
+    Numbers keep nothing from being in force that a schedule states.
+    """
+    crowded = claim.beside is not None and any(
+        each.beside is not None and len(held) > each.beside for each in (claim, *held.values())
+    )
+    return {number: other for number, other in held.items() if crowded or claim.excludes(other)}

@@ -118,6 +118,18 @@ class TakesRecords(Protocol):
     reach: ClassVar[Reach]
 
 
+@runtime_checkable
+class TakesTime(Protocol):
+    """A fault that holds its targets for longer than it is told to."""
+
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return for how many seconds it does, at least, on a machine however quick.
+
+        `session_timeout_s`: after so long ZooKeeper misses a broker that has died.
+        """
+        ...
+
+
 class Fault(Protocol):
     """One kind of fault. Injecting and healing are idempotent.
 
@@ -133,6 +145,8 @@ class Fault(Protocol):
     """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
     accepts: ClassVar[tuple[Role, ...]]
     """The kinds of target that make sense."""
+    hits_all: ClassVar[bool]
+    """Whether it disturbs every broker, whichever it is aimed at."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     Parameters: ClassVar[type[BaseModel]]
@@ -171,6 +185,7 @@ class BrokerFault:
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    hits_all: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 

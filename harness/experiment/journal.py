@@ -1,16 +1,16 @@
 """The write-ahead fault journal: written before each act, and enough to heal from in another process."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
 from harness.contracts.faults import Injection
 from harness.contracts.members import CLIENT
 from harness.errors import EvidenceError
-from harness.scenario.plan import Plan
+from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
 from harness.store.result import FaultResult, reason_of
 from harness.verdict import FaultVerdict
@@ -112,11 +112,45 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
 
 
 def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResult]:
-    """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE."""
+    """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE.
+
+    A scenario states how many faults its mix has, and not which: for one that was not seen a spare counts that was. A
+    spare that was not needed is left out; what had no room in the plan is INCONCLUSIVE.
+    """
     by_number: dict[int, list[JournalEntry]] = {}
     for entry in entries:
         by_number.setdefault(entry.injection, []).append(entry)
-    return [_result(fault.injection, fault.fault, by_number.get(fault.injection, [])) for fault in plan.faults]
+    results = _made_good(
+        [
+            (fault, _result(fault.injection, fault.fault, by_number.get(fault.injection, [])))
+            for fault in plan.faults
+            if not fault.spare or fault.injection in by_number
+        ]
+    )
+    if plan.left_out:
+        detail = f"the scenario states {plan.left_out} more, for which there was no room"
+        without = {"injection": len(plan.faults), "fault": "mix", "targets": [], "detail": detail}
+        results.append(FaultResult.model_validate({**without, "verdict": FaultVerdict.INCONCLUSIVE}))
+    return results
+
+
+def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]]) -> list[FaultResult]:
+    """Return the results, with those marked in whose place a spare was confirmed."""
+    spares = [each.injection for fault, each in pairs if fault.spare and each.verdict is FaultVerdict.CONFIRMED]
+    results = []
+    missing = 0
+    for fault, result in pairs:  # spares come last
+        update: dict[str, Any] = {}
+        if result.verdict is FaultVerdict.INCONCLUSIVE and fault.spare:
+            update = {"detail": f"a spare: {result.detail}", "made_good": not missing}
+        elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.beside is not None:
+            if spares:
+                instead = f"made good, as injection {spares.pop(0)}, a spare, was confirmed"
+                update = {"detail": f"{result.detail}; {instead}", "made_good": True}
+            else:
+                missing += 1
+        results.append(result.model_copy(update=update))
+    return results
 
 
 def _result(number: int, fault: str, entries: list[JournalEntry]) -> FaultResult:
@@ -127,6 +161,8 @@ def _result(number: int, fault: str, entries: list[JournalEntry]) -> FaultResult
         verdict, detail = VERDICT_STEPS[judged[0].step], judged[0].detail
     elif not entries:
         detail = "it was never carried out: the run ended before"
+    elif all(entry.step is InjectionStep.POSTPONED for entry in entries):
+        detail = f"it was never carried out: the run ended while it was postponed, as {entries[0].detail}"
     healing = [entry for entry in entries if entry.step in (InjectionStep.HEALED, InjectionStep.HEAL_FAILED)]
     if healing and healing[-1].step is InjectionStep.HEAL_FAILED:
         detail += f"; it could not be healed: {healing[-1].detail}"

@@ -3,19 +3,23 @@
 Each injection is a task of its own, so that a slow one delays no other. Whatever happens to it (its proof fails, the
 plugin raises, the run is cancelled) what was intended is healed. An error of a plugin is the injection's answer,
 INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on to the caller.
+
+What was drawn from a mix and cannot begin at its instant, as another fault holds its target or nobody has the role, is
+postponed before it is refused: until then it has disturbed nothing. A schedule states its instants, and keeps them.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.contracts import registry
-from harness.contracts.claims import Claim
+from harness.contracts.claims import Claim, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
-from harness.contracts.targets import NO_BROKERS, parse_target, resolve
+from harness.contracts.targets import NO_BROKERS, Role, parse_target, resolve
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.progress import Progress
@@ -30,6 +34,11 @@ HEAL_TIMEOUT_S = 120.0
 HEAL_TRIES = 4
 HEAL_PAUSE_S = 3.0
 """Between two tries: what keeps a broker from starting, a ZooKeeper that stands still say, passes."""
+POSTPONED_S = HEAL_TIMEOUT_S
+"""An injection waits so long for its target to be free and for its role to be had, and is refused then: what is in the
+way is being healed, which takes no longer."""
+RETRY_S = 0.5
+"""Between two looks at what is in the way."""
 LATE_S = 0.1
 """An injection that is later than this says so in the journal."""
 
@@ -74,26 +83,39 @@ class Nemesis:
     """What could not be healed."""
     _in_force_claims: dict[int, Claim] = field(default_factory=dict)
     """By injection."""
+    _waiting_claims: dict[int, Claim] = field(default_factory=dict)
+    """Of those that are postponed, in the order in which they get their turn."""
+    _missing: int = 0
+    """How many faults of the mix were not seen, for which no spare was confirmed yet."""
 
     async def run(self) -> None:
         """Carry out every fault at its instant, counted from now; return when all are healed.
 
+        For those of a mix that were not seen to happen, spares are carried out then, as many as it takes.
         When cancelled, heals what is in force before it goes; a second cancellation ends that too.
         """
         start_s = _now_s()
-        tasks = [asyncio.create_task(self._at_its_instant(planned, start_s)) for planned in self.faults]
+        planned_faults = list(self.faults)
+        tasks = [
+            asyncio.create_task(self._at_its_instant(planned, start_s + planned.at_s))
+            for planned in planned_faults
+            if not planned.spare
+        ]
         try:
             await _all(tasks)
+            for spare in (planned for planned in planned_faults if planned.spare):
+                if self._missing:
+                    tasks = [asyncio.create_task(self._at_its_instant(spare, _now_s()))]
+                    await _all(tasks)
         except asyncio.CancelledError:
             await _healed(tasks)
             raise
 
-    async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
-        due_s = start_s + planned.at_s
+    async def _at_its_instant(self, planned: PlannedFault, due_s: float) -> None:
         await asyncio.sleep(max(0.0, due_s - _now_s()))
         plugin = self.plugins[planned.fault]
         try:
-            injection = await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
+            injection = await self._claimed_in_time(plugin, planned)
         except HarnessError as error:
             self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
             return
@@ -119,17 +141,53 @@ class Nemesis:
     def _intend(self, planned: PlannedFault, injection: Injection, detail: str) -> None:
         self.journal.note(planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail)
 
+    async def _claimed_in_time(self, plugin: Fault, planned: PlannedFault) -> Injection:
+        """Return the injection once its targets are known and free to take; they are resolved anew at every look.
+
+        Raises:
+            HarnessError: what is in its way does not go; or the plugin failed.
+        """
+        if planned.beside is None:
+            return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
+        end_s = _now_s() + POSTPONED_S
+        postponed = False
+        try:
+            while True:
+                try:
+                    return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
+                except ClusterError as error:
+                    if _now_s() + RETRY_S > end_s:
+                        raise ClusterError(f"after {POSTPONED_S:g} s: {error}") from error
+                    if not postponed:
+                        self.journal.note(planned.injection, planned.fault, InjectionStep.POSTPONED, detail=str(error))
+                        self.progress.message(f"{_described(planned, None)}: postponed, {error}")
+                        postponed = True
+                await asyncio.sleep(RETRY_S)
+        finally:
+            self._waiting_claims.pop(planned.injection, None)
+
     async def _claimed(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved and free to take."""
         injection = await self._prepared(plugin, planned)
-        claim = Claim(fault=plugin.name, composes=plugin.composes, brokers=frozenset(injection.targets))
-        blocking = [
-            f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)
-        ]
-        if blocking:
-            raise ClusterError(f"refused, because another fault is in force: {', '.join(blocking)}")
+        claim = _claim(plugin, planned, injection.targets)
+        self._require_free(planned, claim)
         self._in_force_claims[planned.injection] = claim
         return injection
+
+    def _require_free(self, planned: PlannedFault, claim: Claim) -> None:
+        """Check that a claim is free, and that nobody who has waited for longer is to have it first.
+
+        Raises:
+            ClusterError: it is not.
+        """
+        held = dict(self._in_force_claims)
+        if planned.beside is not None:
+            held |= takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
+        if blocking := in_the_way(claim, held):
+            if planned.beside is not None:
+                self._waiting_claims[planned.injection] = claim
+            named = ", ".join(f"{other} by injection {by}" for by, other in blocking.items())
+            raise ClusterError(f"refused, because another fault is in force: {named}")
 
     async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved."""
@@ -165,8 +223,23 @@ class Nemesis:
 
     def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
         step = STEP_OF[effect.verdict]
+        if planned.spare:
+            self._missing -= effect.verdict is FaultVerdict.CONFIRMED
+        elif planned.beside is not None:
+            self._missing += effect.verdict is FaultVerdict.INCONCLUSIVE
         self.journal.note(planned.injection, planned.fault, step, injection=injection, detail=effect.detail)
         self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
+
+
+def _claim(plugin: Fault, planned: PlannedFault, brokers: tuple[int, ...]) -> Claim:
+    target = parse_target(planned.target)
+    return Claim(
+        fault=plugin.name,
+        composes=plugin.composes,
+        brokers=frozenset(brokers),
+        member=target.described if target.role is Role.MEMBER else "",
+        beside=planned.beside,
+    )
 
 
 async def _its_duration(heal_due_s: float, _effect: Effect) -> None:

@@ -1,4 +1,7 @@
-"""The result as JUnit XML: a violation is a failure, no answer is an error, what was refused is skipped."""
+"""The result as JUnit XML: a violation is a failure, no answer is an error, what was refused is skipped.
+
+A fault that was not seen is skipped too, where a spare was confirmed in its place.
+"""
 
 from pathlib import Path
 
@@ -22,6 +25,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
                     f"{fault.injection} {fault.fault}",
                     fault.verdict is FaultVerdict.CONFIRMED,
                     fault.detail,
+                    needed=not fault.made_good,
                 )
                 for fault in result.faults
             ]
@@ -78,8 +82,8 @@ def _judged(name: str, verdict: SystemVerdict, reason: str) -> TestCase:
     return case
 
 
-def _case(name: str, held: bool, reason: str) -> TestCase:
+def _case(name: str, held: bool, reason: str, *, needed: bool = True) -> TestCase:
     case = TestCase(name)
     if not held:
-        case.result = [Error(reason, "inconclusive")]
+        case.result = [Error(reason, "inconclusive") if needed else Skipped(reason)]
     return case

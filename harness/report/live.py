@@ -139,6 +139,7 @@ class _Faults:
         self._planned: list[PlannedFault] = []
         self._begun: dict[int, dict[str, Any]] = {}
         self._over: set[int] = set()
+        self._postponed: dict[int, dict[str, Any]] = {}
 
     def look(self, *, here: bool) -> Iterator[tuple[str, str]]:
         if not self._planned:
@@ -146,13 +147,19 @@ class _Faults:
                 self._planned = load_plan(self._path).faults
         for entry in self._journal.entries():
             number, step = entry.get("injection", -1), entry.get("step")
-            if step == "healed" or (step == "inconclusive" and number not in self._begun):
+            if step == "postponed":
+                self._postponed[number] = entry
+            elif step == "healed" or (step == "inconclusive" and number not in self._begun):
                 self._over.add(number)
             else:
                 self._begun.setdefault(number, entry)
         in_force = [entry for number, entry in self._begun.items() if number not in self._over]
         yield "in force", ", ".join(_named(entry) for entry in in_force) or "no fault"
-        coming = [each for each in self._planned if each.injection not in {*self._begun, *self._over}]
+        known = {*self._begun, *self._over}
+        if waiting := [entry for number, entry in self._postponed.items() if number not in known]:
+            yield "postponed", ", ".join(map(_named, waiting))
+        known |= self._postponed.keys()
+        coming = [each for each in self._planned if each.injection not in known and not each.spare]
         if coming:
             first = min(coming, key=lambda each: each.at_s)
             yield "next", f"{first.fault} {first.target}".strip() + self._when(first, here=here)

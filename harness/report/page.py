@@ -166,7 +166,10 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
         SystemVerdict.FAIL: f"broken: {broken}",
         SystemVerdict.UNKNOWN: f"no answer: {unknown}",
     }[verdicts.system]
-    confirmed = {1: "seen from outside"}.get(len(result.faults), f"all {len(result.faults)} seen from outside")
+    seen, carried_out = sum(each.verdict is FaultVerdict.CONFIRMED for each in result.faults), len(result.faults)
+    confirmed = {1: "seen from outside"}.get(carried_out, f"all {carried_out} seen from outside")
+    if seen < carried_out:
+        confirmed = f"{seen} of {carried_out} seen from outside, as many as the scenario states"
     fault_reason = "; ".join(str(each) for each in reasons if each.kind is Kind.FAULT) or confirmed
     return [
         (

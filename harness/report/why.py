@@ -62,7 +62,9 @@ def why(result: RunResult) -> list[Reason]:
     ]
     if not doubts and all(answer.verdict is SystemVerdict.NOT_JUDGED for answer in answers):
         doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
-    faults = [_reason(Kind.FAULT, part.verdict, part.fault, part.detail) for part in result.faults]
+    faults = [
+        _reason(Kind.FAULT, part.verdict, part.fault, part.detail) for part in result.faults if not part.made_good
+    ]
     if not faults:
         faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]
     return [

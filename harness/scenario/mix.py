@@ -6,18 +6,24 @@ the others only where they compete for time or brokers.
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from harness.contracts.claims import Claim
-from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
+from harness.contracts.claims import Claim, in_the_way
+from harness.contracts.faults import Fault, TakesTime
+from harness.contracts.targets import NO_BROKERS, Role, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.seeds import derived_seed
 
 TRIES = 40
 """How many candidates are drawn for one injection before it is left out."""
+ROUNDS = 20
+"""How often all are drawn anew, if there was no room for some of those that the mix states."""
 CALM_SHARE = 0.25
 """Share of the load that is without any fault, at least."""
+SPARED = 10
+"""There is a spare for so many faults, and one at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +33,10 @@ class Window:
     at_s: float
     end_s: float
     claim: Claim
-    alone: bool
 
     def overlaps(self, other: "Window") -> bool:
         """Return whether the two overlap in time."""
         return self.at_s < other.end_s and other.at_s < self.end_s
-
-    def excludes(self, other: "Window") -> bool:
-        """Return whether the schedule cannot have both."""
-        return self.overlaps(other) and (self.alone or other.alone or self.claim.excludes(other.claim))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,47 +51,123 @@ class DrawnFault:
     seed: int
 
 
-def draw_mix(
-    mix: MixSpec,
-    cluster: ClusterSpec,
-    duration_s: float,
-    seed: int,
-    *,
-    composing: Mapping[str, bool],
-    scheduled: Iterable[Window],
-) -> list[DrawnFault]:
-    """Return the drawn faults, not ordered by time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """A scenario's mix, with all that must be known to draw from it nothing that would be refused."""
 
-    `composing`: by kind, whether it composes with others. `scheduled`: the windows of the faults in the schedule.
-    """
-    windows, faults = list(scheduled), []
-    for number in range(mix.injections(duration_s)):
-        for attempt in range(TRIES):
-            candidate = _candidate(mix, cluster, duration_s, derived_seed(seed, number, attempt))
-            window = _window(candidate, mix.settle_s, cluster, composing)
-            if _fits(window, windows, mix.at_once, duration_s):
-                windows.append(window)
-                faults.append(candidate)
+    spec: MixSpec
+    cluster: ClusterSpec
+    duration_s: float
+    """Of the load."""
+    session_timeout_s: float
+    """After so long ZooKeeper misses a broker that has died."""
+    plugins: Mapping[str, Fault]
+    """By kind, those of the schedule too."""
+
+    @property
+    def stated(self) -> int:
+        """How many faults the scenario asks for."""
+        return self.spec.injections(self.duration_s)
+
+    def beside(self, kind: MixKind) -> int:
+        """Return how many others may be in force beside one of this kind."""
+        return 0 if kind.alone else self.spec.at_once - 1
+
+    def window(
+        self,
+        kind: str,
+        target: Target,
+        brokers: Sequence[int],
+        parameters: Mapping[str, Any],
+        *,
+        at_s: float,
+        duration_s: float,
+        beside: int | None = None,
+    ) -> Window:
+        """Return when an injection is in force, and whom it claims: any broker can have its role at that moment."""
+        plugin = self.plugins[kind]
+        if plugin.hits_all or not (brokers or target.role in NO_BROKERS):
+            brokers = self.cluster.broker_ids
+        if isinstance(plugin, TakesTime):
+            least_s = plugin.least_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
+            duration_s = max(duration_s, least_s)
+        claim = Claim(
+            fault=kind,
+            composes=plugin.composes,
+            brokers=frozenset(brokers),
+            member=target.described if target.role is Role.MEMBER else "",
+            beside=beside,
+        )
+        return Window(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
+
+    def draw(self, seed: int, scheduled: Sequence[Window]) -> list[DrawnFault]:
+        """Return the drawn faults, not ordered by time: as many as stated, if there is room for them.
+
+        `scheduled`: the windows of the faults in the schedule.
+        """
+        best = self._round(seed, scheduled)
+        for number in range(1, ROUNDS):
+            if len(best) == self.stated or self._hopeless:
                 break
-    return faults
+            best = max(best, self._round(derived_seed(seed, "round", number), scheduled), key=len)
+        return best
 
+    def spares(self, seed: int) -> list[DrawnFault]:
+        """Return those that are carried out, when all others are healed, for such as were not confirmed."""
+        return [self._candidate(derived_seed(seed, "spare", number)) for number in range(-(-self.stated // SPARED))]
 
-def _candidate(mix: MixSpec, cluster: ClusterSpec, duration_s: float, seed: int) -> DrawnFault:
-    kind = _winner(mix.kinds, seed)
-    rng = random.Random(derived_seed(seed, "place"))  # noqa: S311  repeatable, not secret
-    start, length = rng.random(), rng.random()
-    shortest_s, longest_s = kind.duration_s
-    fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
-    room_s = max(0.0, duration_s - mix.settle_s - fault_s)
-    target, brokers = drawn(parse_target(kind.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
-    return DrawnFault(
-        kind=kind,
-        target=target,
-        brokers=brokers,
-        at_s=round(start * room_s, 3),
-        duration_s=fault_s,
-        seed=derived_seed(seed, "fault"),
-    )
+    @property
+    def _hopeless(self) -> bool:
+        """Whether not even the shortest ones would have room."""
+        shortest_s = min(kind.duration_s[0] for kind in self.spec.kinds) + self.spec.settle_s
+        return self.stated * shortest_s > self.spec.at_once * (1 - CALM_SHARE) * self.duration_s
+
+    def _round(self, seed: int, scheduled: Sequence[Window]) -> list[DrawnFault]:
+        windows, faults = [*scheduled], []
+        for number in range(self.stated):
+            for attempt in range(TRIES):
+                candidate = self._candidate(derived_seed(seed, number, attempt))
+                window = self.window(
+                    candidate.kind.kind,
+                    candidate.target,
+                    candidate.brokers,
+                    candidate.kind.parameters,
+                    at_s=candidate.at_s,
+                    duration_s=candidate.duration_s,
+                    beside=self.beside(candidate.kind),
+                )
+                if self._fits(window, windows):
+                    windows.append(window)
+                    faults.append(candidate)
+                    break
+        return faults
+
+    def _candidate(self, seed: int) -> DrawnFault:
+        kind = _winner(self.spec.kinds, seed)
+        rng = random.Random(derived_seed(seed, "place"))  # noqa: S311  repeatable, not secret
+        start, length = rng.random(), rng.random()
+        shortest_s, longest_s = kind.duration_s
+        fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
+        room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s)
+        target, brokers = drawn(parse_target(kind.target), self.cluster.broker_ids, self.cluster.zookeeper_servers, rng)
+        return DrawnFault(
+            kind=kind,
+            target=target,
+            brokers=brokers,
+            at_s=round(start * room_s, 3),
+            duration_s=fault_s,
+            seed=derived_seed(seed, "fault"),
+        )
+
+    def _fits(self, window: Window, others: list[Window]) -> bool:
+        if window.end_s > self.duration_s:
+            return False
+        overlapping = [other for other in others if window.overlaps(other)]
+        for at_s in (max(window.at_s, other.at_s) for other in overlapping):
+            held = {number: other.claim for number, other in enumerate(overlapping) if other.at_s <= at_s < other.end_s}
+            if in_the_way(window.claim, held):
+                return False
+        return disturbed_s([*others, window]) <= (1 - CALM_SHARE) * self.duration_s
 
 
 def _winner(kinds: list[MixKind], seed: int) -> MixKind:
@@ -103,27 +180,6 @@ def _winner(kinds: list[MixKind], seed: int) -> MixKind:
         return -math.log(drawn_share) / kind.weight
 
     return kinds[min(range(len(kinds)), key=instant)]
-
-
-def _window(drawn: DrawnFault, settle_s: float, cluster: ClusterSpec, composing: Mapping[str, bool]) -> Window:
-    # Any broker can have the role at the moment of injection.
-    brokers = drawn.brokers or ([] if drawn.target.role in NO_BROKERS else cluster.broker_ids)
-    return Window(
-        at_s=drawn.at_s,
-        end_s=drawn.at_s + drawn.duration_s + settle_s,
-        claim=Claim(fault=drawn.kind.kind, composes=composing[drawn.kind.kind], brokers=frozenset(brokers)),
-        alone=drawn.kind.alone,
-    )
-
-
-def _fits(window: Window, others: list[Window], at_once: int, duration_s: float) -> bool:
-    if window.end_s > duration_s or any(window.excludes(other) for other in others):
-        return False
-    overlapping = [*(other for other in others if window.overlaps(other)), window]
-    starts = [each.at_s for each in overlapping]
-    if any(sum(each.at_s <= start_s < each.end_s for each in overlapping) > at_once for start_s in starts):
-        return False
-    return disturbed_s([*others, window]) <= (1 - CALM_SHARE) * duration_s
 
 
 def disturbed_s(windows: Iterable[Window]) -> float:

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.claims import Claim
 from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.errors import EvidenceError
-from harness.scenario.mix import Window, draw_mix
-from harness.scenario.model import FaultSpec, MixSpec, Scenario, StepSpec
+from harness.scenario.mix import DrawnFault, Mix
+from harness.scenario.model import FaultSpec, Scenario, StepSpec
 from harness.scenario.seeds import derived_seed
 from harness.store.result import StoredModel, reason_of
 
@@ -28,6 +28,7 @@ WHOLE_BATCHES = {"rate_per_s": 1000, "linger_ms": 100}
 """Of a step's producer, unless it says otherwise: what it writes goes in one piece, and not bit by bit."""
 ALONE = {"producers": 1, "consumers": 0, "committers": 0}
 """Of a step's producer, which no step can say otherwise."""
+SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 
 
 class PlannedFault(StoredModel):
@@ -46,6 +47,10 @@ class PlannedFault(StoredModel):
     """When the broker ids are known; those known at injection are in the journal."""
     parameters: dict[str, Any]
     seed: int
+    beside: int | None = None
+    """Of one that was drawn from a mix: how many others may be in force meanwhile."""
+    spare: bool = False
+    """Carried out only for another one of the mix that was not confirmed, when all others are healed."""
 
 
 class PlannedClient(StoredModel):
@@ -73,6 +78,8 @@ class Plan(StoredModel):
     clients: list[PlannedClient]
     casting: list[int] = Field(default_factory=list)
     """Broker ids in the order in which roles take them."""
+    left_out: int = 0
+    """How many faults that the scenario's mix states had no room."""
 
     def to_json(self) -> str:
         """Return the plan as JSON; the same bytes for the same plan."""
@@ -81,25 +88,32 @@ class Plan(StoredModel):
             del data["casting"]
             for client in data["clients"]:
                 del client["step"]
+        if not self.left_out:
+            del data["left_out"]
+        for fault in data["faults"]:
+            if fault["beside"] is None:  # it was not drawn from a mix
+                del fault["beside"], fault["spare"]
         return json.dumps(data, indent=2, sort_keys=True) + "\n"
 
 
 def make_plan(scenario: Scenario, seed: int) -> Plan:
     """Return the plan of a run of the scenario under this seed."""
     faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
-    faults += _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
+    drawn_faults, left_out = _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
+    faults += drawn_faults
     faults += [
         _stepped_fault(step, step.inject, derived_seed(seed, "step", i))
         for i, step in enumerate(scenario.steps)
         if step.inject is not None
     ]
-    in_order = sorted(faults, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
+    in_order = sorted(faults, key=lambda fault: (fault.spare, fault.at_s))  # stable: ties keep the scenario's order
     return Plan(
         scenario=scenario.name,
         seed=seed,
         faults=[fault.model_copy(update={"injection": index}) for index, fault in enumerate(in_order)],
         clients=_planned_clients(scenario, seed) + _planned_writers(scenario, seed),
         casting=_casting(scenario, derived_seed(seed, "roles")) if scenario.steps or scenario.roles else [],
+        left_out=left_out,
     )
 
 
@@ -145,44 +159,50 @@ def _resolved(target: Target, brokers: list[int]) -> Literal["plan", "injection"
     return "plan" if brokers or target.role in NO_BROKERS else "injection"
 
 
-def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> list[PlannedFault]:
-    """Return the faults that are drawn from the scenario's mix, beside those of the schedule."""
-    mix = scenario.mix
-    if mix is None:
-        return []
-    composing = {kind: registry.fault(kind).composes for kind, _ in scenario.kinds}
-    mixed = draw_mix(
-        mix,
-        scenario.cluster,
-        scenario.duration_s,
-        seed,
-        composing=composing,
-        scheduled=[_window(scenario, mix, fault, composing[fault.fault]) for fault in scheduled],
+def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> tuple[list[PlannedFault], int]:
+    """Return the faults drawn from the scenario's mix, beside those of the schedule, and how many had no room."""
+    if scenario.mix is None:
+        return [], 0
+    properties = system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
+    mix = Mix(
+        spec=scenario.mix,
+        cluster=scenario.cluster,
+        duration_s=scenario.duration_s,
+        session_timeout_s=int(properties[SESSION_TIMEOUT]) / 1000,
+        plugins={kind: registry.fault(kind) for kind, _ in scenario.kinds},
     )
-    return [
-        PlannedFault(
-            injection=0,
-            fault=drawn_fault.kind.kind,
-            at_s=drawn_fault.at_s,
-            duration_s=drawn_fault.duration_s,
-            target=str(drawn_fault.target),
-            brokers=drawn_fault.brokers,
-            resolved=_resolved(drawn_fault.target, drawn_fault.brokers),
-            parameters=drawn_fault.kind.parameters,
-            seed=drawn_fault.seed,
+    windows = [
+        mix.window(
+            fault.fault,
+            parse_target(fault.target),
+            fault.brokers,
+            fault.parameters,
+            at_s=fault.at_s,
+            duration_s=fault.duration_s,
         )
-        for drawn_fault in mixed
+        for fault in scheduled
     ]
+    faults = mix.draw(seed, windows)
+    planned = [_drawn_fault(mix, fault) for fault in faults]
+    planned += [
+        _drawn_fault(mix, fault).model_copy(update={"at_s": mix.duration_s, "spare": True})
+        for fault in mix.spares(seed)
+    ]
+    return planned, mix.stated - len(faults)
 
 
-def _window(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: bool) -> Window:
-    """Return the window of an injection of the schedule."""
-    brokers = fault.brokers or ([] if fault.resolved == "plan" else scenario.cluster.broker_ids)
-    return Window(
+def _drawn_fault(mix: Mix, fault: DrawnFault) -> PlannedFault:
+    return PlannedFault(
+        injection=0,
+        fault=fault.kind.kind,
         at_s=fault.at_s,
-        end_s=fault.at_s + fault.duration_s + mix.settle_s,
-        claim=Claim(fault=fault.fault, composes=composes, brokers=frozenset(brokers)),
-        alone=False,
+        duration_s=fault.duration_s,
+        target=str(fault.target),
+        brokers=fault.brokers,
+        resolved=_resolved(fault.target, fault.brokers),
+        parameters=fault.kind.parameters,
+        seed=fault.seed,
+        beside=mix.beside(fault.kind),
     )
 
 

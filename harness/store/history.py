@@ -110,6 +110,8 @@ class Operation:
 class InjectionStep(StrEnum):
     """The write-ahead steps of one injection, in order; later steps never replace earlier ones."""
 
+    POSTPONED = "postponed"
+    """Nothing is done yet: it waits for what is in its way."""
     INTENDED = "intended"
     INJECTED = "injected"
     CONFIRMED = "confirmed"

@@ -102,6 +102,8 @@ class FaultResult(StoredModel):
     targets: list[str]
     verdict: NamedFaultVerdict
     detail: str
+    made_good: bool = False
+    """Drawn, and not seen to happen; a spare was confirmed in its place, so that the verdict does not rest on it."""
 
 
 class CheckResult(StoredModel):
@@ -176,7 +178,7 @@ class RunResult(StoredModel):
             + [SystemVerdict.UNKNOWN for _ in forbidding(self.remarks)]
         )
         return Verdicts(
-            fault=worst_fault(part.verdict for part in self.faults),
+            fault=worst_fault(part.verdict for part in self.faults if not part.made_good),
             system=system,
             environment=EnvironmentVerdict.RESIDUE if self.residue else EnvironmentVerdict.CLEAN,
         )

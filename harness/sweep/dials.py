@@ -61,7 +61,7 @@ def settled(scenario: Scenario, plan: Plan) -> Scenario:
         return scenario
     data = scenario.model_dump(mode="json") | {"faults": []}
     data.pop("mix", None)  # what was drawn from a mix stands in the plan
-    for planned in plan.faults:
+    for planned in (fault for fault in plan.faults if not fault.spare):
         known = planned.brokers and Role.IDS in registry.fault(planned.fault).accepts
         fault = {
             "kind": planned.fault,

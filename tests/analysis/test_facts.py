@@ -547,6 +547,7 @@ def test_refusals_are_counted_by_their_error(rows: Rows) -> None:
 @case
 def a_fault(out: RunWriter) -> None:
     for step, targets, detail in (
+        (InjectionStep.POSTPONED, (), "waits"),
         (InjectionStep.INTENDED, (), "will"),
         (InjectionStep.INJECTED, ("1",), "did"),
         (InjectionStep.MISMATCH, ("1",), "not as asked"),
@@ -559,7 +560,7 @@ def a_fault(out: RunWriter) -> None:
                 fault="kill",
                 step=step,
                 targets=targets,
-                parameters={"deep": {"er": [1]}},
+                parameters={} if step is InjectionStep.POSTPONED else {"deep": {"er": [1]}},
                 detail=detail,
             )
         )

@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from harness.contracts.claims import Claim
+from harness.contracts.claims import Claim, in_the_way
 
 ZOOKEEPER = Claim(fault="pause-zookeeper", composes=True, brokers=frozenset())
 
@@ -11,6 +13,10 @@ def kill(*brokers: int) -> Claim:
 
 def delay(*brokers: int) -> Claim:
     return Claim(fault="delay", composes=True, brokers=frozenset(brokers))
+
+
+def of_member(fault: str, number: int) -> Claim:
+    return Claim(fault=fault, composes=False, brokers=frozenset(), member=f"member {number} of group-1")
 
 
 def isolate(*brokers: int) -> Claim:
@@ -28,8 +34,25 @@ def isolate(*brokers: int) -> Claim:
         pytest.param(delay(1), delay(2), False, id="one that composes, on brokers of their own"),
         pytest.param(ZOOKEEPER, ZOOKEEPER, True, id="two of a kind that hit no broker"),
         pytest.param(ZOOKEEPER, kill(1), False, id="brokers and something else"),
+        pytest.param(of_member("kill", 1), of_member("pause", 1), True, id="two kinds on one member"),
+        pytest.param(of_member("kill", 1), of_member("pause", 2), False, id="two kinds on members of their own"),
     ],
 )
 def test_two_injections_exclude_each_other_or_not(one: Claim, other: Claim, excluded: bool) -> None:
     assert one.excludes(other) is excluded
     assert other.excludes(one) is excluded
+
+
+@pytest.mark.parametrize(
+    ("claim", "held", "numbers"),
+    [
+        pytest.param(kill(1), [], [], id="nothing is in force"),
+        pytest.param(kill(1), [kill(0), isolate(1)], [1], id="what claims the same"),
+        pytest.param(replace(kill(1), beside=1), [kill(0)], [], id="as many as it may be beside"),
+        pytest.param(replace(kill(1), beside=1), [kill(0), kill(2)], [0, 1], id="more than it may be beside"),
+        pytest.param(replace(kill(1), beside=5), [replace(kill(0), beside=0)], [0], id="one that is to be alone"),
+        pytest.param(kill(1), [replace(kill(0), beside=0)], [], id="it is of the schedule, and that one of the mix"),
+    ],
+)
+def test_what_is_in_the_way_of_another_one(claim: Claim, held: list[Claim], numbers: list[int]) -> None:
+    assert [*in_the_way(claim, dict(enumerate(held)))] == numbers

@@ -21,7 +21,8 @@ from harness.experiment.nemesis import Nemesis, brokers_hit, heal_all
 from harness.progress import Silent
 from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
-from harness.verdict import FaultVerdict
+from harness.system.waiting import until
+from harness.verdict import FaultVerdict, worst_fault
 from tests.fake_cluster import FakeCluster
 from tests.raising import raising
 from tests.verdicts import CONFIRMED, INCONCLUSIVE, MISMATCH
@@ -46,6 +47,7 @@ class FakeFault:
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    hits_all: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
@@ -113,6 +115,14 @@ class Stage:
             arena=self.cluster.arena, journal=journal, faults=faults, plugins={"fake": self.fault}, progress=Silent()
         )
 
+    async def written(self, step: str) -> None:
+        """Wait until a step is in the journal."""
+
+        async def steps() -> list[str]:
+            return self.steps
+
+        await until(steps, lambda seen: step in seen, what=step, timeout_s=10, every_s=0.001)
+
     @property
     def steps(self) -> list[str]:
         return [
@@ -129,6 +139,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
     monkeypatch.setattr(registry, "fault", only_fault)
     monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.001)
+    monkeypatch.setattr(nemesis_module, "RETRY_S", 0.001)
     return Stage(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
 
 
@@ -145,6 +156,11 @@ def planned(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> P
         "seed": 1,
     }
     return PlannedFault(**{**values, **more})
+
+
+def drawn(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> PlannedFault:
+    """Return one of a mix, beside any number of others."""
+    return planned(number, target, **{"beside": 99, **more})
 
 
 def verdict_of(stage: Stage) -> tuple[FaultVerdict, str]:
@@ -233,8 +249,8 @@ async def test_a_broker_stays_held_until_its_fault_is_healed_at_last(
 ) -> None:
     monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.1)
     stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": 1}
-    steps = await stage.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.05))
-    assert "1 inconclusive" in steps
+    steps = await stage.perform(planned(0, "1", brokers=[1]), drawn(1, at_s=0.05))
+    assert steps.index("1 postponed") < steps.index("0 healed 1") < steps.index("1 intended 1")
 
 
 async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
@@ -279,11 +295,119 @@ async def test_two_faults_may_overlap_on_different_brokers(stage: Stage) -> None
     assert {"0 confirmed 0,2", "1 confirmed 1"} <= set(steps)
 
 
-async def test_a_second_fault_on_a_broker_that_is_held_is_refused(stage: Stage) -> None:
+HELD = "refused, because another fault is in force: broker 1 by injection 0"
+
+
+async def test_a_second_fault_on_a_broker_that_is_held_is_refused_where_a_schedule_states_its_instant(
+    stage: Stage,
+) -> None:
     steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), planned(1, at_s=0.01))
     assert steps == ["0 intended 1", "0 injected 1", "0 confirmed 1", "1 inconclusive", "0 healed 1"]
     refusal = next(entry for entry in read_journal(stage.path) if entry.injection == 1)
-    assert refusal.detail == "refused, because another fault is in force: broker 1 by injection 0"
+    assert refusal.detail == HELD
+
+
+async def test_a_fault_on_a_broker_that_is_held_is_postponed_until_it_is_free(stage: Stage) -> None:
+    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), drawn(1, at_s=0.01))
+    assert steps == [
+        *("0 intended 1", "0 injected 1", "0 confirmed 1", "1 postponed", "0 healed 1"),
+        *("1 intended 1", "1 injected 1", "1 confirmed 1", "1 healed 1"),
+    ]
+    assert [entry.detail for entry in read_journal(stage.path) if entry.step is InjectionStep.POSTPONED] == [HELD]
+
+
+async def test_it_is_refused_when_the_broker_is_held_for_too_long(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nemesis_module, "POSTPONED_S", 0.02)
+    stage.fault.hangs = {"confirm"}
+    async with stage.under_way(planned(0, "1", brokers=[1]), drawn(1, at_s=0.01)):
+        await stage.fault.asked("confirm 1").wait()
+        await stage.written("1 inconclusive")
+    refusal = next(entry for entry in read_journal(stage.path) if entry.step is InjectionStep.INCONCLUSIVE)
+    assert (refusal.injection, refusal.detail) == (1, f"after 0.02 s: {HELD}")
+
+
+async def test_those_that_are_postponed_get_their_turn_in_their_order(stage: Stage) -> None:
+    steps = await stage.perform(
+        planned(0, "1", brokers=[1], duration_s=0.05),
+        drawn(1, "1,2", brokers=[1, 2], at_s=0.01, duration_s=0.02),
+        drawn(2, "2", brokers=[2], at_s=0.02),
+    )
+    assert [step for step in steps if step.endswith("postponed") or "healed" in step] == [
+        *("1 postponed", "2 postponed", "0 healed 1", "1 healed 1,2", "2 healed 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "postponed"),
+    [
+        pytest.param(0, 0, True, id="each is to be alone"),
+        pytest.param(0, 5, True, id="the first one is to be alone"),
+        pytest.param(None, 0, True, id="the second one is to be alone, beside a schedule"),
+        pytest.param(1, 1, False, id="two may be in force at once"),
+    ],
+)
+async def test_no_more_are_in_force_at_once_than_the_mix_says(
+    stage: Stage, first: int | None, second: int, postponed: bool
+) -> None:
+    steps = await stage.perform(
+        planned(0, "1", brokers=[1], duration_s=0.05, beside=first),
+        planned(1, "2", brokers=[2], at_s=0.01, beside=second),
+    )
+    assert ("1 postponed" in steps) is postponed
+    assert {"0 confirmed 1", "1 confirmed 2"} <= set(steps)
+
+
+async def test_a_role_that_nobody_has_for_a_moment_is_waited_for(stage: Stage) -> None:
+    stage.cluster.leader = -1
+    async with stage.under_way(drawn()):
+        await stage.written("0 postponed")
+        stage.cluster.leader = 2
+        await stage.fault.asked("heal 2").wait()
+    assert stage.steps[1] == "0 intended 2"
+
+
+async def test_cancelled_while_it_is_postponed_it_goes_at_once_and_has_nothing_to_heal(stage: Stage) -> None:
+    stage.cluster.leader = -1
+    async with stage.under_way(drawn()):
+        await stage.written("0 postponed")
+    assert stage.steps == ["0 postponed"]
+    verdict, detail = verdict_of(stage)
+    assert verdict is INCONCLUSIVE
+    assert detail == (
+        "it was never carried out: the run ended while it was postponed, as no broker is leader of orders-0 now:"
+        " nothing was injected"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of_mix", "failures", "carried_out", "verdict"),
+    [
+        pytest.param(True, 0, 1, CONFIRMED, id="what is seen needs no spare"),
+        pytest.param(True, 1, 2, CONFIRMED, id="a spare that is seen makes good what was not"),
+        pytest.param(True, 2, 3, CONFIRMED, id="where one spare is not seen the next one is carried out"),
+        pytest.param(True, 3, 3, INCONCLUSIVE, id="there are so many spares and no more"),
+        pytest.param(False, 1, 1, INCONCLUSIVE, id="what the schedule states has no spare"),
+    ],
+)
+async def test_spares_are_carried_out_for_what_was_not_seen(
+    stage: Stage, of_mix: bool, failures: int, carried_out: int, verdict: FaultVerdict
+) -> None:
+    stage.fault.raises, stage.fault.times = {"confirm": ClusterError("blind")}, {"confirm": failures}
+    faults = [planned(number, "1", brokers=[1], beside=0, spare=number > 0) for number in range(3)]
+    faults[0] = planned(0, "1", brokers=[1], beside=0 if of_mix else None)
+    await stage.perform(*faults)
+    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
+    assert len(results) == carried_out
+    assert worst_fault(result.verdict for result in results if not result.made_good) is verdict
+    assert sum(result.verdict is INCONCLUSIVE for result in results) == min(failures, carried_out), "each is shown"
+
+
+def test_what_had_no_room_in_the_plan_is_inconclusive() -> None:
+    (result,) = fault_results(Plan(scenario="x", seed=1, faults=[], clients=[], left_out=3), [])
+    assert (result.verdict, result.fault, result.targets) == (INCONCLUSIVE, "mix", [])
+    assert result.detail == "the scenario states 3 more, for which there was no room"
 
 
 async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from junitparser import JUnitXml, Skipped
+from junitparser import Error, JUnitXml, Skipped
 
 from harness.report.junit import write_junit
 from harness.report.why import why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
-from tests.verdicts import CONFIRMED, NOT_JUDGED, PASS, UNKNOWN
+from tests.verdicts import CONFIRMED, INCONCLUSIVE, NOT_JUDGED, PASS, UNKNOWN
 
 CHECK = CheckResult(check="I10", promise="p", verdict=PASS)
 SUITE = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
@@ -46,6 +46,27 @@ def test_what_forbids_pass_is_no_green_case(
                if not isinstance(each, Skipped)]  # fmt: skip
     assert answers == texts
     assert bool(answers) == bool(why(result))
+
+
+@pytest.mark.parametrize(
+    ("made_good", "answer"),
+    [
+        pytest.param(True, Skipped, id="one that a spare made good is skipped"),
+        pytest.param(False, Error, id="one that was not seen is an error"),
+    ],
+)
+def test_a_fault_that_was_not_seen_is_no_green_case(
+    tmp_path: Path, made_good: bool, answer: type[Skipped | Error]
+) -> None:
+    fault = FaultResult(
+        injection=0, fault="kill", targets=[], verdict=INCONCLUSIVE, detail="refused", made_good=made_good
+    )
+    result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
+                       faults=[fault], checks=[CHECK], suites=[SUITE])  # fmt: skip
+    folder = RunFolder(tmp_path)
+    write_junit(folder, result)
+    (case,) = next(iter(JUnitXml.fromfile(str(folder.junit))))
+    assert [(type(each), each.message) for each in case.result] == [(answer, "refused")]
 
 
 def test_what_could_not_be_judged_is_skipped_and_holds_nobody_up(tmp_path: Path) -> None:

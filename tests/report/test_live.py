@@ -80,11 +80,29 @@ def test_what_clients_get_done_is_counted_by_the_second_of_the_last_looks(
         pytest.param([step(0, "intended"), step(0, "inconclusive")], "kill 1", id="without effect, and not healed"),
         pytest.param([step(0, "intended"), step(0, "healed")], "no fault", id="healed"),
         pytest.param([step(0, "inconclusive")], "no fault", id="it could not be injected"),
+        pytest.param([step(0, "postponed")], "no fault", id="postponed"),
+        pytest.param([step(0, "postponed"), step(0, "intended")], "kill 1", id="postponed and then begun"),
+        pytest.param([step(0, "postponed"), step(0, "inconclusive")], "no fault", id="postponed and then refused"),
     ],
 )
 def test_faults_in_force(driven: RunFolder, journal: list[dict[str, Any]], in_force: str) -> None:
     add(driven.journal, *journal)
     assert dict(Watch(driven).look().rows)["in force"] == in_force
+
+
+def test_what_is_postponed_is_named_while_it_waits(driven: RunFolder) -> None:
+    watch = Watch(driven)
+    add(driven.journal, step(0, "postponed"))
+    assert dict(watch.look().rows)["postponed"] == "kill 1"
+    add(driven.journal, step(0, "intended"))
+    assert "postponed" not in dict(watch.look().rows)
+
+
+def test_a_spare_is_not_announced(driven: RunFolder) -> None:
+    plan = make_plan(load_scenario("mix"), 7)
+    driven.plan.write_text(plan.to_json(), encoding="utf-8")
+    add(driven.journal, *(step(fault.injection, "healed") for fault in plan.faults if not fault.spare))
+    assert "next" not in dict(Watch(driven).look().rows)
 
 
 def test_the_next_fault_is_named_and_when_it_is_due_once_the_schedule_has_begun(

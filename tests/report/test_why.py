@@ -28,6 +28,7 @@ BROKEN = CheckResult(check="I10", promise="p", verdict=FAIL, violations=2, reaso
 SILENT = CheckResult(check="I9", promise="p", verdict=UNKNOWN, reason="no rows")
 UNMET = SuiteResult(suite="records", verdict=FAIL, evaluated=2, unsuccessful=1, failures=["one is not"])
 MISSED = FaultResult(injection=0, fault="pause", targets=["1"], verdict=INCONCLUSIVE, detail="nothing was seen")
+MADE_GOOD = MISSED.model_copy(update={"made_good": True})
 HOLE = Remark(text="2 torn lines", phase="judge", subject="operations/a.jsonl", forbids_pass=True)
 HARMLESS = Remark(text="a torn last line", phase="judge")
 
@@ -53,6 +54,7 @@ def result_of(**changes: Any) -> RunResult:
             id="then what the evidence lacks, and what could not be judged for it",
         ),
         pytest.param({"faults": [MISSED]}, ["drive pause: nothing was seen"], id="a fault that nobody saw"),
+        pytest.param({"faults": [*HELD["faults"], MADE_GOOD]}, [], id="a fault that a spare made good"),
         pytest.param({"faults": []}, ["drive no fault was injected"], id="no fault at all"),
         pytest.param({"residue": ["pid 12 runs"]}, ["stop pid 12 runs"], id="what was left"),
         pytest.param({"checks": [], "suites": []}, ["judge nothing was judged"], id="nobody has judged it"),

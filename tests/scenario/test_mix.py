@@ -1,14 +1,16 @@
 """Mixes: what the seed draws, and what it never draws."""
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
 from harness.contracts.claims import Claim
 from harness.scenario.file import load_scenario, read_scenario
-from harness.scenario.mix import Window, disturbed_s, draw_mix
+from harness.scenario.mix import Window, disturbed_s
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, PlannedFault, make_plan
+from harness.scenario.source import options
 
 HEAD = """\
 name: mixed
@@ -33,6 +35,11 @@ mix:
     - {kind: pause-zookeeper, duration_s: [1, 5], target: zookeeper}
 """
 SEEDS = range(40)
+MIXES = (
+    *("storm", "mix", "administration", "compaction", "group-storm"),
+    *(f"benchmarks/{name}-light.yaml" for name in ("mix", "storm", "administration", "groups")),
+)
+"""Those that are swept and run."""
 
 
 def scenario(text: str = MIX) -> Scenario:
@@ -45,12 +52,19 @@ def plans(text: str = MIX, seeds: range = SEEDS) -> tuple[Plan, ...]:
 
 
 def end_s(fault: PlannedFault) -> float:
-    return fault.at_s + fault.duration_s + 5
+    """Return when it is healed: whoever kills waits for the end of a session of 4 s."""
+    lasts_s = max(fault.duration_s, 4) if fault.fault in ("kill", "power-loss") else fault.duration_s
+    return fault.at_s + lasts_s + 5
+
+
+def in_load(plan: Plan) -> list[PlannedFault]:
+    return [fault for fault in plan.faults if not fault.spare]
 
 
 def pairs(plan: Plan) -> list[tuple[PlannedFault, PlannedFault]]:
     """Return all pairs of faults of which the second begins while the first may be in force."""
-    return [(a, b) for a in plan.faults for b in plan.faults if a.injection < b.injection and b.at_s < end_s(a)]
+    faults = in_load(plan)
+    return [(a, b) for a in faults for b in faults if a.injection < b.injection and b.at_s < end_s(a)]
 
 
 def test_every_kind_is_drawn_and_every_target() -> None:
@@ -77,8 +91,9 @@ def test_faults_that_claim_the_same_are_never_drawn_at_the_same_time() -> None:
 
 def test_no_more_than_so_many_are_in_force_at_once() -> None:
     for plan in plans():
-        for fault in plan.faults:
-            assert len([it for it in plan.faults if it.at_s <= fault.at_s < end_s(it)]) <= 2
+        for fault in in_load(plan):
+            assert len([it for it in in_load(plan) if it.at_s <= fault.at_s < end_s(it)]) <= 2
+            assert fault.beside == (0 if fault.fault == "power-loss" else 1)
 
 
 def test_a_role_may_be_any_broker() -> None:
@@ -92,7 +107,7 @@ def test_a_role_may_be_any_broker() -> None:
 def test_all_are_healed_in_the_load_and_a_quarter_of_it_is_calm() -> None:
     for plan in plans():
         nothing = Claim(fault="any", composes=True, brokers=frozenset())
-        windows = [Window(at_s=it.at_s, end_s=end_s(it), claim=nothing, alone=False) for it in plan.faults]
+        windows = [Window(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
         assert all(window.end_s <= 100 for window in windows)
         assert disturbed_s(windows) <= 75
 
@@ -129,34 +144,71 @@ def test_a_mix_keeps_away_from_the_schedule_beside_it() -> None:
     both = MIX + 'faults: [{kind: kill, at_s: 40, duration_s: 10, target: "0,1,2,3,4"}]\n'
     for plan in plans(both):
         (killed,) = [it for it in plan.faults if len(it.brokers) == 5]
-        for other in plan.faults:
+        for other in in_load(plan):
             if other is not killed and other.at_s < end_s(killed) and killed.at_s < end_s(other):
                 assert other.fault in ("delay", "pause-zookeeper")
 
 
-def test_what_has_no_room_is_left_out() -> None:
+def test_what_has_no_room_is_left_out_and_counted() -> None:
     crowded = MIX.replace("count: 8", "count: 200").replace("at_once: 2", "at_once: 1")
     for plan in plans(crowded, range(3)):
-        assert 5 < len(plan.faults) < 20
+        assert 5 < len(in_load(plan)) < 20
+        assert plan.left_out == 200 - len(in_load(plan))
+        assert f'"left_out": {plan.left_out}' in plan.to_json()
 
 
 def test_so_many_seconds_of_load_make_so_many_faults() -> None:
-    assert {len(plan.faults) for plan in plans(MIX.replace("count: 8", "every_s: 50"))} == {2}
+    assert {len(in_load(plan)) for plan in plans(MIX.replace("count: 8", "every_s: 50"))} == {2}
 
 
-@pytest.mark.parametrize("name", ["storm", "mix"])
-def test_built_in_mixes_draw_something_under_every_seed(name: str) -> None:
-    built_in = load_scenario(name)
-    assert all(len(make_plan(built_in, seed).faults) >= 2 for seed in range(40))
+@pytest.mark.parametrize("name", MIXES)
+def test_mixes_draw_as_many_as_they_state_under_every_seed(name: str) -> None:
+    loaded = load_scenario(name, options("simulated", [], []))
+    assert loaded.mix is not None
+    made = [make_plan(loaded, seed) for seed in range(20)]
+    assert {(len(in_load(plan)), plan.left_out) for plan in made} == {(loaded.mix.injections(loaded.duration_s), 0)}
 
 
-def test_an_empty_mix_draws_nothing_beyond_the_schedule() -> None:
-    drawn = draw_mix(
-        scenario().mix,  # type: ignore[arg-type]
-        scenario().cluster,
-        4.0,
-        1,
-        composing=dict.fromkeys(["kill", "isolate", "expire-session", "power-loss", "delay", "pause-zookeeper"], False),
-        scheduled=[],
-    )
-    assert drawn == []
+@pytest.mark.parametrize(
+    ("count", "spares"),
+    [pytest.param(1, 1, id="one has one"), pytest.param(8, 1, id="so have up to ten"), pytest.param(11, 2, id="more")],
+)
+def test_spares_come_last_and_none_is_due_in_the_load(count: int, spares: int) -> None:
+    for plan in plans(MIX.replace("count: 8", f"count: {count}"), range(3)):
+        assert [fault.spare for fault in plan.faults] == [*[False] * len(in_load(plan)), *[True] * spares]
+        assert {fault.at_s for fault in plan.faults if fault.spare} == {100}
+
+
+def test_a_plan_without_a_mix_says_nothing_of_mixes() -> None:
+    (without,) = plans('faults: [{kind: kill, at_s: 40, target: "1"}]\n', range(1))
+    assert not {word for word in ("beside", "spare", "left_out") if word in without.to_json()}
+    (both,) = plans(MIX + 'faults: [{kind: kill, at_s: 40, target: "1"}]\n', range(1))
+    assert both.to_json().count('"beside"') == len(both.faults) - 1
+
+
+MEMBER = 'duration_s: 2, target: "member(group-1,1)"'
+
+
+@pytest.mark.parametrize(
+    ("kinds", "brokers", "apart_s"),
+    [
+        pytest.param("{kind: kill, duration_s: 2}", 1, 9 + 1, id="a killed broker is held until its session times out"),
+        pytest.param("{kind: partition, duration_s: 2}", 3, 2 + 1, id="a partition is about all brokers"),
+        pytest.param(f"{{kind: kill, {MEMBER}}}, {{kind: pause, {MEMBER}}}", 1, 2 + 1, id="a member is hit by one"),
+    ],
+)
+def test_what_would_be_refused_is_never_drawn(kinds: str, brokers: int, apart_s: float) -> None:
+    text = f"""\
+name: mixed
+description: Faults are drawn
+driver: simulated
+cluster: {{brokers: {brokers}, properties: {{zookeeper.session.timeout.ms: 9000}}}}
+topics: [{{name: orders, replication_factor: 1}}]
+workloads: [{{kind: produce-consume}}, {{kind: consume-group}}]
+mix: {{count: 5, at_once: 2, settle_s: 1, kinds: [{kinds}]}}
+duration_s: 100
+"""
+    for seed in SEEDS:
+        faults = in_load(make_plan(read_scenario(text, "mixed.yaml"), seed))
+        assert len(faults) == 5
+        assert all(after.at_s >= before.at_s + apart_s for before, after in pairwise(faults))

@@ -11,11 +11,14 @@ _JUDGED = [step.value for step in (InjectionStep.CONFIRMED, InjectionStep.MISMAT
 
 
 def fault_windows(journal: DataFrame) -> DataFrame:
-    """One row an injection; of several lines of one step the first counts, of several targets the last."""
+    """One row an injection; of several lines of one step the first counts, of several targets the last.
+
+    That it was postponed is not counted: one that never came to more has no row.
+    """
     step, time_ns = F.col("step"), F.col("time_ns")
     judged = F.when(step.isin(_JUDGED), time_ns)
     return conform(
-        journal.where(F.col("injection").isNotNull())
+        journal.where(F.col("injection").isNotNull() & ~step.eqNullSafe(InjectionStep.POSTPONED.value))
         .groupBy("run_id", "injection", "fault")
         .agg(
             F.max_by("targets", F.when(F.size("targets") > 0, time_ns)).alias("targets"),

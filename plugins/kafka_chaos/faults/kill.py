@@ -49,6 +49,11 @@ class Kill(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until its session has timed out, which the healing waits for; a client has none."""
+        assert isinstance(parameters, Parameters)
+        return 0.0 if target.role is Role.MEMBER or parameters.end_session else session_timeout_s
+
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:

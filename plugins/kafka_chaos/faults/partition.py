@@ -72,6 +72,7 @@ class Partition(BrokerFault):
 
     name: ClassVar[str] = "partition"
     requires: ClassVar[tuple[str, ...]] = ("partition", "probe")
+    hits_all: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(

@@ -39,6 +39,10 @@ class UncleanElection(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("append.isr_size",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until the followers' sessions have timed out, and then the leader's."""
+        return 2 * session_timeout_s
+
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
