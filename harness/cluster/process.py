@@ -30,7 +30,7 @@ from harness.errors import ClusterError
 
 
 class ProcessDriver(RelayPowers, SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients, and with a relay `RelayPowers`.
+    """A `SupervisedDriver` with CanPause and CanPauseZookeeper, and with a relay `RelayPowers`.
 
     It attaches by the run folder.
     """
@@ -64,10 +64,12 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a ZooKeeper server (SIGSTOP); the supervisor resumes it after `at_most_s`."""
+        self._layout_with_server(server_id)
         await self._supervision.call("pause", name=zookeeper_process(server_id), at_most_s=at_most_s)
 
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw a ZooKeeper server; nothing happens when it runs."""
+        self._layout_with_server(server_id)
         await self._supervision.call("resume", name=zookeeper_process(server_id))
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:

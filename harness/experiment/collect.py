@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena
+from harness.contracts.zookeeper_servers import SERVERS
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, read_journal
 from harness.experiment.nemesis import heal_all
@@ -41,11 +42,15 @@ async def _heal_remaining(
 
     if not open_injections(read_journal(folder.journal)):
         return
+    view = KazooView(status.zookeeper_connect)
+    arena = Arena(driver=driver, view=view)
+    # Without a quorum of ZooKeeper's servers no session opens.
+    failures = await heal_all(folder.journal, arena, progress, only=lambda injection: SERVERS in injection.state)
     try:
-        async with KazooView(status.zookeeper_connect) as view:
-            failures = await heal_all(folder.journal, Arena(driver=driver, view=view), progress)
+        async with view:
+            failures += await heal_all(folder.journal, arena, progress, only=lambda it: SERVERS not in it.state)
     except ClusterError as error:
-        failures = [f"faults could not be healed: {error}"]
+        failures.append(f"faults could not be healed: {error}")
     for failure in failures:
         notes.remark(failure, forbids_pass=True)
 

@@ -8,7 +8,7 @@ from harness.cluster.driver import ClusterStatus
 from harness.contracts import registry
 from harness.contracts.faults import Effect, Injection
 from harness.contracts.registry import Kind
-from harness.contracts.targets import parse_target
+from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
@@ -23,7 +23,7 @@ SMALL: dict[str, dict[str, object]] = {
     "unclean-election": {"lag_records": 1, "step_timeout_s": 0.05},
     "lose-zookeeper-reply": {"wait_s": 0.1},
 }
-TARGETS = {"pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
+TARGETS = {"kill-zookeeper": "zookeeper(1,2)", "pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
 
 
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
@@ -31,7 +31,7 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
-    brokers = () if name == "pause-zookeeper" else (1,)
+    brokers = () if target.role is Role.ZOOKEEPER else (1,)
     injection = await plugin.prepare(cluster.arena, target, brokers, values, duration_s=0.5)
     return injection if name == "unclean-election" else await plugin.inject(cluster.arena, injection)
 
@@ -45,7 +45,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
     assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing))
-    assert cluster.zookeeper_state == "running"
+    assert set(cluster.servers.values()) == {"running"}
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))
