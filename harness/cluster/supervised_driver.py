@@ -59,7 +59,10 @@ def without_clients() -> dict[str, str]:
 
 
 class SupervisedDriver(ABC):
-    """ClusterDriver, CanKill, CanKillZookeeper and CanRunClients by abstract methods, which deal with one server each."""
+    """Implements ClusterDriver, CanKill, CanKillZookeeper and CanRunClients.
+
+    The abstract methods deal with one server each.
+    """
 
     name: ClassVar[str]
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

@@ -144,7 +144,7 @@ def test_so_many_seconds_of_load_make_so_many_faults() -> None:
     assert {len(plan.faults) for plan in plans(MIX.replace("count: 8", "every_s: 50"))} == {2}
 
 
-@pytest.mark.parametrize("name", ["storm", "mix"])
+@pytest.mark.parametrize("name", ["storm", "storm-process", "mix"])
 def test_built_in_mixes_draw_something_under_every_seed(name: str) -> None:
     built_in = load_scenario(name)
     assert all(len(make_plan(built_in, seed).faults) >= 2 for seed in range(40))
