@@ -66,7 +66,7 @@ async def all_in_sync(view: ClusterView) -> None:
         pytest.param("reassign", "leader(moved,0)", {}, "moved-0 moved from", id="a leader's replica moves away"),
         pytest.param("reassign", "followers(moved,0)", {}, "moved-0 moved from", id="a follower's replica moves away"),
         pytest.param("delete-topic", "0,1,2", {}, "came and went", id="a topic comes and goes"),
-        pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 is paused", id="ZooKeeper stands still"),
+        pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 paused", id="ZooKeeper stands still"),
         pytest.param(
             "kill-zookeeper",
             "zookeeper(leader)",
