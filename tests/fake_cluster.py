@@ -87,15 +87,16 @@ class FakeCluster(FakePowers):
             root=self.root,
             bootstrap_servers="127.0.0.1:1",
             zookeeper_connect="127.0.0.1:2",
-            zookeeper=(
+            zookeeper=tuple(
                 ZookeeperStatus(
-                    server_id=1,
-                    state=self.zookeeper_state,
+                    server_id=server_id,
+                    state=state,
                     pid=None,
                     client_address="127.0.0.1:2",
                     data_dir=self.root,
                     log=self.root / "zookeeper.log",
-                ),
+                )
+                for server_id, state in self.servers.items()
             ),
             brokers=tuple(self._status(broker) for broker in BROKERS),
             severed=self.severed,

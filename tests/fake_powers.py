@@ -30,9 +30,10 @@ class FakePowers:
     full: set[int] = field(default_factory=set)
     losing: dict[int, bool] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
-    zookeeper_state: str = "running"
     clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
     """What they were set to: a step and a rate."""
+    servers: dict[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
+    """State of every ZooKeeper server; the last of those that run leads."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -113,7 +114,22 @@ class FakePowers:
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):
-            self.zookeeper_state = "paused"
+            self.servers[server_id] = "paused"
 
     async def resume_zookeeper(self, server_id: int) -> None:
-        self.zookeeper_state = "running"
+        self.servers[server_id] = "running"
+
+    async def zookeeper_modes(self) -> dict[int, str]:
+        running = [server_id for server_id, state in self.servers.items() if state == "running"]
+        if len(running) <= len(self.servers) // 2 and "zookeeper_modes" not in self.deaf:
+            running = []
+        modes = dict.fromkeys(self.servers, "") | dict.fromkeys(running, "follower")
+        return modes | dict.fromkeys(running[-1:], "leader")
+
+    async def kill_zookeeper(self, server_id: int) -> None:
+        if self._power("kill_zookeeper", server_id):
+            self.servers[server_id] = "stopped"
+
+    async def start_zookeeper(self, server_id: int) -> None:
+        if self._power("start_zookeeper", server_id):
+            self.servers[server_id] = "running"

@@ -14,6 +14,7 @@ from harness.cluster.powers import (
     CanDelay,
     CanFillDisk,
     CanIsolate,
+    CanKillZookeeper,
     CanLoseReplies,
     CanPartition,
     CanPauseZookeeper,
@@ -253,6 +254,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     "power": CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
+    "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,
     "zookeeper-replies": CanLoseReplies,
 }

@@ -44,6 +44,8 @@ JVM_OPTIONS = (
 )
 PROBE_TIMEOUT_S = 1.0
 
+_MODE = "Mode: "
+
 SINGLE_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 INIT_LIMIT_TICKS = 50
@@ -169,13 +171,29 @@ def jars() -> list[Path]:
 
 async def serves(port: int) -> bool:
     """Return whether a ZooKeeper server on this port takes requests, by `srvr`; it answers `ruok` before it does."""
+    return (await _answer(port, b"srvr")).startswith(b"Zookeeper version")
+
+
+async def answers(port: int) -> bool:
+    """Return whether a ZooKeeper server on this port is up, by `ruok`; one without a quorum is."""
+    return await _answer(port, b"ruok") == b"imok"
+
+
+async def mode(port: int) -> str:
+    """Return leader, follower or standalone, as a server that takes requests says of itself; else nothing."""
+    lines = (await _answer(port, b"srvr")).decode(errors="replace").splitlines()
+    return next((line.removeprefix(_MODE) for line in lines if line.startswith(_MODE)), "")
+
+
+async def _answer(port: int, word: bytes) -> bytes:
+    """Return what a server answers to a four-letter word; nothing when there is none in time."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
-                writer.write(b"srvr")
-                return (await reader.read()).startswith(b"Zookeeper version")
+                writer.write(word)
+                return await reader.read()
             finally:
                 writer.close()
     except (OSError, TimeoutError):
-        return False
+        return b""

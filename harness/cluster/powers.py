@@ -154,7 +154,29 @@ class CanLoseReplies(Protocol):
 
 
 @runtime_checkable
-class CanPauseZookeeper(Protocol):
+class SeesZookeeper(Protocol):
+    """Can say what ZooKeeper servers are to each other."""
+
+    async def zookeeper_modes(self) -> dict[int, str]:
+        """Return by server what it says it is: leader, follower, or standalone; empty where it takes no requests."""
+        ...
+
+
+@runtime_checkable
+class CanKillZookeeper(SeesZookeeper, Protocol):
+    """Can end a ZooKeeper server without warning."""
+
+    async def kill_zookeeper(self, server_id: int) -> None:
+        """End the process at once (SIGKILL) and return when it is gone."""
+        ...
+
+    async def start_zookeeper(self, server_id: int) -> None:
+        """Start a stopped server with its data; return when it answers, which it may do before it takes requests."""
+        ...
+
+
+@runtime_checkable
+class CanPauseZookeeper(SeesZookeeper, Protocol):
     """Can freeze a ZooKeeper server."""
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:

@@ -30,8 +30,7 @@ from harness.errors import ClusterError
 
 
 class ProcessDriver(RelayPowers, SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper, CanRunClients, CanSetClock and, with a relay,
-    `RelayPowers`.
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper and CanSetClock, and with a relay `RelayPowers`.
 
     It attaches by the run folder.
     """
@@ -66,10 +65,12 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a ZooKeeper server (SIGSTOP); the supervisor resumes it after `at_most_s`."""
+        self._layout_with_server(server_id)
         await self._supervision.call("pause", name=zookeeper_process(server_id), at_most_s=at_most_s)
 
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw a ZooKeeper server; nothing happens when it runs."""
+        self._layout_with_server(server_id)
         await self._supervision.call("resume", name=zookeeper_process(server_id))
 
     async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:

@@ -33,6 +33,15 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
     await asyncio.gather(*(_serves_metadata(layout, broker_id, all_ids, timeout_s) for broker_id in layout.brokers))
 
 
+async def zookeeper_answers(layout: ClusterLayout, server_id: int, *, timeout_s: float) -> None:
+    """Return when one ZooKeeper server is up, whether or not it has a quorum."""
+
+    async def up() -> bool:
+        return await embedded_zookeeper.answers(layout.zookeeper[server_id].client)
+
+    await until(up, bool, what=f"ZooKeeper server {server_id} answering", timeout_s=timeout_s)
+
+
 async def broker_ready(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when one broker is registered and answers Metadata requests."""
     what = f"broker {broker_id} registered"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from harness.broker.rules import rules_with
-from harness.cluster import broker_properties, readiness, relay
+from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
@@ -32,6 +32,8 @@ FIRST_SERVER_ID = 1
 ENSEMBLES = (1, 3)
 """How many ZooKeeper servers there may be."""
 LOG_TAIL_LINES = 20
+ZOOKEEPER_TIMEOUT_S = 60.0
+"""For one of its servers to be up again."""
 LOOK_AGAIN_S = 60.0
 
 
@@ -58,7 +60,10 @@ def without_clients() -> dict[str, str]:
 
 
 class SupervisedDriver(ABC):
-    """Implements ClusterDriver, CanKill and CanRunClients by the abstract methods, which deal with one server each."""
+    """Implements ClusterDriver, CanKill, CanKillZookeeper and CanRunClients.
+
+    The abstract methods deal with one server each.
+    """
 
     name: ClassVar[str]
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
@@ -81,6 +86,10 @@ class SupervisedDriver(ABC):
     @abstractmethod
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         """Start a broker that was started before; return without waiting until it is ready."""
+
+    @abstractmethod
+    async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
+        """Start a ZooKeeper server; return without waiting until it is ready."""
 
     @abstractmethod
     async def _signal(self, name: str, signal_name: str) -> None:
@@ -197,6 +206,35 @@ class SupervisedDriver(ABC):
         system = system_named(self._layout_with(broker_id).system)
         await self._signal(broker_process(broker_id), "KILL")
         await self._wait_for_end(broker_process(broker_id), system.gone_timeout_s, "SIGKILL")
+
+    # --- one ZooKeeper server ---
+
+    async def zookeeper_modes(self) -> dict[int, str]:
+        """Return leader, follower or standalone by server, as it says (`srvr`); empty where it takes no requests."""
+        ports = {server_id: own.client for server_id, own in ClusterLayout.load(self._root).zookeeper.items()}
+        modes = await asyncio.gather(*map(embedded_zookeeper.mode, ports.values()))
+        return dict(zip(ports, modes, strict=True))
+
+    async def kill_zookeeper(self, server_id: int) -> None:
+        """End the process at once (SIGKILL) and return when it is gone."""
+        self._layout_with_server(server_id)
+        await self._signal(zookeeper_process(server_id), "KILL")
+        await self._wait_for_end(zookeeper_process(server_id), GONE_TIMEOUT_S, "SIGKILL")
+
+    async def start_zookeeper(self, server_id: int) -> None:
+        """Start a stopped server with its data; return when it answers (`ruok`), if without a quorum."""
+        layout, name = self._layout_with_server(server_id), zookeeper_process(server_id)
+        if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
+            raise ClusterError(f"ZooKeeper server {server_id} runs already")
+        await self._start_zookeeper(layout, server_id)
+        answering = readiness.zookeeper_answers(layout, server_id, timeout_s=ZOOKEEPER_TIMEOUT_S)
+        await self._while_alive([name], answering)
+
+    def _layout_with_server(self, server_id: int) -> ClusterLayout:
+        layout = ClusterLayout.load(self._root)
+        if server_id not in layout.zookeeper:
+            raise ClusterError(f"no ZooKeeper server {server_id}; there are: {', '.join(map(str, layout.zookeeper))}")
+        return layout
 
     # --- clients ---
 

@@ -2,15 +2,17 @@
 
 A server of ZooKeeper or a member of a consumer group is no broker: of it a fault gets the target itself.
 
-Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, a server of `zookeeper`) are known when the
-plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of injection, from ZooKeeper.
+Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`) are known when the
+plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of injection, from ZooKeeper, and
+who of its servers leads or follows, from themselves.
 """
 
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
 from harness.values import OFFSETS_TOPIC
@@ -20,13 +22,16 @@ NOBODY = -1
 
 ALLOWED = (
     "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
-    " minority, majority, all, broker ids such as 1,2, zookeeper, or one of its servers such as zookeeper(2)"
+    " minority, majority, all, broker ids such as 1,2, zookeeper (one of its servers), zookeeper(2) or zookeeper(1,2),"
+    " zookeeper(leader), zookeeper(follower), zookeeper(majority), zookeeper(all)"
 )
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
 _COORDINATOR = re.compile(r"coordinator\(\s*(?P<group>[^\s(),]{1,249})\s*\)")
 _MEMBER = re.compile(r"member\(\s*(?P<group>[^\s(),]{1,249})\s*,\s*(?P<member>[1-9]\d{0,3})\s*\)")
-_SERVER = re.compile(r"zookeeper(\(\s*(?P<server>[1-9]\d{0,2})\s*\))?")
+_SERVER = re.compile(
+    r"zookeeper(\(\s*((?P<part>leader|follower|majority|all)|(?P<servers>[1-9]\d{0,2}(\s*,\s*[1-9]\d{0,2})*))\s*\))?"
+)
 _IDS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*")
 
 
@@ -44,6 +49,17 @@ class Role(StrEnum):
     ALL = "all"
     IDS = "ids"
     ZOOKEEPER = "zookeeper"
+
+
+class Part(StrEnum):
+    """Which servers of ZooKeeper an expression names by what they are."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    """One of them, the first by number."""
+    MAJORITY = "majority"
+    """As many as it takes for the others to have no quorum."""
+    ALL = "all"
 
 
 ROLES_OF_A_PARTITION = frozenset({Role.LEADER, Role.FOLLOWERS})
@@ -69,16 +85,18 @@ class Target:
     """Whose coordinator or member it is; empty otherwise."""
     member: int = 0
     """Of a member its number, from 1."""
-    server_id: int = 0
-    """Of a ZooKeeper server; 0 otherwise, and for one that the seed is to choose."""
+    servers: tuple[int, ...] = ()
+    """ZooKeeper servers by number; empty otherwise, for those that the seed is to choose, and for `part`."""
+    part: Part | None = None
+    """Of ZooKeeper servers that are named by what they are; None otherwise."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role}({self.topic},{self.partition})"
         if self.member:
             return f"{self.role}({self.group},{self.member})"
-        if self.group or self.server_id:
-            return f"{self.role}({self.group or self.server_id})"
+        if whose := self.group or self.part or ",".join(map(str, self.servers)):
+            return f"{self.role}({whose})"
         return ",".join(map(str, self.broker_ids)) if self.role is Role.IDS else str(self.role)
 
     @property
@@ -89,7 +107,7 @@ class Target:
         if self.group:
             return f"{self.role} {self.member} of {self.group}" if self.member else f"{self.role} of {self.group}"
         if self.role is Role.ZOOKEEPER:
-            return f"ZooKeeper server {self.server_id}" if self.server_id else "a ZooKeeper server"
+            return f"{self.part} of ZooKeeper" if self.part else "" if self.servers else "a ZooKeeper server"
         return "" if self.role is Role.IDS else str(self.role)
 
 
@@ -109,13 +127,18 @@ def parse_target(text: str) -> Target:
     if match := _MEMBER.fullmatch(text):
         return Target(role=Role.MEMBER, group=match["group"], member=int(match["member"]))
     if match := _SERVER.fullmatch(text):
-        return Target(role=Role.ZOOKEEPER, server_id=int(match["server"] or 0))
+        part = Part(match["part"]) if match["part"] else None
+        return Target(role=Role.ZOOKEEPER, part=part, servers=_numbers(match["servers"] or "", "a server"))
     if _IDS.fullmatch(text):
-        ids = [int(part) for part in text.split(",")]
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"names a broker twice: {text}")
-        return Target(role=Role.IDS, broker_ids=tuple(ids))
+        return Target(role=Role.IDS, broker_ids=_numbers(text, "a broker"))
     raise ValueError(f"not a target: {text!r}; allowed: {ALLOWED}")
+
+
+def _numbers(text: str, what: str) -> tuple[int, ...]:
+    numbers = tuple(int(number) for number in text.split(",")) if text else ()
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"names {what} twice: {text}")
+    return numbers
 
 
 def drawn(target: Target, broker_ids: Sequence[int], servers: int, rng: random.Random) -> tuple[Target, list[int]]:
@@ -129,9 +152,22 @@ def drawn(target: Target, broker_ids: Sequence[int], servers: int, rng: random.R
             return target, sorted(rng.sample(broker_ids, len(broker_ids) // 2 + 1))
         case Role.ALL:
             return target, sorted(broker_ids)
-        case Role.ZOOKEEPER if not target.server_id:
-            return Target(role=target.role, server_id=rng.randint(1, servers)), []
+        case Role.ZOOKEEPER:
+            return replace(target, **_drawn_servers(target, servers, rng)), []
     return target, list(target.broker_ids)
+
+
+def _drawn_servers(target: Target, servers: int, rng: random.Random) -> dict[str, Any]:
+    """Return the fields of a target whose servers the seed decides."""
+    numbers = range(1, servers + 1)
+    match target.part:
+        case Part.MAJORITY:
+            return {"part": None, "servers": tuple(sorted(rng.sample(numbers, servers // 2 + 1)))}
+        case Part.ALL:
+            return {"part": None, "servers": tuple(numbers)}
+        case None if not target.servers:
+            return {"servers": (rng.randint(1, servers),)}
+    return {}
 
 
 async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:

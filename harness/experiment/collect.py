@@ -6,7 +6,8 @@ from pathlib import Path
 
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
 from harness.cluster.systems.system import System, system_named
-from harness.contracts.faults import Arena
+from harness.contracts.faults import Arena, Injection
+from harness.contracts.zookeeper_servers import SERVERS
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, read_journal
 from harness.experiment.nemesis import heal_all
@@ -39,15 +40,23 @@ async def _heal_remaining(
     """Heal, from the journal, what the drive phase left in force."""
     from harness.zookeeper.kazoo_view import KazooView
 
-    if not open_injections(read_journal(folder.journal)):
-        return
-    try:
-        async with KazooView(status.zookeeper_connect) as view:
-            failures = await heal_all(folder.journal, Arena(driver=driver, view=view), progress)
-    except ClusterError as error:
-        failures = [f"faults could not be healed: {error}"]
+    view = KazooView(status.zookeeper_connect)
+    arena = Arena(driver=driver, view=view)
+    remaining = [item.injection for item in open_injections(read_journal(folder.journal))]
+    # These come first: without a quorum of ZooKeeper's servers no session opens.
+    failures = await heal_all(folder.journal, arena, progress, only=_hits_servers)
+    if not all(map(_hits_servers, remaining)):
+        try:
+            async with view:
+                failures += await heal_all(folder.journal, arena, progress, only=lambda it: not _hits_servers(it))
+        except ClusterError as error:
+            failures.append(f"faults could not be healed: {error}")
     for failure in failures:
         notes.remark(failure, forbids_pass=True)
+
+
+def _hits_servers(injection: Injection) -> bool:
+    return SERVERS in injection.state
 
 
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:

@@ -20,6 +20,7 @@ from harness.contracts.claims import Claim, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.targets import NO_BROKERS, Role, parse_target, resolve
+from harness.contracts.zookeeper_servers import SERVERS, in_words
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.progress import Progress
@@ -256,6 +257,8 @@ def _described(planned: PlannedFault, injection: Injection | None) -> str:
 def brokers_hit(fault: str, injection: Injection) -> str:
     """Return what was done to whom, e.g. kill broker 2, or kill client w1-group-1-member-2."""
     if not injection.targets:
+        if servers := injection.state.get(SERVERS):
+            return f"{fault}, {in_words(servers)}"
         return f"{fault} client {injection.state[CLIENT]}" if CLIENT in injection.state else fault
     plural = "s" if len(injection.targets) > 1 else ""
     return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"
@@ -298,10 +301,12 @@ async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
     return detail
 
 
-async def heal_all(path: Path, arena: Arena, progress: Progress) -> list[str]:
+async def heal_all(
+    path: Path, arena: Arena, progress: Progress, only: Callable[[Injection], bool] = lambda _: True
+) -> list[str]:
     """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
     failures = []
-    remaining = open_injections(read_journal(path))
+    remaining = [item for item in open_injections(read_journal(path)) if only(item.injection)]
     if not remaining:
         return []
     journal = Journal(path)

@@ -15,7 +15,7 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
-from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
+from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
@@ -117,13 +117,19 @@ def _missing_target(draft: Draft, target: Target) -> str:
             return f"there is no broker {', '.join(map(str, unknown))}; allowed: 0 to {draft.brokers - 1}"
     if target.role is Role.MINORITY and draft.brokers is not None and draft.brokers < 3:
         return f"{draft.brokers} brokers have no minority; there must be at least 3"
-    if target.role is Role.ZOOKEEPER and target.server_id > (draft.zookeeper_servers or target.server_id):
-        return f"there is no ZooKeeper server {target.server_id}; allowed: 1 to {draft.zookeeper_servers}"
+    if target.role is Role.ZOOKEEPER and draft.zookeeper_servers:
+        return _missing_server(target, draft.zookeeper_servers)
     if target.role is Role.MEMBER:
         return _missing_member(draft, target)
     if target.role in ROLES_OF_A_PARTITION:
         return missing_partition(draft, target.topic, target.partition)
     return ""
+
+
+def _missing_server(target: Target, servers: int) -> str:
+    if unknown := [number for number in target.servers if number > servers]:
+        return f"there is no ZooKeeper server {', '.join(map(str, unknown))}; allowed: 1 to {servers}"
+    return "a single ZooKeeper server has no follower" if target.part is Part.FOLLOWER and servers == 1 else ""
 
 
 def missing_partition(draft: Draft, topic: str, partition: int) -> str:

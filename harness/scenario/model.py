@@ -72,7 +72,7 @@ class WorkloadSpec(Strict):
 
 WHOM = (
     "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
-    " minority, majority, all, broker ids: 1,2, zookeeper, or zookeeper(2)"
+    " minority, majority, all, broker ids: 1,2, zookeeper, or zookeeper(2, leader, follower, majority or all)"
 )
 
 

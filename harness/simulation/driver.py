@@ -127,6 +127,8 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers, ClockPowers):
         return []
 
     def _look_at_zookeeper(self, server: ZookeeperStatus) -> ZookeeperStatus:
+        if not self._cluster.ensemble.servers[server.server_id - 1].runs:
+            return replace(server, state=STOPPED)
         paused = self._interference.holds(frozen(server.server_id))
         return replace(server, state=PAUSED) if paused else server
 

@@ -174,7 +174,7 @@ class ClockPowers(_Expiring):
 
 
 class ZookeeperPowers(_Expiring):
-    """Implements `CanLoseReplies` and `CanPauseZookeeper`."""
+    """Implements `CanLoseReplies`, `CanKillZookeeper` and `CanPauseZookeeper`."""
 
     _cluster: SimulatedCluster
     _interference: Interference
@@ -192,6 +192,27 @@ class ZookeeperPowers(_Expiring):
     async def cancel_reply_loss(self, broker_id: int) -> None:
         """Lose no answer, if none was lost yet."""
         self._cluster.ensemble.replies.disarm(host_of(broker_id))
+
+    async def zookeeper_modes(self) -> dict[int, str]:
+        """Return leader, follower or standalone by server; empty where it takes no requests, or stands still."""
+        return {number: self._mode(number) for number in range(1, len(self._cluster.ensemble.servers) + 1)}
+
+    def _mode(self, server_id: int) -> str:
+        ensemble = self._cluster.ensemble
+        server = ensemble.servers[server_id - 1]
+        if ensemble.leader is None or not server.runs or self._interference.holds(frozen(server_id)):
+            return ""
+        if len(ensemble.servers) == 1:
+            return "standalone"
+        return "leader" if server is ensemble.leader else "follower"
+
+    async def kill_zookeeper(self, server_id: int) -> None:
+        """End a server without a word."""
+        self._cluster.ensemble.stop(self._cluster.ensemble.servers[server_id - 1])
+
+    async def start_zookeeper(self, server_id: int) -> None:
+        """Start it again with its data."""
+        self._cluster.ensemble.start(self._cluster.ensemble.servers[server_id - 1])
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a server: nothing gets in or out, and what its clients send waits."""

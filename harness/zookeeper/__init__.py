@@ -2,3 +2,9 @@
 
 The only home of kazoo outside the broker.
 """
+
+import logging
+
+# Without a handler Python would print kazoo's warnings, one for each try to connect; where there are handlers, as in
+# Airflow, they are logged.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())

@@ -26,6 +26,7 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
+from harness.cluster.powers import CanKillZookeeper, CanPauseZookeeper
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
@@ -57,7 +58,7 @@ STUBBORN = [
 ]
 
 
-class Driver(ClusterDriver, CanKill, CanPause, CanRunClients, Protocol):
+class Driver(ClusterDriver, CanKill, CanKillZookeeper, CanPause, CanPauseZookeeper, CanRunClients, Protocol):
     """All powers."""
 
 
@@ -149,7 +150,7 @@ async def ready(log: Path) -> None:
 
 
 ONLY_SIMULATED = {"disk-space", "power"}
-NOT_IN_CONTAINERS = {CLOCK, "zookeeper-pause", *OVER_LINKS}
+NOT_IN_CONTAINERS = {CLOCK, *OVER_LINKS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
@@ -408,6 +409,52 @@ async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: 
     assert {"/brokers/ids/0", "/controller", "/brokers/topics/evidence"} <= {line["path"] for line in lines}
     written = [(line["zxid"], line["path"], line["version"], line["type"]) for line in lines]
     assert len(set(written)) == len(written), "three servers' equal entries make one change"
+
+
+async def modes_are(driver: Driver, wanted: list[str]) -> dict[int, str]:
+    """Wait until the servers of ZooKeeper are this to each other, in whatever order."""
+    what = f"servers of ZooKeeper {wanted}"
+    return await until(
+        driver.zookeeper_modes, lambda modes: sorted(modes.values()) == wanted, what=what, timeout_s=120, every_s=0.02
+    )
+
+
+WHOLE = ["follower", "follower", "leader"]
+
+
+async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone: Driver) -> None:
+    status = await alone.start(ClusterRequest(brokers=1, properties={}, zookeeper_servers=3))
+    leader = next(number for number, mode in (await modes_are(alone, WHOLE)).items() if mode == "leader")
+    await produce(alone, "kept")
+
+    await alone.kill_zookeeper(leader)
+    with pytest.raises(ClusterError, match="does not run"):
+        await alone.kill_zookeeper(leader)
+    modes = await modes_are(alone, ["", "follower", "leader"])
+    follower = next(number for number, mode in modes.items() if mode == "follower")
+    await alone.pause_zookeeper(follower, at_most_s=60)
+    await alone.kill_zookeeper(follower)
+    await modes_are(alone, ["", "", ""])
+    assert [it.state for it in (await alone.status()).zookeeper].count("stopped") == 2
+
+    await alone.start_zookeeper(follower)
+    await alone.start_zookeeper(leader)
+    await modes_are(alone, WHOLE)
+    with pytest.raises(ClusterError, match=f"ZooKeeper server {leader} runs already"):
+        await alone.start_zookeeper(leader)
+    assert {it.state for it in (await alone.status()).zookeeper} == {"running"}
+    async with KazooView(status.zookeeper_connect) as view:
+        assert await view.exists("/brokers/topics/kept"), "they came back with their data"
+
+
+async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> None:
+    await driver.pause_zookeeper(1, at_most_s=0.5)
+    await modes_are(driver, ["standalone"])
+
+
+async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver: Driver) -> None:
+    with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1"):
+        await driver.kill_zookeeper(7)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena
-from harness.contracts.targets import NOBODY, parse_target, resolve
+from harness.contracts.targets import NOBODY, Role, parse_target, resolve
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
@@ -71,7 +71,14 @@ async def all_in_sync(view: ClusterView) -> None:
         pytest.param("reassign", "leader(moved,0)", {}, "moved-0 moved from", id="a leader's replica moves away"),
         pytest.param("reassign", "followers(moved,0)", {}, "moved-0 moved from", id="a follower's replica moves away"),
         pytest.param("delete-topic", "0,1,2", {}, "came and went", id="a topic comes and goes"),
-        pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 is paused", id="ZooKeeper stands still"),
+        pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 paused", id="ZooKeeper stands still"),
+        pytest.param(
+            "kill-zookeeper",
+            "zookeeper(leader)",
+            {},
+            "server 1 gone, no quorum left",
+            id="ZooKeeper dies and comes back",
+        ),
         pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
         pytest.param(
             "isolate",
@@ -108,7 +115,7 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
         arena = Arena(driver=driver, view=view)
-        brokers = () if name == "pause-zookeeper" else await resolve(whom, view)
+        brokers = () if whom.role is Role.ZOOKEEPER else await resolve(whom, view)
         values = plugin.Parameters.model_validate(parameters)
         injection = await plugin.prepare(arena, whom, brokers, values, duration_s=20)
         injection = await plugin.inject(arena, injection)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.contracts.targets import Role, Target, drawn, parse_target, resolve
+from harness.contracts.targets import Part, Role, Target, drawn, parse_target, resolve
 from harness.values import OFFSETS_TOPIC
 from tests.fake_cluster import FakeCluster
 
@@ -21,7 +21,9 @@ from tests.fake_cluster import FakeCluster
         pytest.param("one", Target(role=Role.ONE), id="any one"),
         pytest.param("minority", Target(role=Role.MINORITY), id="fewer than half"),
         pytest.param("zookeeper", Target(role=Role.ZOOKEEPER), id="any ZooKeeper server"),
-        pytest.param("zookeeper(2)", Target(role=Role.ZOOKEEPER, server_id=2), id="one ZooKeeper server"),
+        pytest.param("zookeeper(2)", Target(role=Role.ZOOKEEPER, servers=(2,)), id="one ZooKeeper server"),
+        pytest.param("zookeeper( 3, 1 )", Target(role=Role.ZOOKEEPER, servers=(3, 1)), id="two ZooKeeper servers"),
+        pytest.param("zookeeper( leader )", Target(role=Role.ZOOKEEPER, part=Part.LEADER), id="ZooKeeper's leader"),
         pytest.param("2", Target(role=Role.IDS, broker_ids=(2,)), id="one id"),
         pytest.param("2, 0", Target(role=Role.IDS, broker_ids=(2, 0)), id="two ids"),
     ],
@@ -37,6 +39,8 @@ def test_an_expression_says_whom_it_hits(text: str, target: Target) -> None:
         pytest.param("", "not a target: ''", id="nothing"),
         pytest.param("most", "not a target: 'most'; allowed: leader", id="an unknown word"),
         pytest.param("zookeeper(0)", "not a target", id="a server 0"),
+        pytest.param("zookeeper(one)", "not a target", id="a part of ZooKeeper that has no name"),
+        pytest.param("zookeeper(2,2)", "names a server twice", id="a server twice"),
         pytest.param("leader", "allowed: leader\\(topic,partition\\)", id="a leader of nothing"),
         pytest.param("leader(orders)", "not a target", id="no partition"),
         pytest.param("coordinator", "not a target", id="a coordinator of nothing"),
@@ -99,8 +103,17 @@ def test_the_seed_draws_as_many_brokers_as_the_word_says(text: str, brokers: int
     assert all(set(each) <= set(range(brokers)) for each in found)
 
 
-def test_the_seed_draws_a_zookeeper_server_unless_it_is_named() -> None:
-    found = [drawn(parse_target("zookeeper"), range(3), 3, random.Random(seed)) for seed in range(30)]
-    assert {target.server_id for target, brokers in found if not brokers} == {1, 2, 3}
-    named, _ = drawn(parse_target("zookeeper(2)"), range(3), 3, random.Random(1))
-    assert named.server_id == 2
+@pytest.mark.parametrize(
+    ("text", "servers"),
+    [
+        pytest.param("zookeeper", {(1,), (2,), (3,)}, id="one"),
+        pytest.param("zookeeper(majority)", {(1, 2), (1, 3), (2, 3)}, id="more than half"),
+        pytest.param("zookeeper(all)", {(1, 2, 3)}, id="all"),
+        pytest.param("zookeeper(3,1)", {(3, 1)}, id="those that are named"),
+        pytest.param("zookeeper(leader)", {()}, id="none, where only the moment knows"),
+    ],
+)
+def test_the_seed_draws_zookeeper_servers_unless_they_are_named(text: str, servers: set[tuple[int, ...]]) -> None:
+    found = [drawn(parse_target(text), range(3), 3, random.Random(seed)) for seed in range(30)]
+    assert {target.servers for target, brokers in found if not brokers} == servers
+    assert {target.part for target, _ in found} == {None if servers != {()} else Part.LEADER}

@@ -102,6 +102,19 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
     assert read_journal(folder.journal)[-1].step is InjectionStep.INTENDED
 
 
+async def test_servers_of_zookeeper_are_healed_without_a_session_which_only_they_could_give(
+    folder: RunFolder, cluster: FakeCluster
+) -> None:
+    cluster.servers |= {1: "stopped", 2: "stopped"}
+    journal = Journal(folder.journal)
+    injection = Injection(fault="kill-zookeeper", targets=(), state={"servers": [1, 2]})
+    journal.note(0, "kill-zookeeper", InjectionStep.INTENDED, injection=injection)
+    journal.close()
+    await collect(folder, cluster)
+    assert set(cluster.servers.values()) == {"running"}
+    assert read_journal(folder.journal)[-1].step is InjectionStep.HEALED
+
+
 async def test_one_source_that_cannot_be_read_hides_no_other(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from harness.cluster.driver import ClusterStatus
 from harness.contracts import registry
 from harness.contracts.faults import Effect, Injection
 from harness.contracts.registry import Kind
-from harness.contracts.targets import parse_target
+from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
@@ -24,7 +24,7 @@ SMALL: dict[str, dict[str, object]] = {
     "lose-zookeeper-reply": {"wait_s": 0.1},
     "clock": {"step_s": 60},
 }
-TARGETS = {"pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
+TARGETS = {"kill-zookeeper": "zookeeper(1,2)", "pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
 
 
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
@@ -32,7 +32,7 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
-    brokers = () if name == "pause-zookeeper" else (1,)
+    brokers = () if target.role is Role.ZOOKEEPER else (1,)
     injection = await plugin.prepare(cluster.arena, target, brokers, values, duration_s=0.5)
     return injection if name == "unclean-election" else await plugin.inject(cluster.arena, injection)
 
@@ -46,7 +46,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
     assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing, cluster.clocks))
-    assert cluster.zookeeper_state == "running"
+    assert set(cluster.servers.values()) == {"running"}
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))

@@ -354,9 +354,79 @@ class TestPauseZookeeper:
         _, effect = await injected(cluster, "pause-zookeeper", target="zookeeper(1)")
         assert effect.verdict is MISMATCH
 
-    async def test_a_server_that_is_not_there_ends_it(self, cluster: FakeCluster) -> None:
-        with pytest.raises(ClusterError, match="no ZooKeeper server 2"):
-            await injected(cluster, "pause-zookeeper", target="zookeeper(2)")
+
+class TestKillZookeeper:
+    @pytest.mark.parametrize(
+        ("target", "gone", "detail"),
+        [
+            pytest.param("zookeeper(1)", {1}, "ZooKeeper server 1 gone, ZooKeeper server 3 leads", id="a server"),
+            pytest.param("zookeeper(follower)", {1}, "ZooKeeper server 3 leads", id="a follower"),
+            pytest.param("zookeeper(leader)", {3}, "ZooKeeper server 2 leads", id="the leader, another one is elected"),
+            pytest.param(
+                "zookeeper(1,2)", {1, 2}, "ZooKeeper servers 1, 2 gone, no quorum left", id="more than half of them"
+            ),
+            pytest.param("zookeeper(1,2,3)", {1, 2, 3}, "nobody takes requests", id="all"),
+        ],
+    )
+    async def test_it_is_confirmed_by_what_is_gone_and_by_what_the_others_say(
+        self, cluster: FakeCluster, target: str, gone: set[int], detail: str
+    ) -> None:
+        injection, effect = await injected(cluster, "kill-zookeeper", target=target)
+        assert (effect.verdict, injection.targets) == (CONFIRMED, ())
+        assert detail in effect.detail
+        assert {server for server, state in cluster.servers.items() if state == "stopped"} == gone
+        await heal(cluster, injection)
+        assert set(cluster.servers.values()) == {"running"}
+
+    @pytest.mark.parametrize(
+        ("deaf", "target", "detail"),
+        [
+            pytest.param("kill_zookeeper", "zookeeper(1)", "ZooKeeper server 1 not gone", id="a server that lives"),
+            pytest.param(
+                "zookeeper_modes", "zookeeper(1,2)", "requests taken without a quorum", id="one that serves alone"
+            ),
+        ],
+    )
+    async def test_anything_else_is_a_mismatch(self, cluster: FakeCluster, deaf: str, target: str, detail: str) -> None:
+        cluster.deaf = {deaf}
+        _, effect = await injected(cluster, "kill-zookeeper", target=target, confirm_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert detail in effect.detail
+
+    async def test_without_another_leader_it_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def zookeeper_modes() -> dict[int, str]:
+            return {1: "follower", 2: "follower", 3: ""}
+
+        monkeypatch.setattr(cluster, "zookeeper_modes", zookeeper_modes)
+        _, effect = await injected(cluster, "kill-zookeeper", target="zookeeper(3)", confirm_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert "no leader among" in effect.detail
+
+    async def test_a_server_that_does_not_come_back_is_not_healed(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kafka_chaos.faults.kill_zookeeper.SERVE_TIMEOUT_S", 0.1)
+        injection, _ = await injected(cluster, "kill-zookeeper", target="zookeeper(1)")
+        cluster.deaf = {"start_zookeeper"}
+        with pytest.raises(DeadlineError, match="ZooKeeper server 1 taking requests: not within"):
+            await heal(cluster, injection)
+
+
+@pytest.mark.parametrize("kind", ["kill-zookeeper", "pause-zookeeper"])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        pytest.param("zookeeper(4)", "ZooKeeper server 4 is not there", id="a server that is not there"),
+        pytest.param("zookeeper(2)", "ZooKeeper server 2 is stopped", id="one that does not run"),
+        pytest.param("zookeeper(leader)", "no server is leader of ZooKeeper now", id="a leader when there is none"),
+    ],
+)
+async def test_nothing_is_done_to_a_server(cluster: FakeCluster, kind: str, target: str, message: str) -> None:
+    cluster.servers = {1: "running", 2: "stopped", 3: "paused"}
+    with pytest.raises(ClusterError, match=message):
+        await injected(cluster, kind, target=target)
 
 
 async def test_a_session_expires_as_often_as_asked(cluster: FakeCluster) -> None:

@@ -48,6 +48,20 @@ def test_a_member_that_no_workload_has_is_refused(target: str, message: str) -> 
     assert any(message in each for each in errors_of(text))
 
 
+@pytest.mark.parametrize(
+    ("servers", "target", "message"),
+    [
+        pytest.param(3, "zookeeper(2,4)", "there is no ZooKeeper server 4; allowed: 1 to 3", id="a number too high"),
+        pytest.param(1, "zookeeper(follower)", "a single ZooKeeper server has no follower", id="a follower of nobody"),
+        pytest.param(3, "majority", "kill-zookeeper takes zookeeper, not majority", id="brokers"),
+    ],
+)
+def test_a_zookeeper_server_that_cannot_be_is_refused(servers: int, target: str, message: str) -> None:
+    text = GOOD.replace("brokers: 3", f"zookeeper_servers: {servers}").replace("kind: kill", "kind: kill-zookeeper")
+    (error,) = errors_of(text.replace("leader(orders,1)", target))
+    assert message in error
+
+
 def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
     scenario = read_scenario(GOOD, "s.yaml")
     assert scenario.driver == "process"

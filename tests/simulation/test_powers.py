@@ -205,6 +205,55 @@ def test_brokers_go_on_at_the_other_servers_while_one_stands_still() -> None:
     with_driver(story, zookeeper_servers=3)
 
 
+def test_without_a_quorum_nobody_is_served_and_no_session_ends() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        ensemble = driver._cluster.ensemble
+        before = ensemble.sessions
+        for server in (1, 2):
+            await driver.kill_zookeeper(server)
+        assert await driver.zookeeper_modes() == {1: "", 2: "", 3: ""}
+        assert [it.state for it in (await driver.status()).zookeeper] == ["stopped", "stopped", "running"]
+        await asyncio.sleep(60)
+        assert not any(broker.session and broker.session.connection for broker in driver._cluster.brokers.values())
+        await driver.start_zookeeper(1)
+        await asyncio.sleep(2)
+        assert await driver.zookeeper_modes() == {1: "follower", 2: "", 3: "leader"}
+        assert all(broker.session and broker.session.connection for broker in driver._cluster.brokers.values())
+        assert ensemble.sessions == before
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_only_those_who_were_connected_to_a_follower_notice_its_end() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        brokers = driver._cluster.brokers.values()
+        before = [broker.session and broker.session.connection for broker in brokers]
+        for server in (2, 3):
+            await driver.kill_zookeeper(server)
+            assert (await driver.zookeeper_modes())[1] == "leader"
+            await asyncio.sleep(2)
+            await driver.start_zookeeper(server)
+        after = [broker.session and broker.session.connection for broker in brokers]
+        assert all(after)
+        assert len(set(before) & set(after)) < len(before), "somebody went on elsewhere"
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_a_server_that_returns_has_what_was_written_meanwhile() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        session = driver._cluster[1].session
+        assert session is not None
+        await driver.kill_zookeeper(1)
+        await session.create("/meanwhile", b"")
+        await driver.start_zookeeper(1)
+        await asyncio.sleep(1)
+        trees = [server.tree.nodes.keys() for server in driver._cluster.ensemble.servers]
+        assert all("/meanwhile" in nodes for nodes in trees)
+
+    with_driver(story, zookeeper_servers=3)
+
+
 def test_a_power_loss_takes_what_was_not_synced() -> None:
     async def story(driver: SimulationDriver) -> None:
         file = driver._cluster[1].disk.open_append("note")

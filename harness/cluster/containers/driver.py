@@ -38,10 +38,11 @@ T = TypeVar("T")
 
 STATE_POLL_S = 0.05
 RESUME_TIMEOUT_S = 10.0
+_FREEZING = ("pause", "zookeeper-pause")
 
 
 class DockerDriver(SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause and CanRunClients; attaches from any process by the run folder."""
+    """A `SupervisedDriver` with CanPause and CanPauseZookeeper; attaches from any process by the run folder."""
 
     name = "docker"
 
@@ -59,7 +60,11 @@ class DockerDriver(SupervisedDriver):
             with Engine.connect() as engine:
                 if absent := images.missing(engine):
                     return {DRIVER: _missing_images(absent)}
-                frozen = {} if engine.can_freeze() else {"pause": "the Docker engine has no control groups to freeze"}
+                frozen = (
+                    {}
+                    if engine.can_freeze()
+                    else dict.fromkeys(_FREEZING, "the Docker engine has no control groups to freeze")
+                )
                 return frozen | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
@@ -165,15 +170,33 @@ class DockerDriver(SupervisedDriver):
             return False
         return True
 
-    # --- one broker ---
+    # --- one server ---
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
         """Freeze a broker's container; a child of the supervisor thaws it after `at_most_s` at the latest."""
         self._layout_with(broker_id)
+        await self._pause(broker_process(broker_id), at_most_s)
+
+    async def resume_broker(self, broker_id: int) -> None:
+        """Thaw a broker; nothing happens when it runs."""
+        self._layout_with(broker_id)
+        await self._resume(broker_process(broker_id))
+
+    async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
+        """Freeze a ZooKeeper server's container as a broker's."""
+        self._layout_with_server(server_id)
+        await self._pause(zookeeper_process(server_id), at_most_s)
+
+    async def resume_zookeeper(self, server_id: int) -> None:
+        """Thaw a ZooKeeper server; nothing happens when it runs."""
+        self._layout_with_server(server_id)
+        await self._resume(zookeeper_process(server_id))
+
+    async def _pause(self, process: str, at_most_s: float) -> None:
         if at_most_s <= 0:
             raise ClusterError(f"at_most_s must be positive, not {at_most_s}")
-        process, thawer = broker_process(broker_id), _thawer(broker_id)
-        await self.resume_broker(broker_id)
+        thawer = _thawer(process)
+        await self._resume(process)
         if thawer in await self._supervision.children():
             await self._supervision.ended(thawer, RESUME_TIMEOUT_S)
         argv = [sys.executable, "-m", guard.__name__, guard.THAW, self._names.of(process), str(at_most_s)]
@@ -181,20 +204,23 @@ class DockerDriver(SupervisedDriver):
         await self._supervision.spawn(thawer, argv, log, LAST_STAGE, guard.GRACE_S)
         await self._with_engine(lambda engine: engine.pause(self._names.of(process)))
 
-    async def resume_broker(self, broker_id: int) -> None:
-        """Thaw a broker; nothing happens when it runs."""
-        self._layout_with(broker_id)
-        process, thawer = broker_process(broker_id), _thawer(broker_id)
+    async def _resume(self, process: str) -> None:
         if (await self._running(process)).state == "paused":
             await self._with_engine(lambda engine: engine.unpause(self._names.of(process)))
-        await self._supervision.signal_if_running(thawer, "TERM")
+        await self._supervision.signal_if_running(_thawer(process), "TERM")
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         own = layout.brokers[broker_id]
         for port in (own.client, own.metrics):
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
-        process = broker_process(broker_id)
+        await self._start_again(broker_process(broker_id))
+
+    async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
+        require_free_port(layout.zookeeper[server_id].client, f"ZooKeeper server {server_id}")
+        await self._start_again(zookeeper_process(server_id))
+
+    async def _start_again(self, process: str) -> None:
         await self._with_engine(lambda engine: engine.start(self._names.of(process)))
         self._count_start(process)
 
@@ -305,9 +331,9 @@ async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
             raise result
 
 
-def _thawer(broker_id: int) -> str:
-    """Return the name of the child that ends a pause."""
-    return f"thaw-{broker_process(broker_id)}"
+def _thawer(process: str) -> str:
+    """Return the name of the child that ends a server's pause."""
+    return f"thaw-{process}"
 
 
 def _missing_images(absent: list[str]) -> str:

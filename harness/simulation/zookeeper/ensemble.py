@@ -31,6 +31,8 @@ from harness.cluster.lost_replies import LostReplies
 from harness.simulation.zookeeper.tree import Change, Tree, Znode, parent_of
 
 FIRST_SESSION = 0x1000_0000_0000
+ELECTION_S = 0.2
+"""ZooKeeper's `FastLeaderElection.finalizeWait`: for a better vote that may still come."""
 
 
 class Request(NamedTuple):
@@ -96,6 +98,7 @@ class Server:
     tree: Tree
     lag: "deque[tuple[Change, ...]] | None"
     """What is decided and not yet carried out here; None for the server whose tree is the decided one."""
+    runs: bool = True
     node_watches: Watchers = field(default_factory=dict)
     child_watches: Watchers = field(default_factory=dict)
 
@@ -165,6 +168,8 @@ class Ensemble:
             Server(host=f"zookeeper-{number}", tree=tree, lag=None if tree is self.tree else deque())
             for number, tree in enumerate(trees, start=1)
         ]
+        self.leader: Server | None = self.servers[0]
+        """None while they have no quorum, or elect one; nobody is served then."""
 
     # --- the tree, as an outsider at the first server has it ---
 
@@ -240,6 +245,49 @@ class Ensemble:
     def _soon(self, delay_s: float, action: Callable[..., None], *args: Any) -> None:
         asyncio.get_running_loop().call_later(delay_s, action, *args, context=self.context)
 
+    # --- servers ---
+
+    def stop(self, server: Server) -> None:
+        """End a server at once, its data stay; without a quorum, or their leader, the others serve nobody either."""
+        server.runs = False
+        if server is self.leader or not self._has_quorum:
+            self._elect()
+        else:
+            self._disconnect(server)
+
+    def start(self, server: Server) -> None:
+        """Start a stopped server with its data and with what the others know."""
+        server.runs = True
+        server.catch_up()
+        if self.leader is None:
+            self._elect()
+
+    @property
+    def _has_quorum(self) -> bool:
+        return sum(server.runs for server in self.servers) > len(self.servers) // 2
+
+    def _elect(self) -> None:
+        self.leader = None
+        for server in self.servers:
+            self._disconnect(server)
+        self._soon(ELECTION_S, self._lead)
+
+    def _lead(self) -> None:
+        """Let a server lead that knows all that is decided; every session has its whole time-out from then on."""
+        if self.leader is not None or not self._has_quorum:
+            return
+        running = [server for server in self.servers if server.runs]
+        for server in running:
+            server.catch_up()
+        self.leader = running[-1]  # of equal logs, the one with the highest number wins
+        for session in self._sessions.values():
+            session.heard_s = _now_s()
+
+    def _disconnect(self, server: Server) -> None:
+        for session_id, session in self._sessions.items():
+            if session.connection is not None and session.connection.server is server:
+                self.drop_connection(session_id)
+
     # --- sessions ---
 
     def server_for(self, number: int) -> Server:
@@ -249,6 +297,9 @@ class Ensemble:
 
     def attach(self, server: Server, session_id: int, timeout_s: float, down: Pipe) -> Connection | None:
         """Open a session (`session_id` 0) or go on with one over a new connection; None when that one is over."""
+        if self.leader is None or not server.runs:
+            down.put(Closed())
+            return None
         now_s = _now_s()
         if session_id == 0:
             self._opened += 1
@@ -301,8 +352,8 @@ class Ensemble:
         if session is None:
             return
         left_s = session.heard_s + session.timeout_s - _now_s()
-        if left_s > 0:
-            self._soon(left_s, self._look, session_id)
+        if left_s > 0 or self.leader is None:
+            self._soon(left_s if left_s > 0 else session.timeout_s, self._look, session_id)
         else:
             self.end(session_id)
 

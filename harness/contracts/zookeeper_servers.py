@@ -1,0 +1,66 @@
+"""What faults of ZooKeeper servers have in common: whom they hit, and how that shows."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from harness.cluster.powers import SeesZookeeper
+from harness.contracts.faults import Arena, BrokerFault, Injection
+from harness.contracts.targets import Part, Role, Target
+from harness.errors import ClusterError
+
+SERVERS = "servers"
+"""Of the state of an injection that hits ZooKeeper servers: which, by number."""
+
+
+class ZookeeperFault(BrokerFault):
+    """Hits servers of ZooKeeper and no broker, so that brokers may be under other faults meanwhile."""
+
+    composes: ClassVar[bool] = True
+    accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note which servers, and how long.
+
+        Raises:
+            ClusterError: there is no such server, or it does not run.
+        """
+        servers, states = await _servers(arena, target), await states_of(arena)
+        for number in servers:
+            if (state := states.get(number)) != "running":
+                raise ClusterError(f"ZooKeeper server {number} is {state or 'not there'}: nothing was injected")
+        return Injection(
+            fault=self.name,
+            targets=(),
+            parameters=parameters.model_dump(mode="json"),
+            state={SERVERS: servers, "at_most_s": duration_s},
+        )
+
+
+async def _servers(arena: Arena, target: Target) -> list[int]:
+    """Return the servers that a target names now; raises ClusterError when it names none."""
+    if not target.part:
+        return list(target.servers)
+    wanted = ("leader", "standalone") if target.part is Part.LEADER else (target.part,)
+    servers = [number for number, mode in sorted((await modes_of(arena)).items()) if mode in wanted]
+    if not servers:
+        raise ClusterError(f"no server is {target.described} now: nothing was injected")
+    return servers[:1]
+
+
+async def states_of(arena: Arena) -> dict[int, str]:
+    """Return running, paused or stopped by server."""
+    return {server.server_id: server.state for server in (await arena.driver.status()).zookeeper}
+
+
+async def modes_of(arena: Arena) -> dict[int, str]:
+    """Return by server what it says it is; empty where it takes no requests."""
+    assert isinstance(arena.driver, SeesZookeeper)
+    return await arena.driver.zookeeper_modes()
+
+
+def in_words(servers: list[int]) -> str:
+    """Return the servers as the subject of a sentence."""
+    return f"ZooKeeper server{'s' * (len(servers) > 1)} {', '.join(map(str, servers))}"

@@ -1,0 +1,83 @@
+"""SIGKILL to ZooKeeper servers: the others elect a leader, or serve nobody if too few are left; healed by a new start.
+
+They come back with their data. Sessions live on: who was connected there goes on at another server.
+"""
+
+import asyncio
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanKillZookeeper
+from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.parameters import Strict
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of, states_of
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+
+NO_QUORUM = "no quorum left, and nobody takes requests"
+SERVE_TIMEOUT_S = 60.0
+"""For servers that were started again to take requests."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about it."""
+
+    confirm_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for the others to elect a leader, or to serve nobody any more")
+    ] = 30.0
+
+
+class KillZookeeper(ZookeeperFault):
+    """Kills servers, looks at what the others make of it, and starts them again."""
+
+    name: ClassVar[str] = "kill-zookeeper"
+    requires: ClassVar[tuple[str, ...]] = ("zookeeper-kill",)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Kill them, at once."""
+        assert isinstance(arena.driver, CanKillZookeeper)
+        await asyncio.gather(*map(arena.driver.kill_zookeeper, injection.state[SERVERS]))
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait until each process is gone, and one of the others leads, or none takes requests without a quorum."""
+        servers: list[int] = injection.state[SERVERS]
+
+        async def look() -> str:
+            states, modes = await states_of(arena), await modes_of(arena)
+            if alive := [number for number in servers if states[number] != "stopped"]:
+                return f"{in_words(alive)} not gone"
+            running = [number for number, state in states.items() if state == "running"]
+            if len(running) > len(states) // 2:
+                leaders = [number for number in running if modes[number] == "leader"]
+                return f"{in_words(leaders)} leads" if len(leaders) == 1 else f"no leader among {modes}"
+            return f"requests taken without a quorum: {modes}" if any(modes.values()) else NO_QUORUM
+
+        try:
+            seen = await until(
+                look,
+                lambda seen: seen.endswith(" leads") or seen == NO_QUORUM,
+                what=f"end of {in_words(servers)}",
+                timeout_s=injection.parameters["confirm_timeout_s"],
+            )
+        except DeadlineError as error:
+            return mismatch(str(error))
+        return confirmed(f"{in_words(servers)} gone, {seen}")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start those that do not run, all at once, and wait until all take requests."""
+        assert isinstance(arena.driver, CanKillZookeeper)
+        servers, states = injection.state[SERVERS], await states_of(arena)
+        stopped = [number for number in servers if states[number] == "stopped"]
+        await asyncio.gather(*map(arena.driver.start_zookeeper, stopped))
+        await until(
+            lambda: modes_of(arena),
+            lambda modes: all(modes[number] for number in servers),
+            what=f"{in_words(servers)} taking requests",
+            timeout_s=SERVE_TIMEOUT_S,
+        )
+
+
+PLUGIN: type[Fault] = KillZookeeper
