@@ -53,6 +53,8 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._clocks: dict[str, Clock] = {}
         self._clock_timers: dict[str, asyncio.TimerHandle] = {}
+        self._clocks_right_ns: dict[str, int] = {}
+        """From when on those that were set apart go by the machine's again."""
         self._events = events
         self._ports = PortReservations()
         self._ended = asyncio.Event()
@@ -179,7 +181,8 @@ class Supervisor:
         clock = Clock(since_ns=_next_second_ns(), step_s=step_s, rate=rate)
         self._clocks[name] = clock
         loop = asyncio.get_running_loop()
-        self._clock_timers[name] = loop.call_later(at_most_s, self._reset_clock, name)
+        until_then_s = (clock.since_ns - time.monotonic_ns()) / SECOND_NS
+        self._clock_timers[name] = loop.call_later(until_then_s + at_most_s, self._reset_clock, name)
         self._tell_clock(child, clock)
         await asyncio.sleep((clock.since_ns - time.monotonic_ns()) / SECOND_NS)
         return {}
@@ -193,11 +196,10 @@ class Supervisor:
 
     def _reset_clock(self, name: str) -> int:
         """Return from when on it goes by the machine's."""
-        since_ns = 0
         if self._forget_clock(name) is not None:
-            since_ns = _next_second_ns()
-            self._tell_clock(self._child(name), Clock(since_ns=since_ns))
-        return since_ns
+            self._clocks_right_ns[name] = _next_second_ns()
+            self._tell_clock(self._child(name), Clock(since_ns=self._clocks_right_ns[name]))
+        return self._clocks_right_ns.get(name, 0)
 
     def _forget_clock(self, name: str) -> Clock | None:
         if name in self._clock_timers:

@@ -147,6 +147,8 @@ class Fault(Protocol):
     """The kinds of target that make sense."""
     hits_all: ClassVar[bool]
     """Whether it disturbs every broker, whichever it is aimed at."""
+    shortest_s: ClassVar[float]
+    """A shorter one would be over before it could be seen."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     Parameters: ClassVar[type[BaseModel]]
@@ -186,6 +188,7 @@ class BrokerFault:
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
+    shortest_s: ClassVar[float] = 0.0
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 

@@ -1,6 +1,7 @@
 """What faults of ZooKeeper servers have in common: whom they hit, and how that shows."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -11,6 +12,7 @@ from harness.errors import ClusterError
 
 SERVERS = "servers"
 """Of the state of an injection that hits ZooKeeper servers: which, by number."""
+_ONE = "server_id"
 
 
 class ZookeeperFault(BrokerFault):
@@ -59,6 +61,12 @@ async def modes_of(arena: Arena) -> dict[int, str]:
     """Return by server what it says it is; empty where it takes no requests."""
     assert isinstance(arena.driver, SeesZookeeper)
     return await arena.driver.zookeeper_modes()
+
+
+def servers_of(state: Mapping[str, Any]) -> list[int]:
+    """Return the servers that an injection with this state hits, also by a journal of before it could be several."""
+    servers: list[int] = state.get(SERVERS) or ([state[_ONE]] if _ONE in state else [])
+    return servers
 
 
 def in_words(servers: list[int]) -> str:

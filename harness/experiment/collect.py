@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena, Injection
-from harness.contracts.zookeeper_servers import SERVERS
+from harness.contracts.zookeeper_servers import servers_of
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, read_journal
 from harness.experiment.nemesis import heal_all
@@ -56,7 +56,7 @@ async def _heal_remaining(
 
 
 def _hits_servers(injection: Injection) -> bool:
-    return SERVERS in injection.state
+    return bool(servers_of(injection.state))
 
 
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:

@@ -20,7 +20,7 @@ from harness.contracts.claims import Claim, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.targets import NO_BROKERS, Role, parse_target, resolve
-from harness.contracts.zookeeper_servers import SERVERS, in_words
+from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.progress import Progress
@@ -105,7 +105,7 @@ class Nemesis:
         try:
             await _all(tasks)
             for spare in (planned for planned in planned_faults if planned.spare):
-                if self._missing:
+                if self._missing and not self.unhealed:
                     tasks = [asyncio.create_task(self._at_its_instant(spare, _now_s()))]
                     await _all(tasks)
         except asyncio.CancelledError:
@@ -257,7 +257,7 @@ def _described(planned: PlannedFault, injection: Injection | None) -> str:
 def brokers_hit(fault: str, injection: Injection) -> str:
     """Return what was done to whom, e.g. kill broker 2, or kill client w1-group-1-member-2."""
     if not injection.targets:
-        if servers := injection.state.get(SERVERS):
+        if servers := servers_of(injection.state):
             return f"{fault}, {in_words(servers)}"
         return f"{fault} client {injection.state[CLIENT]}" if CLIENT in injection.state else fault
     plural = "s" if len(injection.targets) > 1 else ""

@@ -27,7 +27,7 @@ from harness.values import OFFSETS_TOPIC, PYTHON
 def faults(draft: Draft) -> Iterator[Problem]:
     """Every fault of the schedule exists, has valid parameters, can be carried out, and has a target."""
     for index, spec in draft.faults.items():
-        yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target)
+        yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
 
 
 def mix(draft: Draft) -> Iterator[Problem]:
@@ -38,7 +38,7 @@ def mix(draft: Draft) -> Iterator[Problem]:
         yield Problem(("mix",), "give one of count (how many faults) and every_s (one in so many seconds)")
     for index, kind in enumerate(draft.mix.kinds):
         at: KeyPath = ("mix", "kinds", index)
-        yield from _fault(draft, at, kind.kind, kind.parameters, kind.target)
+        yield from _fault(draft, at, kind.kind, kind.parameters, kind.target, kind.duration_s[0])
         shortest_s, longest_s = kind.duration_s
         if shortest_s > longest_s:
             yield Problem(
@@ -52,7 +52,9 @@ def mix(draft: Draft) -> Iterator[Problem]:
             )
 
 
-def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: str) -> Iterator[Problem]:
+def _fault(
+    draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: str, duration_s: float
+) -> Iterator[Problem]:
     try:
         plugin = registry.fault(kind)
     except PluginError as error:
@@ -63,6 +65,8 @@ def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], tar
     yield from capabilities(draft, (*at, "kind"), plugin)
     yield from witnesses(draft, (*at, "kind"), plugin)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
+    if duration_s < plugin.shortest_s:
+        yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
 
 
 def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from harness.cluster.clocks import Clock
 from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
 from harness.cluster.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Side
+from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
 from harness.simulation.evidence import now_ns
@@ -208,6 +209,8 @@ class ZookeeperPowers(_Expiring):
 
     async def kill_zookeeper(self, server_id: int) -> None:
         """End a server without a word."""
+        if any(self._interference.holds(frozen(number)) for number in self._numbers):
+            self._require_quorum_without(server_id)
         self._cluster.ensemble.stop(self._cluster.ensemble.servers[server_id - 1])
 
     async def start_zookeeper(self, server_id: int) -> None:
@@ -216,6 +219,8 @@ class ZookeeperPowers(_Expiring):
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a server: nothing gets in or out, and what its clients send waits."""
+        if len(self._numbers) > 1:
+            self._require_quorum_without(server_id)
         server = self._cluster.ensemble.servers[server_id - 1]
         brokers = [broker.host for broker in self._cluster.brokers.values()]
         links = [link for host in brokers for link in ((host, server.host), (server.host, host))]
@@ -224,6 +229,26 @@ class ZookeeperPowers(_Expiring):
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
         self._interference.release(frozen(server_id))
+
+    @property
+    def _numbers(self) -> range:
+        return range(1, len(self._cluster.ensemble.servers) + 1)
+
+    def _require_quorum_without(self, server_id: int) -> None:
+        """Refuse what would not be as on real machines: here a server that stands still has its vote.
+
+        Raises:
+            ClusterError: too few others would be left.
+        """
+        others = [
+            number
+            for number in self._numbers
+            if number != server_id
+            and self._cluster.ensemble.servers[number - 1].runs
+            and not self._interference.holds(frozen(number))
+        ]
+        if len(others) <= len(self._numbers) // 2:
+            raise ClusterError("in virtual time servers that stand still take no quorum away: only kill-zookeeper does")
 
 
 def frozen(server_id: int) -> str:

@@ -55,7 +55,8 @@ class Dial:
 def settled(scenario: Scenario, plan: Plan) -> Scenario:
     """Return the scenario with all that the plan has drawn spelled out, so that one fault less leaves the others alone.
 
-    A fault on a broker that another one holds already is left out: the nemesis refuses it too. Steps are never drawn.
+    A fault on a broker that another one holds already is left out: the nemesis refuses it, or postpones it. Steps are
+    never drawn.
     """
     if scenario.steps:
         return scenario

@@ -48,6 +48,7 @@ class FakeFault:
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
+    shortest_s: ClassVar[float] = 0.0
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 

@@ -62,6 +62,13 @@ def test_a_zookeeper_server_that_cannot_be_is_refused(servers: int, target: str,
     assert message in error
 
 
+@pytest.mark.parametrize("duration_s", ["", "duration_s: 0.5"])
+def test_a_clock_that_would_be_right_again_before_it_is_looked_at_is_refused(duration_s: str) -> None:
+    fault = f"kind: clock\n    parameters: {{step_s: 60}}\n    {duration_s}"
+    (error,) = errors_of(GOOD.replace("kind: kill", fault))
+    assert "faults.0.duration_s: clock takes 2 s or more, not 0" in error
+
+
 def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
     scenario = read_scenario(GOOD, "s.yaml")
     assert scenario.driver == "process"

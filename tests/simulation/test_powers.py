@@ -9,6 +9,7 @@ from harness.cluster.driver import CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
 from harness.cluster.powers import Direction, Side
+from harness.errors import ClusterError
 from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.driver import SimulatedStateChanges, SimulationDriver
@@ -273,3 +274,15 @@ def test_a_broker_is_started_once_its_old_registration_is_gone() -> None:
         assert (await driver.status()).broker(1).starts == 2
 
     with_driver(story)
+
+
+def test_of_an_ensemble_of_three_one_server_may_stand_still_and_no_second_one_is_taken_away() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.pause_zookeeper(1, at_most_s=8)
+        for take in (driver.pause_zookeeper(2, at_most_s=8), driver.kill_zookeeper(3)):
+            with pytest.raises(ClusterError, match="in virtual time"):
+                await take
+        await driver.resume_zookeeper(1)
+        await driver.kill_zookeeper(3)
+
+    with_driver(story, zookeeper_servers=3)

@@ -15,7 +15,7 @@ from harness.analysis.coverage.transitions import Transitions
 from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts.faults import AIMED_AT
 from harness.contracts.members import CLIENT
-from harness.contracts.zookeeper_servers import SERVERS
+from harness.contracts.zookeeper_servers import servers_of
 from harness.events import (
     ControlResponse,
     Fenced,
@@ -205,7 +205,7 @@ def _in_force(window: _Window, instant: int) -> bool:
 def _roles(window: _Window, situation: Situation) -> set[Played]:
     if CLIENT in window.state:
         return {Played.CLIENT}
-    if SERVERS in window.state or "server_id" in window.state:  # the latter until a fault could hit several
+    if servers_of(window.state):
         return {Played.ZOOKEEPER}
     numbers = [int(target) for target in window.targets if _BROKER.fullmatch(target)]
     return {role for number in numbers for role in situation.roles_of(number)} or {Played.NOBODY}

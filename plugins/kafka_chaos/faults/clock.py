@@ -3,6 +3,7 @@
 The proof is what the broker's own lines say of the time, next to the harness's clock.
 """
 
+import asyncio
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -40,6 +41,8 @@ class Clock(BrokerFault):
     name: ClassVar[str] = "clock"
     requires: ClassVar[tuple[str, ...]] = ("clock",)
     composes: ClassVar[bool] = True
+    shortest_s: ClassVar[float] = 2.0
+    """It is looked at once a second."""
     witnesses: ClassVar[tuple[str, ...]] = ("append",)
     """Whoever does not log what is written may log nothing for longer than there is to wait."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -54,9 +57,14 @@ class Clock(BrokerFault):
         """Set them, and note what the harness's clock shows then, and how much the brokers have logged."""
         assert isinstance(arena.driver, CanSetClock)
         state, own = injection.state, injection.parameters
-        for broker in injection.targets:
-            await arena.driver.set_clock(broker, step_s=own["step_s"], rate=own["drift"], at_most_s=state["at_most_s"])
-        return injection.with_state(since_ns=arena.state_changes.wall_ns())
+        driver = arena.driver
+
+        async def set_one(broker: int) -> int:
+            await driver.set_clock(broker, step_s=own["step_s"], rate=own["drift"], at_most_s=state["at_most_s"])
+            return arena.state_changes.wall_ns()
+
+        since = await asyncio.gather(*map(set_one, injection.targets))
+        return injection.with_state(since_ns=dict(zip(map(str, injection.targets), since, strict=True)))
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Look at lines that are new: between when and when they were written, and what the broker's clock showed."""
@@ -75,19 +83,21 @@ class Clock(BrokerFault):
         """Return what shows a broker's clock to be as asked for, in words."""
         logs, own = arena.state_changes, injection.parameters
         since_ns, position = logs.wall_ns(), await logs.end_of(broker)
+        told = False
 
         async def look() -> tuple[float, float] | None:
             """Return how far its clock was ahead at its last new line, at least and at most."""
-            nonlocal since_ns, position
+            nonlocal since_ns, position, told
             before_ns = logs.wall_ns()
             shown_ns, position = await logs.dated(broker, position)
             earliest_ns, since_ns = since_ns, before_ns
             if shown_ns is None:
                 return None
+            told = True
             return (shown_ns - logs.wall_ns()) / 1e9, (shown_ns - earliest_ns) / 1e9
 
         def as_asked(ahead: tuple[float, float] | None) -> bool:
-            passed_s = (logs.wall_ns() - injection.state["since_ns"]) / 1e9
+            passed_s = (logs.wall_ns() - injection.state["since_ns"][str(broker)]) / 1e9
             wanted_s = own["step_s"] + (own["drift"] - 1) * passed_s
             if ahead is None:
                 return False
@@ -100,7 +110,7 @@ class Clock(BrokerFault):
                 look, as_asked, what=what, timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]), every_s=0.05
             )
         except DeadlineError as error:
-            return mismatch(str(error))
+            return mismatch(str(error)) if told else inconclusive(f"broker {broker} logged nothing new: {error}")
         assert ahead is not None
         return f"broker {broker}'s line was dated {ahead[0]:+.3f} s from when it was seen"
 

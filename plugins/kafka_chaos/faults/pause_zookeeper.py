@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from harness.cluster.powers import CanPauseZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
-from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, states_of
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, servers_of, states_of
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -39,7 +39,7 @@ class PauseZookeeper(ZookeeperFault):
         """Thaw them; those that run already are left alone."""
         assert isinstance(arena.driver, CanPauseZookeeper)
         states = await states_of(arena)
-        for server_id in injection.state[SERVERS]:
+        for server_id in servers_of(injection.state):
             if states[server_id] == "paused":
                 await arena.driver.resume_zookeeper(server_id)
 
