@@ -27,15 +27,18 @@ def sampled(parts: Sequence[T], number: int) -> list[T]:
 
 
 def waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests that wait for another day: of a module's that are marked `by_turns(n)` the day draws n."""
+    """Return the tests that wait for another day.
+
+    Of a module's that are marked `by_turns(n)` the day draws n; of those marked `by_turns(n, of=name)`, n of all modules'.
+    """
     numbers: dict[str, int] = {}
-    by_module = defaultdict(list)
+    groups = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("by_turns"):
-            module = item.nodeid.partition("::")[0]
-            numbers[module] = mark.args[0]
-            by_module[module].append(item.nodeid)
-    todays = {nodeid for module, nodeids in by_module.items() for nodeid in sampled(sorted(nodeids), numbers[module])}
+            group = mark.kwargs.get("of", item.nodeid.partition("::")[0])
+            numbers[group] = mark.args[0]
+            groups[group].append(item.nodeid)
+    todays = {nodeid for group, nodeids in groups.items() for nodeid in sampled(sorted(nodeids), numbers[group])}
     return [item for item in items if item.get_closest_marker("by_turns") and item.nodeid not in todays]
 
 

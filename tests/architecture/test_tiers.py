@@ -22,13 +22,15 @@ class Item:
         fixtures: Sequence[str],
         module: str = "tests/checks/test_i1.py",
         name: str = "test_it",
+        of: str = "",
     ) -> None:
         self.nodeid = f"{module}::{name}"
         self.marks = list(marks)
         self.fixturenames = fixtures
+        self.turns = {"of": of} if of else {}
 
     def get_closest_marker(self, name: str) -> SimpleNamespace | None:
-        return next((SimpleNamespace(args=(3,)) for mark in self.marks if mark == name), None)
+        return next((SimpleNamespace(args=(3,), kwargs=self.turns) for mark in self.marks if mark == name), None)
 
     def iter_markers(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(name=mark) for mark in self.marks]
@@ -100,6 +102,12 @@ def test_of_those_that_take_turns_the_day_draws_some(tier: str, number: int, mon
     unmarked = Item(["jvm"], [], name="test_another")
     left = collected(*marked, unmarked, tier=tier)
     assert (unmarked in left, len(left)) == (True, number + 1)
+
+
+def test_tests_of_several_modules_may_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL", False)
+    marked = [Item(["jvm", "by_turns"], [], module=f"tests/{number}.py", of="long") for number in range(9)]
+    assert len(collected(*marked, tier="rest")) == 3
 
 
 def test_whoever_asks_for_all_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:

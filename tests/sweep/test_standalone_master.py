@@ -105,6 +105,7 @@ def tried(workers: Path) -> Counter[tuple[int, int]]:
     return Counter((int(share), int(attempt)) for share, attempt in found)
 
 
+@pytest.mark.by_turns(1, of="long")
 def test_a_sweep_survives_the_death_of_an_executor(tmp_path: Path) -> None:
     content = with_murder(tmp_path / "content")
     murder = {"kind": "murder", "at_s": 1.0, "duration_s": 1.0, "target": "one"}
