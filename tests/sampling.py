@@ -29,7 +29,7 @@ def sampled(parts: Sequence[T], number: int) -> list[T]:
 def waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that wait for another day.
 
-    Of a module's that are marked `by_turns(n)` the day draws n; of those marked `by_turns(n, of=name)`, n of all modules'.
+    Of a module's that are marked `by_turns(n)` the day draws n; with `of=name`, n of all modules' of that name.
     """
     numbers: dict[str, int] = {}
     groups = defaultdict(list)
