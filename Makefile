@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo airflow test test-all nightly lint audit mutation clean lock kafka-libs
+.PHONY: help demo airflow test test-all nightly lint pages audit mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 SCALE ?= 1
@@ -41,6 +41,11 @@ lint: ## ruff, mypy --strict, import contracts
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
 	@$(RUN) lint-imports --cache-dir .import_linter_cache
+
+pages: ## write anew what is made from the code: pages of docs/, the picture of the rooms, Airflow's form
+	@./bootstrap.sh requirements-dev.txt
+	@for page in chaos_airflow.tasks.ready harness.analysis.reference harness.ingest.page harness.scenario.faults_page \
+		tests.architecture.rooms tests.broker.configs.page; do $(RUN) python -m $$page || exit; done
 
 audit: ## known vulnerabilities of what is locked; asks osv.dev
 	@./bootstrap.sh requirements-dev.txt
