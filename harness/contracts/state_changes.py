@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from harness.cluster.driver import ClusterDriver
 from harness.cluster.systems.system import System, system_named
+from harness.system.growing import end_of_lines, whole_lines
 
 
 class StateChanges(Protocol):
@@ -39,9 +40,9 @@ class LogFiles:
     driver: ClusterDriver
 
     async def end_of(self, broker_id: int) -> int:
-        """Return where a broker's log ends now, in bytes; 0 when there is none."""
+        """Return where a broker's log ends now, in bytes and whole lines; 0 when there is none."""
         path, _ = await self._log(broker_id)
-        return path.stat().st_size if path.exists() else 0
+        return end_of_lines(path)
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
@@ -64,13 +65,3 @@ class LogFiles:
         status = await self.driver.status()
         system = system_named(status.system)
         return system.told_in(status.broker(broker_id)), system
-
-
-def whole_lines(path: Path, position: int) -> bytes:
-    """Return what stands in a file from a position on, up to the end of its last whole line."""
-    if not path.exists():
-        return b""
-    with path.open("rb") as file:
-        file.seek(position)
-        data = file.read()
-    return data[: data.rfind(b"\n") + 1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.store.history import OpKind, OpType, without_link
+from harness.system.growing import end_of_lines, whole_lines
 from harness.system.waiting import until
 from harness.values import TopicPartition
 from harness.zookeeper.view import ClusterView, PartitionView
@@ -69,17 +70,15 @@ class FileProgress(ClientProgress):
     offsets: dict[Path, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.offsets = {path: path.stat().st_size for path in self.folder.glob("*.jsonl")}
+        self.offsets = {path: end_of_lines(path) for path in self.folder.glob("*.jsonl")}
 
     def look(self) -> None:
         """Take in what was written since the last look."""
         for path in sorted(self.folder.glob("*.jsonl")):
-            with path.open("rb") as file:
-                file.seek(self.offsets.get(path, 0))
-                data = file.read()
-            whole = data[: data.rfind(b"\n") + 1]
-            self.offsets[path] = self.offsets.get(path, 0) + len(whole)
-            for text in whole.splitlines():
+            position = self.offsets.get(path, 0)
+            lines = whole_lines(path, position)
+            self.offsets[path] = position + len(lines)
+            for text in lines.splitlines():
                 if not (line := without_link(json.loads(text))):
                     continue
                 partition = (line["topic"], line["partition"])

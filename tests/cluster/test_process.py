@@ -18,11 +18,11 @@ from harness.cluster.clocks import read_clocks
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.powers import Direction, Side
 from harness.cluster.process import ProcessDriver
-from harness.contracts.state_changes import whole_lines
 from harness.errors import ClusterError
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
+from harness.system.growing import whole_lines
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView

@@ -43,6 +43,18 @@ async def test_the_next_look_starts_where_the_last_one_ended(cluster: FakeCluste
     assert (len(events), position) == (1, await logs.end_of(BROKER))
 
 
+async def test_a_line_that_is_being_written_when_the_log_is_first_looked_at_is_read_when_it_is_whole(
+    cluster: FakeCluster,
+) -> None:
+    path, logs = cluster.log_of(BROKER), LogFiles(cluster)
+    path.write_bytes(START + STOP[:4])
+    position = await logs.end_of(BROKER)
+    with path.open("ab") as log:
+        log.write(STOP[4:])
+    events, _ = await logs.after(BROKER, position, *KINDS)
+    assert [event["ev"] for event in events] == ["broker_stop"]
+
+
 async def test_a_log_that_is_not_there_says_nothing(cluster: FakeCluster) -> None:
     assert await LogFiles(cluster).end_of(BROKER) == 0
     assert await LogFiles(cluster).after(BROKER, 5, "x") == ([], 5)

@@ -105,6 +105,17 @@ def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     assert not_moving(progress, TOPICS, ["producer-1"]) == []
 
 
+def test_a_look_that_begins_amid_a_line_takes_it_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "producer-1.jsonl"
+    text = line("send", "invoke") + line("send", "ok")
+    path.write_text(text[:30])
+    progress = FileProgress(folder=tmp_path)
+    with path.open("a") as file:
+        file.write(text[30:])
+    progress.look()
+    assert not_moving(progress, TOPICS, ["producer-1"]) == []
+
+
 async def test_the_deadline_says_what_is_missing(tmp_path: Path) -> None:
     cluster: Any = FakeCluster(root=tmp_path, isr=[1])
     with pytest.raises(DeadlineError, match=r"steady state: not within 0 s; last saw \['orders-0 has the ISR \[1\]"):

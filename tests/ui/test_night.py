@@ -56,6 +56,6 @@ def test_from_a_red_cell_of_all_nights_to_cause_and_replay_is_one_click(person: 
 def test_all_nights_and_the_list_of_runs_lead_to_one_another(person: Person) -> None:
     person.goto("/kafka-chaos/")
     person.named("All nights", "a").click()
-    person.find("svg polyline")
+    person.find("table.rows svg")
     person.named("Chaos runs", "a").click()
     person.find("table.runs")

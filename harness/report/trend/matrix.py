@@ -9,6 +9,8 @@ from harness.report.trend.summary import RunSummary
 
 NIGHTS = 30
 """The last ones with runs are shown."""
+ALONE = 2.0
+"""How far the line of a single value reaches to each side, of a picture 100 wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +91,14 @@ class Line:
 
     @property
     def points(self) -> str:
-        """The line in a picture of 100 by 20, largest at the top."""
-        known = [value for value in self.values if value is not None]
-        top, steps = max(known, default=0) or 1, max(len(self.values) - 1, 1)
-        return " ".join(
-            f"{100 * index / steps:.1f},{20 - 18 * value / top:.1f}"
-            for index, value in enumerate(self.values)
-            if value is not None
-        )
+        """The line in a picture of 100 by 20, largest at the top; a value alone is a short level line."""
+        top, steps = self.worst or 1, max(len(self.values) - 1, 1)
+        known = [
+            (100 * index / steps, 20 - 18 * value / top) for index, value in enumerate(self.values) if value is not None
+        ]
+        if len(known) == 1:
+            known = [(x + side, y) for x, y in known for side in (-ALONE, ALONE)]
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in known)
 
     @property
     def last(self) -> float | None:
