@@ -44,17 +44,28 @@ if TYPE_CHECKING:
 
 
 LONG = (
-    "airflow",
     "spark",
-    "tests/integration/test_scenarios.py",
-    "tests/sweep/test_standalone_master.py",
-    "tests/analysis/test_session.py",
-    "tests/dags/test_chaos_smoke.py",
-    "tests/integration/test_trouble.py",
+    "airflow",
     "tests/integration/test_tour.py",
+    "tests/sweep/test_standalone_master.py",
+    "tests/dags/test_chaos_simulate.py",
+    "tests/integration/test_trouble.py",
+    "cluster",
+    "tests/dags/test_chaos_smoke.py",
+    "tests/integration/test_scenarios.py",
+    "tests/dags/test_chaos_nightly.py",
     "tests/cluster/test_conformance.py",
+    "tests/integration/test_docker.py",
+    "tests/chaos_airflow/test_roles.py",
+    "tests/simulation/test_runs.py",
+    "tests/analysis/test_session.py",
+    "tests/dags/test_chaos_long_tests.py",
+    "tests/ui/test_report.py",
+    "tests/cluster/containers/test_driver.py",
+    "tests/simulation/test_determinism.py",
+    "tests/system/test_extras.py",
 )
-"""Modules that take minutes, the longest first: begun last, each would be waited for alone."""
+"""Modules and groups that take a minute or more, the longest first: begun last, each would be waited for alone."""
 REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}

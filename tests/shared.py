@@ -10,7 +10,7 @@ import pytest
 
 TOGETHER = {
     re.compile(r"mark\.spark\b|\btable_of\b"): "spark",
-    re.compile(r"\bairflow_server\b"): "airflow",
+    re.compile(r"\bairflow_server: Airflow\b"): "airflow",
     re.compile(r"\bcluster: dict\b"): "cluster",
 }
 """What a module says that shares a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""

@@ -21,7 +21,7 @@ from harness.verdict import ExitCode, SystemVerdict
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(1)]
+pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(4, of="sessions")]
 
 SCENARIO = """\
 name: brief

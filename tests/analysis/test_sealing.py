@@ -71,6 +71,8 @@ class Both:
     by_tables: dict[str, Rows]
     kinds: dict[str, set[str]]
     """What evidence of each run was read from tables."""
+    intact: RunFolder
+    """The first of the runs."""
 
 
 def runs(root: Path) -> list[RunFolder]:
@@ -97,6 +99,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
         by_lines=facts_of(spark, plain, root / "of-lines"),
         by_tables=facts_of(spark, folders, root / "of-tables"),
         kinds={folder.run_id: set(sealed_tables(folder)) for folder in folders},
+        intact=folders[0],
     )
 
 
@@ -121,11 +124,14 @@ def test_evidence_with_a_problem_has_no_tables(both: Both) -> None:
             assert kind not in both.kinds[run_id], f"{run_id}: {subject}"
 
 
-def test_facts_of_a_large_run_are_the_same_and_are_written(spark: SparkSession, tmp_path: Path) -> None:
-    folder = sealed_run(tmp_path, "run", lines_of(history(2)))
-    plain = facts_of(spark, [unsealed(folder, tmp_path / "plain")], tmp_path / "of-lines", small=False)
-    assert facts_of(spark, [folder], tmp_path / "of-tables", small=False) == plain
-    for fact, rows in plain["run"].items():
-        for root in ("of-lines", "of-tables"):
-            written = parquet.read_table(fact_path(tmp_path / root, fact)).to_pylist()
-            assert Counter(map(hashable, written)) == rows, f"{fact} {root}"
+@pytest.mark.by_turns(1)
+@pytest.mark.parametrize("form", ["lines", "tables"])
+def test_facts_of_a_large_run_are_the_same_and_are_written(
+    spark: SparkSession, both: Both, tmp_path: Path, form: str
+) -> None:
+    folder = both.intact if form == "tables" else unsealed(both.intact, tmp_path / "plain")
+    facts = facts_of(spark, [folder], tmp_path / "facts", small=False)
+    assert facts == {folder.run_id: both.by_lines[folder.run_id]}
+    for fact, rows in facts[folder.run_id].items():
+        written = parquet.read_table(fact_path(tmp_path / "facts", fact)).to_pylist()
+        assert Counter(map(hashable, written)) == rows, fact

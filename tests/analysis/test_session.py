@@ -10,7 +10,7 @@ import pytest
 from harness.analysis import session
 from harness.errors import HarnessError
 
-pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(3)]
+pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(4, of="sessions")]
 
 SCRIPT = """
 import sys

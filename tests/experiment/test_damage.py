@@ -1,4 +1,4 @@
-"""Evidence that is damaged accuses nobody and lets nothing pass: an intact run, and two in which something is wrong.
+"""Evidence that is damaged accuses nobody and lets nothing pass: an intact run, and some in which something is wrong.
 
 CHAOS_DAMAGES=2000 tries as many damages; `pytest --log-cli-level=INFO` says how far they are.
 """
@@ -28,7 +28,7 @@ from harness.store.folder import RunFolder
 from harness.sweep.recorded import History
 from harness.verdict import SystemVerdict
 from tests.experiment.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
-from tests.sampling import DAY
+from tests.sampling import DAY, sampled
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
 
@@ -41,7 +41,7 @@ A_BATCH = 100
 """Damaged runs that one set of jobs judges."""
 HISTORIES = Path(__file__).parents[1] / "histories"
 FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
-"""Scenarios with a planted bug: one that clients see, and one that replicas show."""
+"""Scenarios with a planted bug: one that clients see, and one that replicas show; the day draws one."""
 SEED = 323614864888300530
 """Of a schedule in which both are found with little load: the fewer lines, the more of them a finding needs."""
 LITTLE = {"rate_per_s": 4, "batch_records": 1}
@@ -81,7 +81,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     asked = scenario(KILL_LEADER, driver="simulated")
     return Runs(
         intact=gathered(asked, make_plan(asked, 5), root),
-        failing=[gathered(each, make_plan(each, SEED), root) for each in map(with_little_load, FAILING)],
+        failing=[gathered(each, make_plan(each, SEED), root) for each in map(with_little_load, sampled(FAILING, 1))],
         other=gathered(asked, make_plan(asked, 6), root),
     )
 
@@ -173,7 +173,7 @@ def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
 def failures(runs: Runs, answered: dict[RunFolder, dict[str, SystemVerdict]]) -> dict[RunFolder, list[str]]:
     """Return the checks that fail in each run as it is."""
     failing = {run: [name for name, verdict in answered[run].items() if verdict is FAIL] for run in runs.all}
-    assert [bool(failing[run]) for run in runs.all] == [False, True, True]
+    assert [bool(failing[run]) for run in runs.all] == [False, *(True for _ in runs.failing)]
     return failing
 
 

@@ -6,7 +6,7 @@ All are judged again; of each day some are simulated again (CHAOS_SAMPLE=all: al
 `verdict.json` becomes `held`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +38,14 @@ class Judged:
     """The same, simulated today: under its own seed first."""
 
 
+def asked(history: History, seed: int | None = None) -> Candidate:
+    """Return the schedule, to be judged by the checks that it was judged by; by all, if those must find nothing."""
+    candidate, recorded = history.candidate(seed), history.recorded()
+    simulated_and_held = seed is not None and recorded.today == "held"
+    checks = [] if simulated_and_held else sorted(recorded.checks)
+    return replace(candidate, scenario=candidate.scenario.model_copy(update={"checks": checks}))
+
+
 def seeds_of(history: History) -> list[int]:
     recorded = history.recorded()
     others = OTHER_SEEDS if recorded.today == "found" else ()
@@ -56,9 +64,9 @@ def simulated(candidates: list[Candidate]) -> list[pa.Table]:
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """Everything in one table, judged at once."""
     root = tmp_path_factory.mktemp("histories")
-    again = [(each, each.candidate(seed)) for each in AGAIN for seed in seeds_of(each)]
+    again = [(each, asked(each, seed)) for each in AGAIN for seed in seeds_of(each)]
     one_table(KEPT, simulated([candidate for _, candidate in again]), root / "all.parquet")
-    candidates = [each.candidate() for each in KEPT] + [candidate for _, candidate in again]
+    candidates = [asked(each) for each in KEPT] + [candidate for _, candidate in again]
     verdicts = judge_histories(spark, root / "all.parquet", candidates, root)
     by_name: dict[str, list[ScheduleVerdict]] = {}
     for (history, _), verdict in zip(again, verdicts[len(KEPT) :], strict=True):

@@ -35,20 +35,13 @@ from harness.store.result import RunResult
 from harness.system.pids import ProcessIdentity, read_pid_file
 from harness.system.waiting import until
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from tests.brief import BRIEF
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.verdicts import CONFIRMED
 
 pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(6)]
 
-SCENARIO = """\
-name: brief
-description: One fault, quickly
-topics: [{name: orders, partitions: 1, config: {min.insync.replicas: 2}}]
-workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1, acks: all, rate_per_s: 50}}]
-faults: [{kind: kill, at_s: 0.2, duration_s: 0.5, target: "leader(orders,0)"}]
-duration_s: 1
-"""
-CUT_OFF = SCENARIO.replace("kind: kill", "kind: isolate")
+CUT_OFF = BRIEF.replace("kind: kill", "kind: isolate")
 
 TASK = """
 import os, pkgutil, signal, sys
@@ -110,7 +103,7 @@ def runs(tmp_path: Path) -> Iterator[Path]:
             supervisor.send(signal.SIGKILL)
 
 
-def brief(runs: Path, scenario: str = SCENARIO) -> RunFolder:
+def brief(runs: Path, scenario: str = BRIEF) -> RunFolder:
     return phases.create_from(read_scenario(scenario, "brief.yaml"), 1, runs)
 
 
@@ -160,10 +153,10 @@ def test_a_start_that_is_killed_takes_its_cluster_with_it_and_the_run_is_not_los
 @pytest.mark.parametrize(
     ("scenario", "before", "killed", "dies_at"),
     [
-        pytest.param(SCENARIO, [], "drive", HEALING, id="drive"),
+        pytest.param(BRIEF, [], "drive", HEALING, id="drive"),
         pytest.param(CUT_OFF, [], "drive", HEALING, id="drive, with a broker cut off"),
-        pytest.param(SCENARIO, ["drive"], "collect", COLLECTING, id="collect"),
-        pytest.param(SCENARIO, ["drive", "collect"], "stop", STOPPING, id="stop"),
+        pytest.param(BRIEF, ["drive"], "collect", COLLECTING, id="collect"),
+        pytest.param(BRIEF, ["drive", "collect"], "stop", STOPPING, id="stop"),
     ],
 )
 def test_a_worker_that_is_killed_and_a_teardown_that_never_comes(
@@ -232,7 +225,7 @@ def supervisor_of(run: RunFolder) -> ProcessIdentity:
 
 def test_a_command_that_is_killed_in_the_middle_leaves_nothing_after_one_reap(runs: Path, tmp_path: Path) -> None:
     scenario = tmp_path / "brief.yaml"
-    scenario.write_text(SCENARIO.replace("duration_s: 1\n", "duration_s: 30\n"))
+    scenario.write_text(BRIEF.replace("duration_s: 1\n", "duration_s: 30\n"))
     command = [sys.executable, "-m", "harness", "run", str(scenario), "--seed", "1", "--runs", str(runs)]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -248,7 +241,7 @@ def test_a_command_that_is_killed_in_the_middle_leaves_nothing_after_one_reap(ru
 
 def test_a_run_folder_that_is_moved_ends_its_run_at_once_and_is_not_made_anew(runs: Path, tmp_path: Path) -> None:
     scenario = tmp_path / "brief.yaml"
-    scenario.write_text(SCENARIO.replace("duration_s: 1\n", "duration_s: 60\n"))
+    scenario.write_text(BRIEF.replace("duration_s: 1\n", "duration_s: 60\n"))
     command = [sys.executable, "-m", "harness", "run", str(scenario), "--seed", "1", "--runs", str(runs)]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
@@ -419,7 +412,7 @@ def test_without_an_engine_nothing_is_begun_and_the_reaper_says_what_it_could_no
     assert "no Docker engine answers" in json.loads(reaped.stdout)["remarks"][0]
 
 
-ON_DOCKER = SCENARIO + "driver: docker\n"
+ON_DOCKER = BRIEF + "driver: docker\n"
 IMAGE_GONE = (
     "from harness.cluster.containers import images; images.missing = lambda engine: ['kafka-chaos-broker:gone']"
 )

@@ -14,8 +14,8 @@ from harness.simulation.schedule import simulate
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, SHUT_DOWN, scenario
 from tests.simulation.storm import weather
 
-SEEDS = range(12)
-STORMS = range(4)
+SEEDS = range(6)
+STORMS = range(3)
 FAULTS = {
     "kill": (KILL_LEADER, {**EXPIRE_CONTROLLER, "at_s": 6.0}),
     "pause": (PAUSE_LEADER, {**KILL_LEADER, "at_s": 2.5, "duration_s": 5.0, "target": "1"}),

@@ -73,7 +73,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(listed.name, marks=() if listed.name == "smoke" else pytest.mark.whole)
+        pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(12)))
         for listed in registry.scenarios()
     ],
 )

@@ -18,14 +18,16 @@ import pytest
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.contracts import registry
 from harness.scenario.file import scenario_yaml
+from harness.sweep.jobs import SHARE
 from harness.sweep.sweep import schedule_seed
 from tests.simulation.scenarios import scenario
 
 pytestmark = pytest.mark.jvm
 
 ROOT = Path(registry.__file__).parents[2]
-SCHEDULES = 40
-"""Five tasks' shares, for two executors of one core each."""
+SHARES = 3
+SCHEDULES = SHARES * SHARE
+"""For two executors of one core each, one of which dies with the last share."""
 END_S = 30
 LIGHT_JVMS = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try.
@@ -135,6 +137,6 @@ def test_a_sweep_survives_the_death_of_an_executor(tmp_path: Path) -> None:
     folder = Path(summary["folder"])
     verdicts = (folder / "verdicts.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in verdicts] == [schedule_seed(7, number) for number in range(SCHEDULES)]
-    assert tried(tmp_path / "workers") == Counter([*((share, 0) for share in range(5)), (2, 1)])
+    assert tried(tmp_path / "workers") == Counter([*((share, 0) for share in range(SHARES)), (2, 1)])
     assert not list(folder.glob("judged/*/[0-9]*")), "the batch could be judged only by halves"
     assert "is EXITED" in (tmp_path / "master.log").read_text()

@@ -12,6 +12,7 @@ FILLED_IN = {
     "scenario": "kill-leader",
     "seed": 7,
     "duration_s": 8,
+    "checks": ["lost-write"],
     "fault.kind": "kill",
     "fault.at_s": 1,
     "fault.duration_s": 2,
@@ -42,6 +43,8 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
     for field in ("fault.at_s", "fault.duration_s", "fault.target"):
         person.type_into(field, str(FILLED_IN[field]))
     person.shot("form")
+    person.named("More of the scenario", "button").click()
+    person.choose("checks", "lost-write")
     person.find("[data-testid=trigger-dag-submit]").click()
 
     person.wait(lambda driver: "/runs/" in driver.current_url, "the page of the new run")
