@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header, waiting
-from tests.shared import group_of, pytest_runtest_teardown, shared
+from tests.shared import ROOT, group_of, pytest_runtest_teardown, shared
 
 __all__ = [
     "airflow_server",
@@ -70,6 +71,21 @@ REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
 """Fixtures that mark whoever needs them."""
+SAYS_REST = re.compile(rf"\bmark\.({'|'.join(sorted(REST))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
+"""What the text of a module has in which a test may belong to the rest."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Let the rest import no module that has nothing of it: each worker imports whatever it collects."""
+    is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    if config.option.markexpr == "rest" and is_module and not says_rest(collection_path):
+        return True
+    return None
+
+
+def says_rest(module: Path) -> bool:
+    """Return whether a test of this module may belong to the rest, by its text."""
+    return bool(SAYS_REST.search(module.read_text(encoding="utf-8")))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -84,7 +100,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         if "spark" in getattr(item, "fixturenames", ()) and {"spark", group_of(item.nodeid)} - marks:
             raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
-        item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
+        is_rest = bool(marks & REST) and "smoke" not in marks
+        if is_rest and not says_rest(ROOT / item.nodeid.partition("::")[0]):
+            raise pytest.UsageError(f"{item.nodeid} belongs to the rest: its module must say so with a mark")
+        item.add_marker("rest" if is_rest else "quick")
     if config.option.markexpr == "rest" and (left_out := waiting(items)):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

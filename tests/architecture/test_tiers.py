@@ -7,8 +7,9 @@ from typing import cast
 import pytest
 
 from tests import sampling
-from tests.conftest import pytest_collection_modifyitems
+from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.durations import lines
+from tests.shared import ROOT
 
 PARTS = list(range(20))
 
@@ -20,7 +21,7 @@ class Item:
         self,
         marks: Sequence[str],
         fixtures: Sequence[str],
-        module: str = "tests/checks/test_i1.py",
+        module: str = "tests/analysis/test_jvm.py",
         name: str = "test_it",
         of: str = "",
     ) -> None:
@@ -70,13 +71,33 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
 @pytest.mark.parametrize(
     ("marks", "module"),
     [
-        pytest.param([], "tests/checks/test_i1.py", id="a test without the mark"),
+        pytest.param([], "tests/analysis/test_jvm.py", id="a test without the mark"),
         pytest.param(["spark"], "tests/system/test_pids.py", id="a module that another worker may have"),
     ],
 )
 def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> None:
     with pytest.raises(pytest.UsageError, match="shares the Spark session"):
         collected(Item(marks, ["spark"], module), tier="")
+
+
+@pytest.mark.parametrize(
+    ("tier", "module", "ignored"),
+    [
+        pytest.param("rest", "tests/checks/test_i1.py", True, id="the rest leaves out a module that has nothing of it"),
+        pytest.param("rest", "tests/analysis/test_jvm.py", None, id="a module with a mark is looked at"),
+        pytest.param("rest", "tests/cluster/containers/test_driver.py", None, id="one with a fixture too"),
+        pytest.param("rest", "tests/dags/conftest.py", None, id="what is no module of tests as well"),
+        pytest.param("quick", "tests/checks/test_i1.py", None, id="the quick tests look at every module"),
+    ],
+)
+def test_a_worker_of_the_rest_imports_what_may_belong_to_it(tier: str, module: str, ignored: bool | None) -> None:
+    config = SimpleNamespace(option=SimpleNamespace(markexpr=tier))
+    assert pytest_ignore_collect(ROOT / module, cast("pytest.Config", config)) is ignored
+
+
+def test_a_test_of_the_rest_in_a_module_that_does_not_say_so_is_refused() -> None:
+    with pytest.raises(pytest.UsageError, match="belongs to the rest"):
+        collected(Item(["whole"], [], module="tests/checks/test_i1.py"), tier="quick")
 
 
 def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +127,8 @@ def test_of_those_that_take_turns_the_day_draws_some(tier: str, number: int, mon
 
 def test_tests_of_several_modules_may_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
-    marked = [Item(["jvm", "by_turns"], [], module=f"tests/{number}.py", of="long") for number in range(9)]
+    modules = sorted(ROOT.glob("tests/integration/test_*.py"))[:9]
+    marked = [Item(["jvm", "by_turns"], [], module=str(module.relative_to(ROOT)), of="long") for module in modules]
     assert len(collected(*marked, tier="rest")) == 3
 
 
