@@ -59,7 +59,7 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
     assert airflow_server.end_of(DAG, run_id, timeout_s=RUN_TIMEOUT_S) == "success"
     person.driver.get(of_the_run)
     ended = {"Success", "Failed", "Upstream Failed", "Skipped"}
-    person.wait(lambda _: set(states(person).values()) <= ended and states(person), "the end of it")
+    person.wait(lambda _: (seen := states(person)) and {*seen.values()} <= ended, "the end of it")
     assert states(person) == dict.fromkeys(TASKS, "Success")
     person.shot("ended")
 
