@@ -30,6 +30,7 @@ PARTITIONS, REPLICAS = 4, 3
 EVERYTHING = list(range(PARTITIONS))
 NONE_OF_A_GROUP = {"error": 0, "state": "Dead", "type": "", "protocol": "", "members": []}
 UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_SUBSCRIBED_TO_TOPIC = 25, 68, 69, 86
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +167,14 @@ def test_members_in_go_share_die_leave_and_their_group_is_deleted(
     assert client.describes() == NONE_OF_A_GROUP
     assert client.does("delete", topic) == {"error": GROUP_ID_NOT_FOUND}
     assert client.does("offsets", topic) == {}
+
+
+@pytest.mark.parametrize("program", ["franz", "sarama"])
+def test_a_refused_transactional_id_is_final_in_go_too(cluster: dict[str, Any], programs: Path, program: str) -> None:
+    """sarama tries for 5 s whatever is answered; without an answer that is final, franz-go would for 60 s."""
+    topic = f"topic-{uuid.uuid4().hex[:8]}"
+    client = Client(programs / program, cluster["bootstrap_servers"], topic)
+    assert client.does("create", topic, 1, REPLICAS) == {"error": 0}
+    began_s = time.monotonic()
+    assert client.does("transact", topic) == {"error": TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+    assert time.monotonic() - began_s < 30
