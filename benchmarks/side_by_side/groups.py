@@ -339,6 +339,13 @@ async def offsets_only(s: Script) -> None:
     await s.log()
 
 
+async def types(s: Script) -> None:
+    """All groups are classic ones, in whatever case that is written; of other types, known or not, there are none."""
+    await s.commit(5)
+    for named in ((), ("classic",), ("Classic", "consumer"), ("consumer",), ("nonsense",)):
+        await s.list_of_type(*named)
+
+
 async def own_retention(s: Script) -> None:
     """An older client says how long its offset is to live."""
     await s.commit(5, version=4, retention_ms=60_000)
@@ -467,6 +474,7 @@ SITUATIONS: tuple[Situation, ...] = (
     deletion,
     last_offset_deleted,
     offsets_only,
+    types,
     other_types,
     garbage,
     large_assignment,
