@@ -154,6 +154,7 @@ func member(ctx context.Context, servers []string, topic, group, strategy string
 	for ctx.Err() == nil {
 		if err := consumer.Consume(ctx, []string{topic}, held); err != nil {
 			show(object{"failed": err.Error()})
+			time.Sleep(100 * time.Millisecond) // a dead coordinator refuses at once, again and again
 		}
 	}
 	check(consumer.Close())
