@@ -81,7 +81,7 @@ class Retirement:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        retired = await self._retired(name, set(partitions) - subscribed)
+        retired = await self._retired(name, [each for each in dict.fromkeys(partitions) if each not in subscribed])
         self.store.counters.deleted += retired
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
