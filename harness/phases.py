@@ -119,7 +119,7 @@ def start(
 
 def longest_life_s(scenario: Scenario) -> float:
     """Return after how many seconds a run's cluster that nobody owns ends itself, whatever else happened."""
-    return scenario.duration_s + 2 * scenario.recovery_timeout_s + FORGOTTEN_AFTER_S
+    return scenario.longest_drive_s + scenario.recovery_timeout_s + FORGOTTEN_AFTER_S
 
 
 def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:

@@ -285,6 +285,12 @@ class Script:
         found = [(each.protocol_type, each.group_state) for each in listed.groups if each.group_id == self.group]
         self.say(f"list {states}: {listed.error_code} {found}")
 
+    async def list_of_type(self, *types: str) -> None:
+        """Say whether ListGroups names the group among those of a type (KIP-848), and which type that is."""
+        listed = await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=list(types)), 5)
+        found = [(each.group_type, each.group_state) for each in listed.groups if each.group_id == self.group]
+        self.say(f"list of {types}: {listed.error_code} {found}")
+
     async def delete(self) -> None:
         """Delete the group, and say the answer."""
         answer = await self.ask(m.DeleteGroupsRequest(groups_names=[self.group]), 2)

@@ -1,25 +1,38 @@
 """Situations of consumer groups, request by request: what does a coordinator answer, and what is in its log?
 
-`groups-3.9.json` has what Kafka 3.9 answered, three brokers with group.min.session.timeout.ms=1000,
-group.initial.rebalance.delay.ms=0 and an empty topic `orders`, to `python -m benchmarks.side_by_side.groups HOST:PORT`.
-A test plays the same to this broker.
+`groups-3.9.json` has what Kafka 3.9 answered, three brokers with `PROPERTIES` and an empty topic `orders`, to
+`python -m benchmarks.side_by_side.groups`. A test plays the same to this broker.
 """
 
 import asyncio
 import json
-import sys
+import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from benchmarks.side_by_side.group_script import SUBSCRIPTION, Script
+from benchmarks.peers import create_topic, running
+from benchmarks.side_by_side.group_script import SUBSCRIPTION, TOPIC, Script
 from harness.broker.wire import messages as m
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import PeerError, Transport
 
 RECORDED = Path(__file__).with_name("groups-3.9.json")
 
+PROPERTIES = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+EXPIRED_S = 1.5
+"""In this time expired offsets are looked for in the situations that are about them."""
+
 Situation = Callable[[Script], Awaitable[None]]
+
+
+def owning(*partitions: int) -> tuple[tuple[str, bytes]]:
+    """Return the protocols of a member that says what it has of the topic, as cooperative consumers do."""
+    name = TOPIC.encode()
+    owned = b"".join(partition.to_bytes(4) for partition in partitions)
+    of_topic = len(name).to_bytes(2) + name + len(partitions).to_bytes(4) + owned
+    subscription = SUBSCRIPTION.replace(b"\0\0", b"\0\1", 1)
+    return (("cooperative-sticky", subscription + (1).to_bytes(4) + of_topic),)
 
 
 async def one_member(s: Script) -> None:
@@ -73,6 +86,79 @@ async def second_member(s: Script) -> None:
     s.say(f"sync m2: {(await waiting).assignment!r}")
     await s.commit(7, "m2", 2)
     await s.log()
+
+
+async def cooperative(s: Script) -> None:
+    """A member gives partitions up in one generation, and another one has them in the next (KIP-429)."""
+    await (await s.member(protocols=owning(0, 1)))
+    await s.sync("m1", 1, {"m1": b"both"}, quietly=True)
+    second = await s.member(protocols=owning())
+    await s.until_preparing()
+    await s.commit(5, "m1", 1)
+    first, joined = await asyncio.gather(s.join("m1", protocols=owning(0, 1), quietly=True), second)
+    s.say(s.joined(first, "m1"))
+    s.say(s.joined(joined, "m2"))
+    waiting = asyncio.create_task(s.sync("m2", 2, quietly=True))
+    await s.sync("m1", 2, {"m1": b"one"})
+    s.say(f"sync m2: {(await waiting).assignment!r}")
+    await s.commit(6, "m1", 2)
+    again = asyncio.create_task(s.join("m1", protocols=owning(0), quietly=True))
+    await s.until_preparing()
+    await s.heartbeat("m2", 2)
+    first, joined = await asyncio.gather(again, s.join("m2", protocols=owning(), quietly=True))
+    s.say(s.joined(first, "m1"))
+    s.say(s.joined(joined, "m2"))
+    waiting = asyncio.create_task(s.sync("m2", 3, quietly=True))
+    await s.sync("m1", 3, {"m1": b"one", "m2": b"other"})
+    s.say(f"sync m2: {(await waiting).assignment!r}")
+    await s.commit(7, "m1", 2)
+    await s.commit(7, "m2", 3)
+    await s.log()
+
+
+async def expiry(s: Script) -> None:
+    """What was committed for no time goes at the next look, unless a member subscribes to it; then the group goes."""
+    await s.commit(5, version=4, retention_ms=0)
+    await asyncio.sleep(EXPIRED_S)
+    await s.committed()
+    await s.describe()
+    await s.stable()
+    await s.commit(6, "m1", 1, version=4, retention_ms=0)
+    await asyncio.sleep(EXPIRED_S)
+    await s.committed()
+    await s.leave(("m1", None))
+    await asyncio.sleep(EXPIRED_S)
+    await s.committed()
+    await s.describe()
+    await s.list()
+    await s.log()
+
+
+async def id_expires(s: Script) -> None:
+    """An id that nobody has joined with is worth nothing when its group was looked at meanwhile."""
+    await s.join()
+    await asyncio.sleep(EXPIRED_S)
+    await s.list()
+    await s.join("m1")
+
+
+async def full(s: Script) -> None:
+    """Two members are all that a group may have; while it waits for members, whoever comes first."""
+    await s.stable_pair()
+    await s.join()
+    await s.join(version=3)
+    await s.join(instance="i")
+    leader = asyncio.create_task(s.join("m1", quietly=True))
+    await s.until_preparing()
+    third = asyncio.create_task(s.join(version=3, quietly=True))
+    await asyncio.sleep(0.5)
+    await s.join("m2")
+    first, joined = await asyncio.gather(leader, third)
+    s.say(s.joined(first, "m1"))
+    s.say(s.joined(joined, "m3"))
+    await s.heartbeat("m2", 2)
+    await s.leave(("m1", None))
+    await s.join()
 
 
 async def refused_joins(s: Script) -> None:
@@ -253,6 +339,13 @@ async def offsets_only(s: Script) -> None:
     await s.log()
 
 
+async def types(s: Script) -> None:
+    """All groups are classic ones, in whatever case that is written; of other types, known or not, there are none."""
+    await s.commit(5)
+    for named in ((), ("classic",), ("Classic", "consumer"), ("consumer",), ("nonsense",)):
+        await s.list_of_type(*named)
+
+
 async def own_retention(s: Script) -> None:
     """An older client says how long its offset is to live."""
     await s.commit(5, version=4, retention_ms=60_000)
@@ -367,6 +460,7 @@ SITUATIONS: tuple[Situation, ...] = (
     one_member,
     old_clients,
     second_member,
+    cooperative,
     refused_joins,
     no_group_id,
     zombies,
@@ -380,6 +474,7 @@ SITUATIONS: tuple[Situation, ...] = (
     deletion,
     last_offset_deleted,
     offsets_only,
+    types,
     other_types,
     garbage,
     large_assignment,
@@ -390,7 +485,17 @@ SITUATIONS: tuple[Situation, ...] = (
     never_synced,
     five_hundred_members,
     a_thousand_groups,
+    expiry,
+    id_expires,
+    full,
 )
+_LOOKS_OFTEN = {"offsets.retention.check.interval.ms": "500"}
+PARTICULAR: Mapping[Situation, Mapping[str, str]] = {
+    expiry: _LOOKS_OFTEN,
+    id_expires: _LOOKS_OFTEN,
+    full: {"group.max.size": "2"},
+}
+"""Situations in which the brokers are told more."""
 
 
 async def play(situation: Situation, transport: Transport, host: str, port: int) -> list[str]:
@@ -400,13 +505,21 @@ async def play(situation: Situation, transport: Transport, host: str, port: int)
     return script.said
 
 
-async def _record(address: str) -> None:
-    host, _, port = address.rpartition(":")
+def main() -> None:
+    """Play all situations to real Kafka, and keep what it says."""
     said = {}
-    for situation in SITUATIONS:
-        said[situation.__name__] = await play(situation, TcpTransport(), host, int(port))
-    RECORDED.write_text(json.dumps(said, indent=1) + "\n")
+    for properties in ({}, *(dict(each) for each in {tuple(each.items()) for each in PARTICULAR.values()})):
+        with (
+            tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder,
+            running("kafka", Path(folder), properties=PROPERTIES | properties) as peer,
+        ):
+            create_topic(peer, TOPIC, 1)
+            host, _, port = peer.bootstrap_servers.split(",")[0].rpartition(":")
+            for situation in (each for each in SITUATIONS if PARTICULAR.get(each, {}) == properties):
+                said[situation.__name__] = asyncio.run(play(situation, TcpTransport(), host, int(port)))
+    recorded = {each.__name__: said[each.__name__] for each in SITUATIONS}
+    RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    asyncio.run(_record(sys.argv[1]))
+    main()

@@ -28,6 +28,10 @@ LOST_TIMEOUT_S = 5
 TAIL_LINES = 5
 FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 """A line of a stack trace, which says where and not what."""
+NUMBER = re.compile(r"\d+|@\w+")
+"""In what it says of each task: a number, or the name of an object."""
+OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+MORE_MEMORY = "it was out of memory, and gets more by CHAOS_SPARK_CONF=spark.driver.memory=8g"
 CONNECTION = "py4j"
 """Logs a traceback for each call that a broken connection ends; what becomes of it is said once, by who called."""
 
@@ -59,7 +63,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         why = " ".join(str(error).splitlines()[:2])  # the rest is where in Java
-        raise SparkError(f"Spark did not start: {why}; {_last_words(log)}") from error
+        raise SparkError(f"Spark did not start: {why}; {last_words(log)}") from error
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)
@@ -155,7 +159,7 @@ def _lost() -> SparkError | None:
         how = "it stopped by itself"
     else:
         how = f"its JVM ended with status {status}" if status >= 0 else f"{signal.Signals(-status).name} ended its JVM"
-    return SparkError(f"Spark ended in the middle of its work: {how}; {_last_words(gateway.log)}")
+    return SparkError(f"Spark ended in the middle of its work: {how}; {last_words(gateway.log)}")
 
 
 def _process() -> "Popen[bytes] | None":
@@ -163,13 +167,15 @@ def _process() -> "Popen[bytes] | None":
     return process
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """Return what a JVM's log says in its end, what recurs once, and what to do about it where that is known."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    said = [line for line in lines if line.strip() and not FRAME.match(line)][-TAIL_LINES:]
-    return f"the end of its log: {' | '.join(said) or 'nothing'}"
+    said = {NUMBER.sub("#", line): line.strip() for line in reversed(lines) if line.strip() and not FRAME.match(line)}
+    end = f"the end of its log: {' | '.join(reversed(list(said.values())[:TAIL_LINES])) or 'nothing'}"
+    return f"{MORE_MEMORY}; {end}" if any(OUT_OF_MEMORY in line for line in lines) else end
 
 
 @contextmanager

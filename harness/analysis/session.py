@@ -66,7 +66,7 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
+appender.stderr.layout.pattern = spark: %p %c{1}: %m %ex{1}%n
 """
 
 

@@ -24,6 +24,7 @@ from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.progress import Progress
+from harness.scenario.model import POSTPONED_S
 from harness.scenario.plan import PlannedFault
 from harness.store.history import InjectionStep
 from harness.verdict import FaultVerdict
@@ -35,9 +36,6 @@ HEAL_TIMEOUT_S = 120.0
 HEAL_TRIES = 4
 HEAL_PAUSE_S = 3.0
 """Between two tries: what keeps a broker from starting, a ZooKeeper that stands still say, passes."""
-POSTPONED_S = HEAL_TIMEOUT_S
-"""An injection waits so long for its target to be free and for its role to be had, and is refused then: what is in the
-way is being healed, which takes no longer."""
 RETRY_S = 0.5
 """Between two looks at what is in the way."""
 LATE_S = 0.1

@@ -22,8 +22,6 @@ ROUNDS = 20
 """How often all are drawn anew, if there was no room for some of those that the mix states."""
 CALM_SHARE = 0.25
 """Share of the load that is without any fault, at least."""
-SPARED = 10
-"""There is a spare for so many faults, and one at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +112,9 @@ class Mix:
 
     def spares(self, seed: int) -> list[DrawnFault]:
         """Return those that are carried out, when all others are healed, for such as were not confirmed."""
-        return [self._candidate(derived_seed(seed, "spare", number)) for number in range(-(-self.stated // SPARED))]
+        return [
+            self._candidate(derived_seed(seed, "spare", number)) for number in range(self.spec.spares(self.duration_s))
+        ]
 
     @property
     def _hopeless(self) -> bool:

@@ -4,12 +4,19 @@
 replicas than brokers.
 """
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from harness.contracts.parameters import Strict
 from harness.values import PYTHON
+
+SPARED = 10
+"""There is a spare for so many faults of a mix, and one at least."""
+POSTPONED_S = 120.0
+"""A drawn fault waits so long for its target to be free and for its role to be had, and is refused then: what is in the
+way is being healed, which takes no longer."""
 
 
 def _property_text(value: Any) -> Any:
@@ -133,6 +140,14 @@ class MixSpec(Strict):
         """Return how many faults are drawn for a load of `duration_s` seconds."""
         return self.count if self.count is not None else max(1, int(duration_s / (self.every_s or duration_s)))
 
+    def spares(self, duration_s: float) -> int:
+        """Return how many more are drawn, for such as will not be seen to happen."""
+        return math.ceil(self.injections(duration_s) / SPARED)
+
+    def overtime_s(self, duration_s: float) -> float:
+        """Return how much longer than `duration_s` faults may be in force: one may be postponed, and spares follow."""
+        return POSTPONED_S + self.spares(duration_s) * (max(kind.duration_s[1] for kind in self.kinds) + self.settle_s)
+
 
 RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
 
@@ -185,6 +200,12 @@ class Scenario(Strict):
     planted_bugs: Annotated[
         list[str], Field(description="Bugs that the brokers then really have, so that the run must fail")
     ] = Field(default_factory=list)
+
+    @property
+    def longest_drive_s(self) -> float:
+        """How long the cluster may be under load and faults until it is whole again."""
+        overtime_s = self.mix.overtime_s(self.duration_s) if self.mix else 0.0
+        return self.duration_s + overtime_s + self.recovery_timeout_s
 
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:

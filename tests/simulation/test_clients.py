@@ -88,6 +88,29 @@ def test_a_client_begins_nothing_more_when_its_run_ends_while_it_connects() -> N
     assert begun == []
 
 
+def test_who_gives_up_waiting_for_a_connection_takes_it_from_nobody_else() -> None:
+    async def play() -> list[Any]:
+        cluster = SimulatedCluster([0, 1], seed=1)
+        await asyncio.gather(*(broker.start() for broker in cluster.brokers.values()))
+        client = ClusterClient(
+            MemoryTransport(cluster.network, "c0"),
+            cluster.bootstrap,
+            [],
+            client_id="c0",
+            timeout_s=1,
+            changed=lambda: None,
+        )
+        await asyncio.sleep(3)  # one broker has told it of the other
+        waiters = [asyncio.ensure_future(client.connected(1)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiters[0].cancel()
+        return await asyncio.gather(*waiters, return_exceptions=True)
+
+    gave_up, waited = run(play())
+    assert isinstance(gave_up, asyncio.CancelledError)
+    assert isinstance(waited, MemoryConnection)
+
+
 async def _nothing(cluster: SimulatedCluster) -> None:
     """An undisturbed cluster."""
 

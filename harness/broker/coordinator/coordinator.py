@@ -108,6 +108,7 @@ class GroupCoordinator:
             groups=Counter(known.membership.group.state for known in groups),
             offsets=sum(len(known.offsets) for known in groups),
             loads=self.load_times,
+            counters=self.store.counters,
         )
 
     async def stop(self) -> None:
@@ -178,6 +179,7 @@ class GroupCoordinator:
         )
         if result.error is not ErrorCode.NONE:
             return {}, COMMIT_ERRORS.get(result.error, result.error)
+        self.store.counters.committed += len(records)
         self.store.committed(
             shard,
             [

@@ -14,6 +14,7 @@ from typing import Any
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
     Answer,
+    Assigned,
     CancelTimer,
     Effect,
     JoinAnswer,
@@ -156,6 +157,7 @@ class GroupMembers:
                 case GroupEvent():
                     self.state_log.emit(effect)
                 case Store():
+                    self.store.counters.rebalances += isinstance(effect.purpose, Assigned)
                     task = asyncio.get_running_loop().create_task(self._store(membership, effect), name="store-group")
                     self._stores.add(task)
                     task.add_done_callback(self._stores.discard)

@@ -51,7 +51,8 @@ class Retirement:
             known = self.store.group(name)  # what it is now: others were written about in between
             expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)] if known else []
             if known is not None and (expired or known.is_over):
-                await self._retired(name, expired)
+                retired = await self._retired(name, expired)
+                self.store.counters.expired += retired
 
     async def delete_group(self, name: str) -> ErrorCode:
         """Answer DeleteGroups: only a group without members goes, with all its offsets."""
@@ -80,7 +81,8 @@ class Retirement:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        await self._retired(name, [each for each in partitions if each not in subscribed])
+        retired = await self._retired(name, [each for each in dict.fromkeys(partitions) if each not in subscribed])
+        self.store.counters.deleted += retired
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 
@@ -108,8 +110,8 @@ class Retirement:
             return now_ms >= offset.expires_ms
         return now_ms - since_ms >= self.retention_ms
 
-    async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> None:
-        """Take back these offsets of a group, and return when that is in the log."""
+    async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> int:
+        """Take back these offsets of a group, and return when that is in the log; return how many it had."""
         known = self.store.group(name)
         keys = [
             OffsetKey(group=name, topic=topic, partition=partition)
@@ -117,6 +119,7 @@ class Retirement:
             if known is not None and (topic, partition) in known.offsets
         ]
         await self._retire(partition_of(name, self.store.partitions), keys, {name})
+        return len(keys)
 
     async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> None:
         """Forget offsets, and those of the groups that are over then, and write that all this is no more.

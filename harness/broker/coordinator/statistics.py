@@ -25,6 +25,20 @@ class LoadTimes:
         return self.total_s / self.count if self.count else 0.0
 
 
+@dataclass(slots=True)
+class GroupCounters:
+    """What has happened to groups since this broker started (Kafka's `group-coordinator-metrics`)."""
+
+    committed: int = 0
+    """Offsets."""
+    expired: int = 0
+    """Offsets."""
+    deleted: int = 0
+    """Offsets that somebody deleted by name; those that go with their group or topic are not counted."""
+    rebalances: int = 0
+    """Generations for which a leader brought the assignment."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorStatistics:
     """One look."""
@@ -33,3 +47,4 @@ class CoordinatorStatistics:
     """How many are in each state."""
     offsets: int = 0
     loads: LoadTimes = field(default_factory=LoadTimes)
+    counters: GroupCounters = field(default_factory=GroupCounters)

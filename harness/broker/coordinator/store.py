@@ -14,6 +14,7 @@ from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.requests import GroupLimits
+from harness.broker.coordinator.statistics import GroupCounters
 from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
@@ -59,6 +60,7 @@ class GroupStore:
     """Of `__consumer_offsets`."""
     limits: GroupLimits = field(default_factory=GroupLimits)
     rules: ProtocolRules = RIGHT
+    counters: GroupCounters = field(default_factory=GroupCounters)
     _shards: dict[int, _Shard] = field(default_factory=dict)
 
     # --- loads and unloads ---

@@ -43,7 +43,7 @@ _CONTROLLER = "kafka_controller_kafkacontroller_"
 _CLEANER = "kafka_log_logcleaner_"
 _CLEANERS = "kafka_log_logcleanermanager_"
 _GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
-_GROUP_LOADS = "kafka_server_group_coordinator_metrics_partition_load_time_"
+_COORDINATOR = "kafka_server_group_coordinator_metrics_"
 
 
 def _groups_in(state: GroupState) -> _Number:
@@ -150,14 +150,32 @@ GAUGES = (
     *map(_groups_in, GroupState),
     _Number(_GROUPS + "numoffsets", "Offsets that these have committed.", lambda m: m.coordinator.offsets),
     _Number(
-        _GROUP_LOADS + "max",
+        _COORDINATOR + "partition_load_time_max",
         "Milliseconds that the longest load of groups took.",
         lambda m: 1000 * m.coordinator.loads.longest_s,
     ),
     _Number(
-        _GROUP_LOADS + "avg",
+        _COORDINATOR + "partition_load_time_avg",
         "Milliseconds that loads of groups took.",
         lambda m: 1000 * m.coordinator.loads.average_s,
+    ),
+    _Number(
+        _COORDINATOR + "offset_commit_count",
+        "Offsets that groups have committed.",
+        lambda m: m.coordinator.counters.committed,
+    ),
+    _Number(
+        _COORDINATOR + "offset_expiration_count", "Offsets that have expired.", lambda m: m.coordinator.counters.expired
+    ),
+    _Number(
+        _COORDINATOR + "offset_deletion_count",
+        "Offsets that were deleted by name.",
+        lambda m: m.coordinator.counters.deleted,
+    ),
+    _Number(
+        _COORDINATOR + "group_completed_rebalance_count",
+        "Rebalances whose leader brought an assignment.",
+        lambda m: m.coordinator.counters.rebalances,
     ),
 )
 COUNTERS = (

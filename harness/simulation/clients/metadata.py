@@ -152,7 +152,7 @@ class ClusterClient:
             return connection
         if address not in self._opening:
             self._opening[address] = asyncio.ensure_future(self._open(address))
-        return await self._opening[address]
+        return await asyncio.shield(self._opening[address])  # others may wait for it too
 
     async def _open(self, address: tuple[str, int]) -> MemoryConnection | None:
         connection = None

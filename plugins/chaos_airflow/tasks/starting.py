@@ -69,7 +69,7 @@ def _started(folder: RunFolder, context: "Context", request: Request) -> RunFold
 
 
 def _fits(scenario: "Scenario", drive_timeout: timedelta) -> None:
-    needs = timedelta(seconds=scenario.duration_s + scenario.recovery_timeout_s + AROUND_DRIVING_S)
+    needs = timedelta(seconds=scenario.longest_drive_s + AROUND_DRIVING_S)
     if needs > drive_timeout:
         raise ScenarioError(
             f"{scenario.name} could need {needs} under load, and the task drive may take {drive_timeout}"

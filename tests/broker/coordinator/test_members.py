@@ -10,6 +10,7 @@ from harness.broker.coordinator.effects import JoinAnswer, SyncAnswer
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, decode_chunk
 from harness.broker.coordinator.requests import Join, Sync
+from harness.broker.coordinator.statistics import GroupCounters
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import FakeTopic, coordinator_on, leading, settled
@@ -78,6 +79,29 @@ async def test_the_next_coordinator_goes_on_with_members_and_assignments_and_beg
     await asyncio.sleep(SESSION_S + 1)
     assert state(coordinating) == (GroupState.EMPTY, 2)
     assert stored(topic) == [(1, 1), (2, 0)]
+
+
+async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None:
+    """An assignment counts, a generation without members does not; nor do offsets that go with their group."""
+    now_ms = 0
+    coordinating = coordinator_on(FakeTopic(), wall_ms=lambda: now_ms)
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
+    await settled(coordinating)
+    member, other = await stable(coordinating), CommittedOffset(offset=5, timestamp_ms=0)
+    offsets = {("t", partition): other for partition in range(4)}
+    commit = CommitRequest(group="g", generation=1, member=member, offsets=offsets, client="c", correlation_id=1)
+    await coordinating.commit(commit)
+    await coordinating.commit(replace(commit, generation=7))
+    coordinating.members.leave("g", [(member, None)])
+    for _ in range(2):
+        await coordinating.retirement.delete_offsets("g", [("t", 0), ("t", 9)])
+    offset_of_its_own = {("t", 1): replace(other, expires_ms=1)}
+    await coordinating.commit(replace(commit, generation=-1, member="", offsets=offset_of_its_own))
+    now_ms = 1
+    await coordinating.retirement.expire()
+    await coordinating.retirement.delete_group("g")
+    counters = coordinating.statistics().counters
+    assert counters == GroupCounters(committed=5, expired=1, deleted=1, rebalances=1)
 
 
 async def test_a_coordinator_that_ends_between_its_record_and_its_answer_leaves_the_generation_to_the_next() -> None:

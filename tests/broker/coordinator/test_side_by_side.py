@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.side_by_side import failing_groups
 from benchmarks.side_by_side.group_script import TOPIC
-from benchmarks.side_by_side.groups import RECORDED, SITUATIONS, Situation, play
+from benchmarks.side_by_side.groups import PARTICULAR, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 from harness.experiment.drive import create_topics
 from harness.scenario.model import TopicSpec
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster
@@ -17,18 +17,13 @@ from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 
-QUICK = {
-    "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "10",
-    "group.min.session.timeout.ms": "1000",
-    "group.initial.rebalance.delay.ms": "0",
-}
+ALONE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "10"}
 
 
 @pytest.mark.parametrize("situation", [pytest.param(each, id=each.__doc__) for each in SITUATIONS])
 async def test_a_group_is_as_with_kafka(situation: Situation) -> None:
     recorded = json.loads(RECORDED.read_text())
-    async with WholeCluster(QUICK) as cluster:
+    async with WholeCluster({**ALONE, **PROPERTIES, **PARTICULAR.get(situation, {})}) as cluster:
         await cluster.start(1, t=[1])
         assert await cluster.create(TOPIC, [1]) == 0
         await cluster.until_led(TOPIC, 1)

@@ -7,6 +7,7 @@ import pytest
 from harness.broker.administration.config_changes import ConfigChanges, Operation, Resource
 from harness.broker.administration.topic_configs import TopicConfigs
 from harness.broker.configs.config import parse_config
+from harness.broker.configs.topic_properties import parse_topic_config
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
@@ -228,6 +229,18 @@ async def test_a_value_is_told_with_all_that_would_hold_without_it(handlers: Con
     assert broker["log.retention.ms"][:3] == ("77", 2, False)
     assert broker["broker.id"][:3] == ("1", 4, True)
     assert broker["log.roll.ms"][:2] == (None, 5)
+
+
+async def test_what_a_topic_has_is_told_as_it_may_be_written(handlers: ConfigHandlers, context: Context) -> None:
+    """Inherited or not: a flag is true or false, a list has commas; the topic's own parser takes what was told."""
+    _, lines = await describe(handlers, context, TOPIC, "t")
+    texts = {name: value for name, (value, *_) in lines.items() if value is not None}
+    assert (texts["unclean.leader.election.enable"], texts["preallocate"]) == ("false", "false")
+    of_t = handlers.changes.configs.of("t")
+    read = parse_topic_config(texts)
+    assert {name: read[name] for name in texts} == {name: of_t[name] for name in texts}
+    _, broker = await describe(handlers, context, BROKER, "1", "auto.create.topics.enable", "log.cleaner.enable")
+    assert [value for value, *_ in broker.values()] == ["true", "true"]
 
 
 @pytest.mark.parametrize(

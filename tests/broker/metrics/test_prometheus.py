@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
 from harness.broker.coordinator.group import GroupState
-from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
+from harness.broker.coordinator.statistics import CoordinatorStatistics, GroupCounters, LoadTimes
 from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.prometheus import HOLD_LOOK_S, PrometheusExporter
@@ -78,6 +78,7 @@ def metrics() -> BrokerMetrics:
             groups={state: 501 + number for number, state in enumerate(GroupState)},
             offsets=506,
             loads=LoadTimes(count=2, total_s=1.014, longest_s=0.508),
+            counters=GroupCounters(committed=509, expired=510, deleted=511, rebalances=512),
         ),
     )
 
@@ -134,6 +135,10 @@ SHOWN = {
     "kafka_coordinator_group_groupmetadatamanager_numoffsets": 506,
     "kafka_server_group_coordinator_metrics_partition_load_time_avg": 507,
     "kafka_server_group_coordinator_metrics_partition_load_time_max": 508,
+    "kafka_server_group_coordinator_metrics_offset_commit_count": 509,
+    "kafka_server_group_coordinator_metrics_offset_expiration_count": 510,
+    "kafka_server_group_coordinator_metrics_offset_deletion_count": 511,
+    "kafka_server_group_coordinator_metrics_group_completed_rebalance_count": 512,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,

@@ -123,6 +123,11 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
         pytest.param(
             Request(scenario="smoke", set=["duration_s=3600"]), "could need 1:07:30", id="longer than the task"
         ),
+        pytest.param(
+            Request(scenario="mix", set=["duration_s=400", "mix.count=40"]),
+            "could need 0:17:12",
+            id="longer with what is postponed, and spares",
+        ),
     ],
 )
 def test_a_wrong_request_makes_no_folder(machine: Machine, tmp_path: Path, request_: Request, message: str) -> None:
