@@ -87,6 +87,8 @@ SWEEPS = {
     "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),
     "static-member-not-fenced": Sweep(finding="I35"),
     "no-generation-check": Sweep(finding="I35"),
+    "commits-while-completing": Sweep(finding="I35"),
+    "late-unload": Sweep(finding="I39"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 4)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
@@ -100,9 +102,6 @@ WITHOUT_SWEEP = {
     "isr-join-without-epoch-start": "no check asks who joins an ISR, and it takes two failures at once to lose by it",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
-    "commits-while-completing": "a member commits as of the generation before until it is assigned to, and is refused "
-    "for that",
-    "late-unload": "takes changes of leader that come out of order, and control requests of an older epoch are refused",
     "no-crc-recovery": "a torn batch makes a replica's dump incomplete, so that checks of replicas say UNKNOWN",
 }
 """Planted bugs that no sweep here looks for yet, and what it would take."""
