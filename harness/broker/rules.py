@@ -250,10 +250,10 @@ class ProtocolRules:
     """Who was a member is one at the next coordinator (`GroupStore._loaded`)."""
     late_unloads_are_ignored: bool = _guard(
         "late-unload",
-        origin="a coordinator drops its groups for a change of leader that a newer one has overtaken (KAFKA-10614)",
+        origin="a coordinator that lost its groups drops them late, though it has loaded them anew (KAFKA-10614)",
         effect="nobody answers for these groups any more",
     )
-    """An unload of an older epoch than the load changes nothing (`GroupStore.unload`, KAFKA-10614)."""
+    """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`GroupStore.unload`)."""
 
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(

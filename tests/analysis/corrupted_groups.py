@@ -7,7 +7,7 @@ epochs of its own.
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.events import CoordinatorLoad, Event, GroupStateChange
+from harness.events import CoordinatorLoad, CoordinatorUnload, Event, GroupStateChange
 from harness.store.history import OpKind, OpType
 from tests.analysis.corrupted_brokers import say
 from tests.analysis.group_lines import assigns, becomes, commits
@@ -59,6 +59,10 @@ def forget_member(run: Evidence) -> bool:
 
 def commit_late(run: Evidence) -> bool:
     return _tell(run, 1, _stable(2, MEMBER)) and _commit(run, MEMBER, 1)
+
+
+def commit_unassigned(run: Evidence) -> bool:
+    return _tell(run, 1, replace(_stable(2, MEMBER), to_state="CompletingRebalance")) and _commit(run, MEMBER, 2)
 
 
 def commit_as_nobody(run: Evidence) -> bool:
@@ -118,3 +122,8 @@ def load_less(run: Evidence) -> bool:
             )
             return _tell(run, claim["broker"], load)
     return False
+
+
+def unload_late(run: Evidence) -> bool:
+    load = CoordinatorLoad(partition=0, leader_epoch=EPOCH, groups=0, offsets=0, log_end_offset=9, disk_error="")
+    return _tell(run, 1, load, CoordinatorUnload(partition=0, leader_epoch=EPOCH - 1, groups=0))

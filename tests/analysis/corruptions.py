@@ -136,11 +136,13 @@ CORRUPTIONS = {
     "the next coordinator knows nothing of a group": Corruption(groups.forget_group, {"I34"}),
     "the next coordinator has forgotten a member": Corruption(groups.forget_member, {"I34"}),
     "a commit of an older generation is taken": Corruption(groups.commit_late, {"I35"}),
+    "a commit is taken while assignments are awaited": Corruption(groups.commit_unassigned, {"I35"}),
     "a commit of who is no member is taken": Corruption(groups.commit_as_nobody, {"I35"}),
     "a member begins before what was committed": Corruption(groups.begin_low, {"I36"}),
     "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}),
     "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}),
     "a coordinator does not read its log to the end": Corruption(groups.load_less, {"I39"}),
+    "a coordinator drops late what it has loaded since": Corruption(groups.unload_late, {"I39"}),
     # what is wrong with the evidence itself
     "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),

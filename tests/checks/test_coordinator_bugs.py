@@ -9,6 +9,7 @@ from harness.analysis.facts.build import built_facts
 from harness.analysis.sources import read
 from harness.contracts import registry
 from harness.contracts.checks import handed_to
+from harness.simulation.loop import SimulatedLoop
 from harness.store.folder import RunFolder
 from tests.analysis.run_folders import RunWriter
 from tests.broker.coordinator.planted_bugs import BUGS, played
@@ -25,14 +26,15 @@ def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> di
     """The checks that find something, by the planted bug; by `right <bug>` without it."""
     root = tmp_path_factory.mktemp("runs")
     folders = []
-    for name, bug in BUGS.items():
-        for run, planted in ((f"right {name}", ()), (name, (name,))):
-            _, events = asyncio.run(played(bug.play, *planted))
-            writer = RunWriter(RunFolder(root / run))
-            for event in events:
-                writer.event(1, event)
-            writer.close()
-            folders.append(writer.folder)
+    with asyncio.Runner(loop_factory=SimulatedLoop) as virtual:
+        for name, bug in BUGS.items():
+            for run, planted in ((f"right {name}", ()), (name, (name,))):
+                _, events = virtual.run(played(bug.play, *planted))
+                writer = RunWriter(RunFolder(root / run))
+                for event in events:
+                    writer.event(1, event)
+                writer.close()
+                folders.append(writer.folder)
     checks = [registry.check(name) for name in sorted({bug.found_by for bug in BUGS.values()})]
     results: dict[str, set[str]] = {folder.root.name: set() for folder in folders}
     with built_facts(read(spark, folders), root / "facts") as facts:

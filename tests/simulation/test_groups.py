@@ -7,8 +7,9 @@ from functools import cache
 import pytest
 
 from harness.broker.wire.error_codes import ErrorCode
-from harness.events import Compaction
+from harness.events import Compaction, OffsetCommit
 from harness.scenario.file import load_scenario
+from harness.scenario.source import options
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.history import Operation, OpKind, OpType
 from harness.values import OFFSETS_TOPIC
@@ -99,3 +100,12 @@ def test_two_lives_of_an_instance_fence_each_other_again_and_again() -> None:
     often = {process for process, errors in fenced.items() if len(errors) > 2}
     assert often == {"w1-group-1-member-1", "w1-group-1-member-3"}
     assert doubled.remarks == []
+
+
+def test_a_member_that_leads_commits_what_it_keeps_before_it_has_assigned() -> None:
+    source = "tests/sweep/planted/commits-while-completing.yaml"
+    hasty = simulate(load_scenario(source, options("simulated", [], ["planted_bugs=[]"])), 1)
+    told = [each.event for log in hasty.logs.values() for each in log.events]
+    answers = {each.error for each in told if isinstance(each, OffsetCommit)}
+    assert answers >= {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
+    assert hasty.remarks == []

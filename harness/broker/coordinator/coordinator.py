@@ -7,7 +7,7 @@ answered, so whatever a client was told is committed survives the coordinator (`
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.background import every
@@ -38,6 +38,8 @@ Errors = dict[TopicPartition, ErrorCode]
 Decided = Callable[[Errors, Mapping[TopicPartition, int]], Errors]
 """Tells of a commit, by partition how it ended and where in the log it stands, and returns the former."""
 LOAD_CHUNK_BYTES = 5 * 1024 * 1024
+LATE_UNLOAD_S = 2.0
+"""With the planted bug `late-unload`: how far a thread that unloads lags behind one that loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class GroupCoordinator:
     max_metadata_bytes: int
     load_times: LoadTimes = field(default_factory=LoadTimes)
     _loads: set[asyncio.Task[None]] = field(default_factory=set)
+    _late_unloads: set[asyncio.Task[None]] = field(default_factory=set)
     _expiry: asyncio.Task[None] | None = None
     _deleted_meanwhile: set[TopicPartition] = field(default_factory=set)
     """What was deleted while something was being loaded."""
@@ -78,19 +81,15 @@ class GroupCoordinator:
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
         for topic, partition, leader_epoch in lost:
-            members = self.store.members_of(partition)
-            if topic == OFFSETS_TOPIC and self.store.unload(partition, leader_epoch):
-                self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
-                self.state_log.emit(
-                    CoordinatorUnload(partition=partition, leader_epoch=leader_epoch, groups=len(members))
-                )
+            if topic == OFFSETS_TOPIC and self.store.rules.late_unloads_are_ignored:
+                self._unload(partition, leader_epoch)
+            elif topic == OFFSETS_TOPIC:
+                _among(self._late_unloads, self._unload_late(partition, leader_epoch))
         for topic, partition, leader_epoch in gained:
             members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
                 self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
-                task = asyncio.get_running_loop().create_task(self._load(partition, leader_epoch))
-                self._loads.add(task)
-                task.add_done_callback(self._loads.discard)
+                _among(self._loads, self._load(partition, leader_epoch))
 
     def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
         """Take back every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
@@ -113,7 +112,7 @@ class GroupCoordinator:
 
     async def stop(self) -> None:
         """End whatever is under way."""
-        tasks = [*self._loads, *([self._expiry] if self._expiry else ())]
+        tasks = [*self._loads, *self._late_unloads, *([self._expiry] if self._expiry else ())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -214,6 +213,18 @@ class GroupCoordinator:
 
         return told
 
+    def _unload(self, partition: int, leader_epoch: int) -> None:
+        """Forget the groups of a partition, unless that is old news."""
+        members = self.store.members_of(partition)
+        if self.store.unload(partition, leader_epoch):
+            self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
+            self.state_log.emit(CoordinatorUnload(partition=partition, leader_epoch=leader_epoch, groups=len(members)))
+
+    async def _unload_late(self, partition: int, leader_epoch: int) -> None:
+        """Do what Kafka does, whose threads may unload after they have loaded what came later."""
+        await asyncio.sleep(LATE_UNLOAD_S)
+        self._unload(partition, leader_epoch)
+
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end and start to answer for its groups.
 
@@ -263,3 +274,10 @@ class GroupCoordinator:
         if not rules.groups_load_to_the_end:
             return (log.log_start_offset + log.log_end_offset) // 2
         return log.log_end_offset if rules.groups_load_past_high_watermark else self.topic.high_watermark(partition)
+
+
+def _among(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
+    """Begin some work, which is among these until it is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -23,7 +23,7 @@ from harness.client_rules.assignors import (
 from harness.client_rules.steps import RETRY_S
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.coordinator import OwnCoordinator
-from harness.simulation.clients.metadata import now_s
+from harness.simulation.clients.metadata import METADATA_VERSION, metadata_request, now_s
 from harness.simulation.clients.refusals import Refused
 from harness.store.recording import Identity
 from harness.values import TopicPartition
@@ -157,8 +157,11 @@ class GroupMembership:
         return await self._ask(request, JOIN_VERSION, timeout_s=self._max_poll_s + JOIN_MARGIN_S)
 
     async def _sync(self, joined: Message) -> Message:
-        leads = joined.leader == joined.member_id
-        assignments = self._assigned(joined.members) if leads else {}
+        assignments = {}
+        if joined.leader == joined.member_id:
+            # As librdkafka does: what it keeps it commits meanwhile, in a generation that assigns nothing yet.
+            await self._ask(metadata_request(sorted(self._topics)), METADATA_VERSION)
+            assignments = self._assigned(joined.members)
         of_member = SyncGroupRequest.SyncGroupRequestAssignment
         request = SyncGroupRequest(
             group_id=self._group,

@@ -94,13 +94,7 @@ class ClusterClient:
         if connection is None:
             self._tries += 1
             return False
-        topic = MetadataRequest.MetadataRequestTopic
-        request = MetadataRequest(
-            topics=[topic(name=name) for name in self._topics],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
+        request = metadata_request(self._topics)
         try:
             self._learn(await connection.request(request, METADATA_VERSION, timeout_s=self.timeout_s))
         except PeerError:
@@ -173,6 +167,17 @@ class ClusterClient:
             task.cancel()
         for connection in self._connections.values():
             connection.close()
+
+
+def metadata_request(topics: Iterable[str]) -> MetadataRequest:
+    """Return the question who leads the partitions of some topics."""
+    topic = MetadataRequest.MetadataRequestTopic
+    return MetadataRequest(
+        topics=[topic(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
 
 
 def now_s() -> float:

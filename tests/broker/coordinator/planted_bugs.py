@@ -1,10 +1,11 @@
 """What a group coordinator goes through, and how that ends with a planted bug and without."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
+from harness.broker.coordinator.coordinator import LATE_UNLOAD_S, CommitRequest, GroupCoordinator
 from harness.broker.coordinator.records import CommittedOffset
 from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.coordinator.store import GroupStore
@@ -112,6 +113,7 @@ async def members_after_a_failover(coordinating: GroupCoordinator) -> Any:
 async def groups_after_a_late_unload(coordinating: GroupCoordinator) -> Any:
     await commits(coordinating, "", -1)
     coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 2)])
+    await asyncio.sleep(2 * LATE_UNLOAD_S)
     return coordinating.store.gate("g")
 
 
