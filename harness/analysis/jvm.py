@@ -31,7 +31,7 @@ FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 NUMBER = re.compile(r"\d+|@\w+")
 """In what it says of each task: a number, or the name of an object."""
 OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-MORE_MEMORY = "it was out of memory, and gets more by CHAOS_SPARK_CONF=spark.driver.memory=8g"
+MORE_MEMORY = "CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
 CONNECTION = "py4j"
 """Logs a traceback for each call that a broken connection ends; what becomes of it is said once, by who called."""
 
@@ -168,14 +168,15 @@ def _process() -> "Popen[bytes] | None":
 
 
 def last_words(log: Path) -> str:
-    """Return what a JVM's log says in its end, what recurs once, and what to do about it where that is known."""
+    """Return what a JVM's log says in its end, each line that recurs once, and what helps if that is known."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
     said = {NUMBER.sub("#", line): line.strip() for line in reversed(lines) if line.strip() and not FRAME.match(line)}
-    end = f"the end of its log: {' | '.join(reversed(list(said.values())[:TAIL_LINES])) or 'nothing'}"
-    return f"{MORE_MEMORY}; {end}" if any(OUT_OF_MEMORY in line for line in lines) else end
+    last = list(said.values())[TAIL_LINES - 1 :: -1]
+    end = f"the end of its log: {' | '.join(last) or 'nothing'}"
+    return f"it was out of memory, {MORE_MEMORY}; {end}" if any(OUT_OF_MEMORY in line for line in last) else end
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.jvm import still_there
+from harness.analysis.jvm import MORE_MEMORY, OUT_OF_MEMORY, still_there
 from harness.errors import EvidenceError
 
 JSON, PARQUET = "json", "parquet"
@@ -69,8 +69,8 @@ def java_path(spark: SparkSession, text: str) -> JavaObject:
 def reason(error: Exception) -> str:
     """Return the message of an error, Java's own where it has one, in one line."""
     message = "\n".join(_causes(error.java_exception)) if isinstance(error, Py4JJavaError) else str(error)
-    if "java.lang.OutOfMemoryError" in message:
-        return "Spark's memory does not hold it; CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
+    if OUT_OF_MEMORY in message:
+        return f"Spark's memory does not hold it; {MORE_MEMORY}"
     match = re.search(r"\[[A-Z_.]+\] .*", message)  # Spark's own errors, which a failed job has within its own
     return next(iter((match[0] if match else message).splitlines()), type(error).__name__)[:LONGEST_REASON]
 

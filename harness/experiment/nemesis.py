@@ -31,7 +31,7 @@ from harness.verdict import FaultVerdict
 
 INJECT_TIMEOUT_S = 180.0
 CONFIRM_TIMEOUT_S = 120.0
-HEAL_TIMEOUT_S = 120.0
+HEAL_TIMEOUT_S = POSTPONED_S
 """For all tries together."""
 HEAL_TRIES = 4
 HEAL_PAUSE_S = 3.0

@@ -15,8 +15,8 @@ from harness.values import PYTHON
 SPARED = 10
 """There is a spare for so many faults of a mix, and one at least."""
 POSTPONED_S = 120.0
-"""A drawn fault waits so long for its target to be free and for its role to be had, and is refused then: what is in the
-way is being healed, which takes no longer."""
+"""A drawn fault waits so long for its target to be free and for its role to be had, and is refused then. To heal what
+is in the way takes no longer."""
 
 
 def _property_text(value: Any) -> Any:
@@ -145,8 +145,9 @@ class MixSpec(Strict):
         return math.ceil(self.injections(duration_s) / SPARED)
 
     def overtime_s(self, duration_s: float) -> float:
-        """Return how much longer than `duration_s` faults may be in force: one may be postponed, and spares follow."""
-        return POSTPONED_S + self.spares(duration_s) * (max(kind.duration_s[1] for kind in self.kinds) + self.settle_s)
+        """Return how much longer than `duration_s` faults may take: the last one may be postponed, and each spare."""
+        spare_s = POSTPONED_S + max(kind.duration_s[1] for kind in self.kinds) + self.settle_s
+        return POSTPONED_S + self.spares(duration_s) * spare_s
 
 
 RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]

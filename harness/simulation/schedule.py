@@ -111,7 +111,7 @@ def simulate_plan(
     `progress` hears what happens meanwhile, with its virtual instant.
     """
     faults = plugins_of(plan)  # they are in files, so before the guard is up
-    limit_s = scenario.duration_s + 2 * scenario.recovery_timeout_s + MARGIN_S
+    limit_s = scenario.longest_drive_s + scenario.recovery_timeout_s + MARGIN_S
     collecting = gc.isenabled()
     gc.disable()  # what is collected, and when, would depend on what ran before; a schedule is small
     try:

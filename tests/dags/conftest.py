@@ -1,5 +1,6 @@
 """An Airflow without any service up, for tests that parse DAGs and run them by `dag.test()`."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -16,7 +17,10 @@ def database(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFacto
     """A fresh metadata database to be copied, made once for all workers."""
     base = tmp_path_factory.getbasetemp()
     made = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "airflow.db"
-    if not made.exists():
+    with made.with_suffix(".lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if made.exists():
+            return made
         home = tmp_path_factory.mktemp("migrated")
         environment = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
         command = [sys.executable, "-m", "airflow", "db", "migrate"]

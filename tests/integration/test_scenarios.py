@@ -87,13 +87,13 @@ LONGEST = {
 """One of them a day; Kafka has a JVM a server."""
 
 
-def possible(case: Case) -> bool:
+def can_be_run(case: Case) -> bool:
     """Return whether this machine has what it takes."""
     return (has_kafka() or not case.sets) and (case.scenario != "clock" or faketime.library() is not None)
 
 
 CASES = {name: case for cases in (ALWAYS, *sampled(PLANTED, 1)) for name, case in cases.items()}
-CASES |= {name: LONGEST[name] for name in sampled([name for name, case in LONGEST.items() if possible(case)], 1)}
+CASES |= {name: LONGEST[name] for name in sampled([name for name, case in LONGEST.items() if can_be_run(case)], 1)}
 
 
 def chaos(*arguments: str) -> tuple[int, Any]:

@@ -101,6 +101,7 @@ def test_who_gives_up_waiting_for_a_connection_takes_it_from_nobody_else() -> No
             changed=lambda: None,
         )
         await asyncio.sleep(3)  # one broker has told it of the other
+        assert client.connection(1) is None, "it has none yet, and opens one"
         waiters = [asyncio.ensure_future(client.connected(1)) for _ in range(2)]
         await asyncio.sleep(0)
         waiters[0].cancel()

@@ -57,5 +57,6 @@ def test_all_nights_and_the_list_of_runs_lead_to_one_another(person: Person) -> 
     person.goto("/kafka-chaos/")
     person.named("All nights", "a").click()
     person.find("table.rows svg")
+    assert all(line.get_attribute("points") for line in person.driver.find_elements("tag name", "polyline"))
     person.named("Chaos runs", "a").click()
     person.find("table.runs")

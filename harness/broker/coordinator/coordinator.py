@@ -84,12 +84,12 @@ class GroupCoordinator:
             if topic == OFFSETS_TOPIC and self.store.rules.late_unloads_are_ignored:
                 self._unload(partition, leader_epoch)
             elif topic == OFFSETS_TOPIC:
-                _among(self._late_unloads, self._unload_late(partition, leader_epoch))
+                _begin(self._late_unloads, self._unload_late(partition, leader_epoch))
         for topic, partition, leader_epoch in gained:
             members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
                 self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
-                _among(self._loads, self._load(partition, leader_epoch))
+                _begin(self._loads, self._load(partition, leader_epoch))
 
     def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
         """Take back every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
@@ -276,8 +276,8 @@ class GroupCoordinator:
         return log.log_end_offset if rules.groups_load_past_high_watermark else self.topic.high_watermark(partition)
 
 
-def _among(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
-    """Begin some work, which is among these until it is done."""
+def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
+    """Begin some work, which is one of the tasks until it is done."""
     task = asyncio.get_running_loop().create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

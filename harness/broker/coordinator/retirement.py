@@ -32,7 +32,7 @@ class Retirement:
     wall_ms: Callable[[], int]
     retention_ms: int
     """How long an offset lives that nobody uses."""
-    under_way: set[asyncio.Task[None]] = field(default_factory=set)
+    under_way: set[asyncio.Task[bool]] = field(default_factory=set)
     """What is being written."""
 
     def withdraw(self, partitions: Collection[TopicPartition]) -> None:
@@ -81,7 +81,7 @@ class Retirement:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        retired = await self._retired(name, [each for each in dict.fromkeys(partitions) if each not in subscribed])
+        retired = await self._retired(name, set(partitions) - subscribed)
         self.store.counters.deleted += retired
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
@@ -111,18 +111,17 @@ class Retirement:
         return now_ms - since_ms >= self.retention_ms
 
     async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> int:
-        """Take back these offsets of a group, and return when that is in the log; return how many it had."""
+        """Take back these offsets of a group, and return when that is in the log: how many, 0 if it is not."""
         known = self.store.group(name)
         keys = [
             OffsetKey(group=name, topic=topic, partition=partition)
             for topic, partition in sorted(partitions)
             if known is not None and (topic, partition) in known.offsets
         ]
-        await self._retire(partition_of(name, self.store.partitions), keys, {name})
-        return len(keys)
+        return len(keys) if await self._retire(partition_of(name, self.store.partitions), keys, {name}) else 0
 
-    async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> None:
-        """Forget offsets, and those of the groups that are over then, and write that all this is no more.
+    async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> bool:
+        """Forget offsets, and those of the groups that are over then, and return whether it is written.
 
         The tombstones are in the log before anybody else is heard: a commit that follows stands behind them.
         """
@@ -137,12 +136,12 @@ class Retirement:
                 if known.membership.group.generation > 0:  # else it has never been stored
                     stored.append(name)
         if not keys and not stored:
-            return
+            return True
         tombstones = encode_tombstones(keys, stored, self.wall_ms())
         result = await self.topic.append(shard, tombstones, client="", correlation_id=NO_CORRELATION_ID)
         if result.error is not ErrorCode.NONE:
             _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
-            return
+            return False
         self._tell(keys, result.base_offset)
         # A commit that was on its way before them has been acknowledged now, and is no more.
         self.store.committed(
@@ -152,6 +151,7 @@ class Retirement:
                 for index, key in enumerate(keys)
             ],
         )
+        return True
 
     def _tell(self, keys: Sequence[OffsetKey], base_offset: int | None = None) -> None:
         """Log that these offsets are no more, or from which offset on that is stored."""

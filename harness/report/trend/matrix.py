@@ -97,7 +97,7 @@ class Line:
             (100 * index / steps, 20 - 18 * value / top) for index, value in enumerate(self.values) if value is not None
         ]
         if len(known) == 1:
-            known = [(x + side, y) for x, y in known for side in (-ALONE, ALONE)]
+            known = [(end, y) for x, y in known for end in (max(x - ALONE, 0), min(x + ALONE, 100))]
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in known)
 
     @property

@@ -104,6 +104,18 @@ async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None
     assert counters == GroupCounters(committed=5, expired=1, deleted=1, rebalances=1)
 
 
+async def test_what_could_not_be_taken_back_is_not_counted() -> None:
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    offsets = {("t", partition): CommittedOffset(offset=5, timestamp_ms=0) for partition in range(2)}
+    commit = CommitRequest(group="g", generation=-1, member="", offsets=offsets, client="c", correlation_id=1)
+    await coordinating.commit(commit)
+    topic.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    await coordinating.retirement.delete_offsets("g", [("t", 0)])
+    await coordinating.retirement.expire()
+    assert coordinating.statistics().counters == GroupCounters(committed=2)
+
+
 async def test_a_coordinator_that_ends_between_its_record_and_its_answer_leaves_the_generation_to_the_next() -> None:
     topic = FakeTopic()
     first = await leading(topic)

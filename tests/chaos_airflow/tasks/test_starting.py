@@ -125,7 +125,7 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
         ),
         pytest.param(
             Request(scenario="mix", set=["duration_s=400", "mix.count=40"]),
-            "could need 0:17:12",
+            "could need 0:25:12",
             id="longer with what is postponed, and spares",
         ),
     ],

@@ -218,8 +218,8 @@ def test_a_line_has_a_value_a_night_and_a_hole_where_there_is_none() -> None:
 def test_a_value_alone_is_seen_too() -> None:
     kill = [FaultSummary(kind="kill", role="one", confirmed=True, unavailable_ms=1000.0)]
     drawn = {line.name: line.points for line in lines([row(0), row(1, faults=kill)])}
-    assert drawn["no write after kill, longest"] == "98.0,2.0 102.0,2.0"
-    assert lines([row(0)])[0].points == "-2.0,2.0 2.0,2.0"
+    assert drawn["no write after kill, longest"] == "98.0,2.0 100.0,2.0"
+    assert lines([row(0)])[0].points == "0.0,2.0 2.0,2.0"
 
 
 def test_the_page_leads_to_runs_and_escapes_what_they_say(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Command sarama does with IBM's sarama what the command franz does with franz-go, and prints the same.
+// Command sarama does with IBM's sarama what the command franz does with franz-go.
 package main
 
 import (
