@@ -6,7 +6,7 @@ import pytest
 
 from harness.cluster.driver import ClusterStatus
 from harness.contracts import registry
-from harness.contracts.faults import Effect, Injection
+from harness.contracts.faults import Effect, Injection, confirmed
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
@@ -265,13 +265,25 @@ class TestControlledShutdown:
         _, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
         assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged no clean stop")
 
-    async def test_a_leader_from_outside_the_isr_is_a_mismatch(
-        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("isr", "seen"),
+        [
+            pytest.param([0], Effect(verdict=MISMATCH, detail="unclean election for orders-0"), id="alone, uncleanly"),
+            pytest.param(
+                [0, 2], confirmed("clean stop after 1 partitions changed their leader"), id="it joined the ISR since"
+            ),
+        ],
+    )
+    async def test_a_leader_that_was_outside_the_isr(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, isr: list[int], seen: Effect
     ) -> None:
+        def elect() -> None:
+            cluster.leader, cluster.isr = 0, isr
+
         cluster.isr = [1, 2]
-        monkeypatch.setattr(cluster, "elect", lambda: setattr(cluster, "leader", 0))
+        monkeypatch.setattr(cluster, "elect", elect)
         _, effect = await injected(cluster, "controlled-shutdown", 1)
-        assert effect == Effect(verdict=MISMATCH, detail="unclean election for orders-0")
+        assert effect == seen
 
     async def test_a_partition_that_keeps_its_leader_is_a_mismatch(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch

@@ -119,8 +119,11 @@ def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
 
 
 def _led_from_outside(injection: Injection, seen: list[PartitionView]) -> list[str]:
+    """Return what has an ISR without anybody who was in it; who has joined since, by a reassignment say, is not alone."""
     return [
-        f"{view.topic}-{view.partition}" for before, view in _pairs(injection, seen) if view.leader not in before["isr"]
+        f"{view.topic}-{view.partition}"
+        for before, view in _pairs(injection, seen)
+        if not set(view.isr) & set(before["isr"])
     ]
 
 
