@@ -119,7 +119,7 @@ def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
 
 
 def _led_from_outside(injection: Injection, seen: list[PartitionView]) -> list[str]:
-    """Return what has an ISR without anybody who was in it; who has joined since, by a reassignment say, is not alone."""
+    """Return what has an ISR without anybody who was in it; who has joined since is there beside others."""
     return [
         f"{view.topic}-{view.partition}"
         for before, view in _pairs(injection, seen)
