@@ -347,20 +347,17 @@ def _group_of(shard: int) -> str:
     return next(name for name in map("shard-{}".format, range(1_000)) if partition_of(name, SHARDS) == shard)
 
 
-def measured(peer: Peer, options: argparse.Namespace) -> dict[str, float]:
-    """Return every figure of one cluster."""
+def measured(peer: Peer, options: argparse.Namespace) -> Iterator[tuple[str, float]]:
+    """Yield every figure of one cluster, with its name, as it comes."""
     create_topic(peer, COMMITTED, 1)
-    figures = {
-        f"{members} members rebalance, s": asyncio.run(rebalance_s(peer, members, options.rounds))
-        for members in options.members
-    }
-    figures["commits/s"] = asyncio.run(commits_per_s(peer, options.groups, options.commits))
+    for members in options.members:
+        yield f"{members} members rebalance, s", asyncio.run(rebalance_s(peer, members, options.rounds))
+    yield "commits/s", asyncio.run(commits_per_s(peer, options.groups, options.commits))
     killed = [after_coordinator_kill_s(peer, number) for number in range(options.rounds)]
-    figures["coordinator killed: longest without a record, s"] = statistics.median(gap_s for gap_s, _ in killed)
-    figures["coordinator killed: until a commit is taken, s"] = statistics.median(commit_s for _, commit_s in killed)
+    yield "coordinator killed: longest without a record, s", statistics.median(gap_s for gap_s, _ in killed)
+    yield "coordinator killed: until a commit is taken, s", statistics.median(commit_s for _, commit_s in killed)
     bereft = [after_member_kill_s(peer, number) for number in range(options.rounds)]
-    figures["member killed: longest without a record, s"] = statistics.median(bereft)
-    return figures
+    yield "member killed: longest without a record, s", statistics.median(bereft)
 
 
 def main() -> None:
@@ -371,11 +368,14 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=20_000)
     options = parser.parse_args()
     load_before = os.getloadavg()[0]
-    figures = {}
+    figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
         for kind in peers():
             with running(kind, Path(folder), properties=PROPERTIES) as peer:
-                figures[peer.name] = measured(peer, options)
+                figures[peer.name] = {}
+                for name, figure in measured(peer, options):
+                    figures[peer.name][name] = figure
+                    print(f"{peer.name}: {name}: {figure:.3g}", flush=True)
     Console().print(comparison(f"{options.groups} groups, median of {options.rounds}", figures))
     print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 

@@ -4,7 +4,7 @@ All runs given at once are judged by the same jobs, each finding under its own r
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +23,23 @@ from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
 from harness.analysis.jvm import still_there
 from harness.analysis.origins import PLACES, kinds_of
-from harness.analysis.schemas import TORN
+from harness.analysis.schemas import TABLES, TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, Severity, assumptions, handed_to
+from harness.contracts.checks import (
+    FINDING_COLUMNS,
+    READ_BY_ALL,
+    READ_FOR_POWER_LOSSES,
+    Assumption,
+    Check,
+    Settings,
+    Severity,
+    assumptions,
+    handed_to,
+    read_by,
+)
 from harness.progress import Listener, Silent, number_of, step
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
@@ -133,7 +144,7 @@ def judge_sources(
     """Return what the checks make of each of the runs that the sources hold, wherever these come from.
 
     The facts are made once, whatever is asked of which run. Findings are written to the folder `into`; so are the facts
-    too, to `keep` them.
+    too, to `keep` them. Otherwise those are not made that no check reads.
 
     Args:
         spark: An open session.
@@ -153,7 +164,8 @@ def judge_sources(
     size_bytes, together = sources.size_bytes, sources.together
     with tuned(spark, size_bytes, together=together), ExitStack() as stack:
         with step(progress, f"facts are made of {size_bytes / 1e6:.1f} MB of evidence"):
-            facts = stack.enter_context(built_facts(sources, into.facts, write=keep))
+            names = TABLES if keep else _read_by(checks_of)
+            facts = stack.enter_context(built_facts(sources, into.facts, names=names, write=keep))
             counts = _counts(facts, run_ids, into.facts if keep else None)
             facts = _planned_away(facts, counts)
         unknown: Unknown = {}
@@ -184,6 +196,13 @@ def judge_sources(
         for question, checks in checks_of
         for run_id in question.run_ids
     ]
+
+
+def _read_by(asked: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
+    """Return the names of the facts on which these answers rest."""
+    of_checks = {name for _, checks in asked for check in checks for name in read_by(check)}
+    cuts = READ_FOR_POWER_LOSSES if any(question.settings.power_loss for question, _ in asked) else ()
+    return {*of_checks, *cuts, *READ_BY_ALL}
 
 
 def _counts(facts: Facts, run_ids: Sequence[str], written: Folder | None) -> dict[str, dict[str, int]]:

@@ -11,7 +11,7 @@ from harness.analysis.assumptions import BROKERS_WHOLE
 from harness.analysis.findings import finding
 from harness.analysis.origins import ORIGINS
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Assumption, Settings, assumptions
+from harness.contracts.checks import FINDING_COLUMNS, Assumption, Settings, assumptions, read_by
 from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
@@ -132,6 +132,15 @@ def test_findings_are_one_table_in_the_agreed_columns(judged: "Judged") -> None:
     assert {(row["run_id"], row["check"]) for row in table.to_pylist()} == {("losing", "I10"), ("losing", "lost-write")}
 
 
+def answers(spark: "SparkSession", folders: list[RunFolder], checks: list[str], into: RunFolder) -> "list[Judgement]":
+    """Judge runs without keeping facts, so that only those are made that the checks read."""
+    from harness.analysis.judge import Question, judge_sources
+    from harness.analysis.sources import read
+
+    question = Question(run_ids=[folder.run_id for folder in folders], settings=SETTINGS, checks=checks)
+    return judge_sources(spark, read(spark, folders), [question], into=into, keep=False)
+
+
 class Broken:
     name = title = "broken"
     promise = "Nothing."
@@ -154,12 +163,10 @@ class LateBroken(Broken):
 def test_a_check_that_breaks_is_unknown_and_stops_no_other(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.analysis.judge import judge
-
     plugins = {"broken": Broken(), "late": LateBroken(), "I3": registry.check("I3")}
     monkeypatch.setattr(registry, "check", plugins.__getitem__)
-    folder = write_intact_run(tmp_path / "run")
-    results = {result.check: result for result in judge(folder, SETTINGS, list(plugins)).checks}
+    (judgement,) = answers(spark, [write_intact_run(tmp_path / "run")], list(plugins), RunFolder(tmp_path / "into"))
+    results = {result.check: result for result in judgement.checks}
     assert {name: result.verdict for name, result in results.items()} == {
         "broken": UNKNOWN,
         "late": UNKNOWN,
@@ -195,12 +202,10 @@ class DoubtsOne(Broken):
 def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.analysis.judge import judge_runs
-
     plugins = {"once": BrokenByOne(), "doubts": DoubtsOne(), "I3": registry.check("I3")}
     monkeypatch.setattr(registry, "check", plugins.__getitem__)
     folders = [write_intact_run(tmp_path / name) for name in ("a", "b", "bad", "c", "d")]
-    judged = judge_runs(folders, SETTINGS, list(plugins), into=RunFolder(tmp_path / "together"))
+    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "together"))
     assert {each.run_id: list(verdicts(each).values()) for each in judged} == {
         "a": [PASS, PASS, PASS],
         "b": [PASS, UNKNOWN, PASS],
@@ -212,6 +217,13 @@ def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(
     assert [result.notes for result in judged[0].checks] == [40, 40, 0]
     table = parquet.read_table(RunFolder(tmp_path / "together").findings, columns=["run_id", "check"]).to_pylist()
     assert ("b", "doubts") not in {(row["run_id"], row["check"]) for row in table}
+
+
+def test_facts_that_are_not_kept_are_made_where_a_check_reads_them(spark: "SparkSession", tmp_path: Path) -> None:
+    folder = write_intact_run(tmp_path / "run")
+    (judgement,) = answers(spark, [folder], ["I8"], RunFolder(tmp_path / "into"))
+    assert verdicts(judgement) == {"I8": PASS}
+    assert judgement.counts.keys() == {*read_by(registry.check("I8")), "evidence", "sends"}
 
 
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:

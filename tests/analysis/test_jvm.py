@@ -17,22 +17,14 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import RunResult
 from harness.verdict import ExitCode, SystemVerdict
+from tests.brief import BRIEF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(4, of="sessions")]
 
-SCENARIO = """\
-name: brief
-description: One fault, quickly
-topics: [{name: orders, partitions: 1, config: {min.insync.replicas: 2}}]
-workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1, acks: all, rate_per_s: 20}}]
-faults: [{kind: kill, at_s: 0.2, duration_s: 0.5, target: "leader(orders,0)"}]
-duration_s: 2
-driver: simulated
-checks: [I1, I3, I9, I10, lost-write]
-"""
+SCENARIO = BRIEF + "driver: simulated\n"
 KILLED_AT = """
 import os, pkgutil, sys
 place, signal_number, *arguments = sys.argv[1:]

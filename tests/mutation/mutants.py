@@ -1,9 +1,10 @@
 """Mutants of a check: its source with one guard negated, weakened or taken out; texts and evidence stay as they are."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -55,7 +56,8 @@ class Mutant:
     line: int
     change: str
     """Before and after, as Python."""
-    tree: ast.Module
+    made: Callable[[], ast.Module]
+    """Returns the changed module: a copy of the whole, so it is made only when it is tried."""
 
 
 def mutants(module: str, source: str) -> list[Mutant]:
@@ -68,7 +70,7 @@ def mutants(module: str, source: str) -> list[Mutant]:
         if _only_shows(_at(tree, path[:1]), deciding):
             continue
         for other in _others(node):
-            changed = _replaced(tree, path, other)
+            changed = partial(_replaced, tree, path, other)
             found.append(Mutant(module, getattr(node, "lineno", 0), _difference(node, other), changed))
     return found
 

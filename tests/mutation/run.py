@@ -74,7 +74,7 @@ class Judge:
 
     def survives(self, module: Module, mutant: Mutant) -> bool:
         """Return whether no test notices the mutant; who killed one last is asked first, for it may kill the next."""
-        code = compile(mutant.tree, str(module.path), "exec")
+        code = compile(mutant.made(), str(module.path), "exec")
         lately = [check for check in reversed(self._killers) if check in module.checks]
         for check in dict.fromkeys((*lately, *module.checks)):
             if not self._passes(check, {module.name: code}):

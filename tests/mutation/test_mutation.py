@@ -45,7 +45,7 @@ TEXTS = (
 
 
 def changed(source: str) -> set[str]:
-    return {ast.unparse(mutant.tree) for mutant in mutants("m", source)}
+    return {ast.unparse(mutant.made()) for mutant in mutants("m", source)}
 
 
 @pytest.mark.parametrize("source", GUARDS)

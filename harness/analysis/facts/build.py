@@ -2,7 +2,7 @@
 
 import shutil
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -95,8 +95,8 @@ def tables_of(sources: Sources) -> Facts:
     return tables | {HISTORY: changes(tables["zookeeper"])}
 
 
-def facts_from_tables(tables: Facts, absent: frozenset[str] = frozenset()) -> Facts:
-    """Return the facts that come straight from the tables, without those that have no rows as lines are `absent`."""
+def facts_from_tables(tables: Facts, names: Collection[str] = TABLES) -> Facts:
+    """Return those of the facts of these names that come straight from the tables."""
     history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
     made: dict[str, Callable[[], DataFrame]] = {
         schemas.SENDS.name: lambda: sends(operations, lines),
@@ -133,62 +133,78 @@ def facts_from_tables(tables: Facts, absent: frozenset[str] = frozenset()) -> Fa
         group_tables.GROUP_RETIREMENTS.name: lambda: group_retirements(lines),
         group_tables.OWNERSHIPS.name: lambda: ownerships(operations),
     }
-    return _with_rows(made, absent)
+    return {name: make() for name, make in made.items() if name in names}
 
 
-def facts_from_facts(facts: Facts, sources: Sources, tables: Facts) -> Facts:
-    """Return the facts that are made of other facts too, without those that have no rows as lines are absent."""
-    state_rows, send_rows = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
+MADE_OF = {
+    schemas.LEADER_EPOCHS.name: (schemas.PARTITION_STATES.name, schemas.LEADERSHIP_CLAIMS.name, schemas.APPENDS.name),
+    schemas.ISR_CHANGES.name: (schemas.PARTITION_STATES.name,),
+    schemas.AVAILABILITY.name: (schemas.SENDS.name,),
+    client_tables.POLL_STEPS.name: (schemas.POLLS.name,),
+    client_tables.SEND_REVERSALS.name: (schemas.SENDS.name,),
+    protocol_tables.SUPERSEDED.name: (
+        protocol_tables.COMPACTIONS.name,
+        schemas.SENDS.name,
+        schemas.REPLICA_RECORDS.name,
+    ),
+    group_tables.GROUP_GENERATIONS.name: (group_tables.OWNERSHIPS.name,),
+    schemas.EVIDENCE.name: (schemas.SENDS.name,),
+}
+"""The facts that are made of other facts too, and of which, in the order in which they take them."""
+
+
+def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Collection[str] = TABLES) -> Facts:
+    """Return those of the facts of these names that are made of other facts too."""
     lines = StateChanges(tables)
-    made: dict[str, Callable[[], DataFrame]] = {
-        schemas.LEADER_EPOCHS.name: lambda: leader_epochs(
-            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], lines
-        ),
-        schemas.ISR_CHANGES.name: lambda: isr_changes(state_rows),
-        schemas.AVAILABILITY.name: lambda: availability(send_rows),
-        client_tables.POLL_STEPS.name: lambda: poll_steps(facts[schemas.POLLS.name]),
-        client_tables.SEND_REVERSALS.name: lambda: send_reversals(send_rows),
-        protocol_tables.SUPERSEDED.name: lambda: superseded(
-            facts[protocol_tables.COMPACTIONS.name], send_rows, facts[schemas.REPLICA_RECORDS.name]
-        ),
-        group_tables.GROUP_GENERATIONS.name: lambda: group_generations(lines, facts[group_tables.OWNERSHIPS.name]),
+    made: dict[str, Callable[..., DataFrame]] = {
+        schemas.LEADER_EPOCHS.name: partial(leader_epochs, state_changes=lines),
+        schemas.ISR_CHANGES.name: isr_changes,
+        schemas.AVAILABILITY.name: availability,
+        client_tables.POLL_STEPS.name: poll_steps,
+        client_tables.SEND_REVERSALS.name: send_reversals,
+        protocol_tables.SUPERSEDED.name: superseded,
+        group_tables.GROUP_GENERATIONS.name: partial(group_generations, lines),
+        schemas.EVIDENCE.name: partial(evidence, sources),
     }
-    rest = {schemas.EVIDENCE.name: evidence(sources, send_rows)} if sources.lines else {}
-    return _with_rows(made, sources.absent) | rest
+    return {name: make(*(facts[of] for of in MADE_OF[name])) for name, make in made.items() if name in names}
 
 
-def _with_rows(made: Mapping[str, Callable[[], DataFrame]], absent: frozenset[str]) -> Facts:
-    return {name: make() for name, make in made.items() if not has_no_rows(name, absent)}
-
-
-def _without_rows(sources: Sources) -> set[str]:
+def _without_rows(sources: Sources, names: Collection[str]) -> set[str]:
     """Return the facts that have no rows, by what the tables say: nothing is planned for them."""
-    names = {name for name in TABLES if has_no_rows(name, sources.absent)}
-    return names if sources.lines else names | {schemas.EVIDENCE.name}
+    without = {name for name in names if has_no_rows(name, sources.absent)}
+    return without if sources.lines else without | {schemas.EVIDENCE.name}
 
 
-def _empty(sources: Sources) -> Facts:
-    return {name: no_rows(sources.spark, of_table(TABLES[name])) for name in _without_rows(sources)}
+def with_what_they_are_made_of(names: Collection[str]) -> set[str]:
+    """Return these names of facts, and those of the facts that they are made of."""
+    return {*names, *(of for name in names for of in MADE_OF.get(name, ()))}
+
+
+def _empty(sources: Sources, names: Collection[str]) -> Facts:
+    return {name: no_rows(sources.spark, of_table(TABLES[name])) for name in names}
 
 
 @contextmanager
-def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iterator[Facts]:
-    """Yield every fact, computed once.
+def built_facts(
+    sources: Sources, folder: Folder, *, names: Collection[str] = TABLES, write: bool = True
+) -> Iterator[Facts]:
+    """Yield the facts of these names, and those that they are made of, each computed once.
 
     Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
+    names = with_what_they_are_made_of(names)
     context = sources.spark.sparkContext
     before = set(context._jsc.getPersistentRDDs())
     try:
         if sources.together:
-            with _in_memory(sources) as facts:
+            with _in_memory(sources, names) as facts:
                 if write:
-                    rest = facts.keys() - _written_already(sources, folder)
+                    rest = facts.keys() - _written_already(sources, names, folder)
                     in_threads([partial(_save, facts[name], fact_path(folder, name)) for name in rest])
                 yield facts
         else:
-            with _on_disk(sources, folder) as facts:
+            with _on_disk(sources, names, folder) as facts:
                 yield facts
     finally:
         for number, rows in dict(context._jsc.getPersistentRDDs()).items():
@@ -197,29 +213,30 @@ def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iter
 
 
 @contextmanager
-def _on_disk(sources: Sources, folder: Folder) -> Iterator[Facts]:
+def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
         sources = replace(sources, lines=_stored(sources.lines, lines))
         tables = tables_of(sources)
-        _written_already(sources, folder)
-        first = {name: tables[name] for name in sources.sealed_facts} | _empty(sources)
-        more = {name: tables[name] for name in FACTS if name not in first}
-        first |= _stored(more | facts_from_tables(tables, sources.absent), folder)
-        yield first | _stored(facts_from_facts(first, sources, tables), folder)
+        written = _written_already(sources, names, folder)
+        first = {name: tables[name] for name in written & set(FACTS)} | _empty(sources, written - set(FACTS))
+        more = {name: tables[name] for name in FACTS if name in names - written}
+        first |= _stored(more | facts_from_tables(tables, names - written), folder)
+        yield first | _stored(facts_from_facts(first, sources, tables, names - written), folder)
     finally:
         remove(lines)
 
 
-def _written_already(sources: Sources, folder: Folder) -> set[str]:
+def _written_already(sources: Sources, names: set[str], folder: Folder) -> set[str]:
     """Put those facts in their places that a run was sealed with, or that have no rows; return their names."""
-    empty = _without_rows(sources)
+    empty = _without_rows(sources, names)
+    sealed = {name: path for name, path in sources.sealed_facts.items() if name in names}
     if isinstance(folder, Path):
-        for name, path in sources.sealed_facts.items():
+        for name, path in sealed.items():
             _link(_new_file(fact_path(folder, name)), path)
-        for name in empty:
+        for name in empty - sealed.keys():
             pq.write_table(columns_of(TABLES[name]).empty_table(), _new_file(fact_path(folder, name)))
-    return {*sources.sealed_facts, *empty}
+    return {*sealed, *empty}
 
 
 def _link(new: Path, file: Path) -> None:
@@ -245,17 +262,17 @@ def _stored(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
 
 
 @contextmanager
-def _in_memory(sources: Sources) -> Iterator[Facts]:
-    spark = sources.spark
+def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
+    spark, empty = sources.spark, _without_rows(sources, names)
     with _materialized(spark, sources.lines) as lines:
         sources = replace(sources, lines=lines)
         tables = tables_of(sources)
         often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE}
         with _materialized(spark, often) as in_memory:
             tables |= in_memory
-            with _materialized(spark, facts_from_tables(tables, sources.absent)) as made:
-                first = {name: tables[name] for name in FACTS} | made | _empty(sources)
-                with _materialized(spark, facts_from_facts(first, sources, tables)) as more:
+            with _materialized(spark, facts_from_tables(tables, names - empty)) as made:
+                first = {name: tables[name] for name in FACTS if name in names} | made | _empty(sources, empty)
+                with _materialized(spark, facts_from_facts(first, sources, tables, names - empty)) as more:
                     yield first | more
 
 
@@ -275,7 +292,7 @@ def _materialized(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Itera
 
 def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return how many rows each fact has, by run id and fact; one job, which computes all of them."""
-    counts = {run_id: dict.fromkeys(TABLES, 0) for run_id in run_ids}
+    counts = {run_id: dict.fromkeys(facts, 0) for run_id in run_ids}
     rows = union([frame.select("run_id", F.lit(name).alias("fact")) for name, frame in facts.items()], apart=False)
     for row in rows.groupBy("run_id", "fact").agg(F.count("*").alias("number")).collect():
         counts[row.run_id][row.fact] = row.number
