@@ -35,7 +35,7 @@ def severity(
         if allowance.power_loss:
             conditions.append(F.lit(settings.power_loss))
         if allowance.without_idempotence:
-            conditions.append(F.lit(not settings.idempotence))
+            conditions.append(~F.lit(settings.idempotence))
         if allowance.acks is not None:
             conditions.append(level.isin(sorted(allowance.acks)))
         if allowance.unclean_election:
@@ -57,7 +57,7 @@ def with_unclean_election(
     Where the partition saw none at all, that is null. A row without an epoch counts as older than every election.
     `until` names a column with the last epoch that counts; `since` may be "null".
     """
-    elections = _unclean_elections(leader_epochs, settings.unclean_leader_election)
+    elections = _unclean_elections(leader_epochs, settings)
     later = f"coalesce(epoch > {since}, true)" + (f" and epoch <= {until}" if until else "")
     return rows.join(elections.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left").withColumn(
         "unclean", F.expr(f"exists(unclean_epochs, epoch -> {later})")
@@ -65,9 +65,9 @@ def with_unclean_election(
 
 
 @made_once
-def _unclean_elections(leader_epochs: DataFrame, allowed_by_scenario: bool) -> DataFrame:
+def _unclean_elections(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
     """One row a partition that saw unclean elections that were allowed: their epochs."""
-    allowed = F.coalesce("unclean_allowed", F.lit(allowed_by_scenario))
+    allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
     return (
         leader_epochs.where(F.col("unclean") & allowed)
         .groupBy(*PARTITION_KEY)

@@ -25,6 +25,7 @@ from harness.analysis.jvm import still_there
 from harness.analysis.origins import PLACES, kinds_of
 from harness.analysis.schemas import TABLES, TORN
 from harness.analysis.session import spark_session, tuned
+from harness.analysis.settings import settings_at_once
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
@@ -73,8 +74,8 @@ class Judgement:
 class Question:
     """What is asked about some runs."""
 
-    run_ids: Sequence[str]
-    settings: Settings
+    settings: Mapping[str, Settings]
+    """What each run was allowed to do, by its id."""
     checks: Sequence[str] = ()
     """Names; none for all."""
 
@@ -88,11 +89,14 @@ Criteria = tuple[Settings, tuple[str, ...]]
 
 
 def questions(criteria: Mapping[str, Criteria]) -> list[Question]:
-    """Return what is asked of runs, by their ids; those that are judged by the same stand together."""
-    run_ids: dict[Criteria, list[str]] = {}
-    for run_id, each in criteria.items():
-        run_ids.setdefault(each, []).append(run_id)
-    return [Question(run_ids=ids, settings=settings, checks=checks) for (settings, checks), ids in run_ids.items()]
+    """Return what is asked of runs, by their ids; those of which the same is asked stand together.
+
+    Nothing is planned again for what they were allowed to do, but for levels of acks, of which no column can be made.
+    """
+    asked: dict[tuple[frozenset[int], tuple[str, ...]], dict[str, Settings]] = {}
+    for run_id, (settings, checks) in criteria.items():
+        asked.setdefault((settings.acks, checks), {})[run_id] = settings
+    return [Question(settings=settings, checks=checks) for (_, checks), settings in asked.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ def judge_runs(
         SparkError: Spark has ended.
     """
     with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
-        question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
+        question = Question(settings={folder.run_id: settings for folder in folders}, checks=checks)
         return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
 
 
@@ -158,7 +162,7 @@ def judge_sources(
         PluginError: there is no check of one of the names.
     """
     progress = progress or Silent()
-    run_ids = [run_id for question in questions for run_id in question.run_ids]
+    run_ids = [run_id for question in questions for run_id in question.settings]
     checks_of = [(question, question.plugins()) for question in questions]
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
@@ -173,8 +177,8 @@ def judge_sources(
         asked = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
         with step(progress, f"{asked} judge {rows_made:,} rows of facts"):
             for question, checks in checks_of:
-                of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)
-                rows = {run_id: counts[run_id] for run_id in question.run_ids}
+                of_runs = facts if len(questions) == 1 else _only(facts, question.settings)
+                rows = {run_id: counts[run_id] for run_id in question.settings}
                 unknown |= _run_checks(spark, checks, of_runs, question.settings, rows, into.findings)
             numbers = _read_findings(spark, into.findings)
             remarks, holes = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
@@ -194,15 +198,19 @@ def judge_sources(
             counts=dict(counts[run_id]),
         )
         for question, checks in checks_of
-        for run_id in question.run_ids
+        for run_id in question.settings
     ]
 
 
 def _read_by(asked: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
     """Return the names of the facts on which these answers rest."""
     of_checks = {name for _, checks in asked for check in checks for name in read_by(check)}
-    cuts = READ_FOR_POWER_LOSSES if any(question.settings.power_loss for question, _ in asked) else ()
+    cuts = READ_FOR_POWER_LOSSES if any(_any_power_loss(question.settings) for question, _ in asked) else ()
     return {*of_checks, *cuts, *READ_BY_ALL}
+
+
+def _any_power_loss(settings: Mapping[str, Settings]) -> bool:
+    return any(each.power_loss for each in settings.values())
 
 
 def _counts(facts: Facts, run_ids: Sequence[str], written: Folder | None) -> dict[str, dict[str, int]]:
@@ -220,7 +228,7 @@ def _run_checks(
     spark: SparkSession,
     plugins: Sequence[Check],
     facts: Facts,
-    settings: Settings,
+    settings: Mapping[str, Settings],
     counts: Mapping[str, Mapping[str, int]],
     folder: Folder,
 ) -> Unknown:
@@ -233,8 +241,10 @@ def _run_checks(
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
-        rows = union([check.findings(handed_to(check, of_runs), settings) for check in checks])
-        if settings.power_loss:
+        allowed = {run_id: settings[run_id] for run_id in run_ids or settings}
+        at_once = settings_at_once(allowed)
+        rows = union([check.findings(handed_to(check, of_runs), at_once) for check in checks])
+        if _any_power_loss(allowed):
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
@@ -261,7 +271,7 @@ def _planned_away(facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> Fact
     }
 
 
-def _only(facts: Facts, run_ids: Sequence[str]) -> Facts:
+def _only(facts: Facts, run_ids: Iterable[str]) -> Facts:
     return {name: frame.where(F.col("run_id").isin(list(run_ids))) for name, frame in facts.items()}
 
 

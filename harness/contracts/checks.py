@@ -41,7 +41,11 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run was allowed to do; decides which anomalies are expected."""
+    """What a run was allowed to do; decides which anomalies are expected.
+
+    Of runs that are judged at once, a field in which they differ is a column. `F.lit(settings.idempotence)` takes both;
+    a check that decides by a value in Python is asked about each run anew.
+    """
 
     acks: frozenset[int]
     """Every acks level the producers used."""

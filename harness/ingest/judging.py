@@ -57,7 +57,7 @@ def judge_history(
     """
     name = name or folder.run_id
     evidence = RecordedEvidence(spark, paths, expansion=expansion)
-    question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
+    question = Question(settings={name: settings.for_checks()}, checks=tuple(checks))
     plugins = question.plugins()
     try:
         sources = evidence.sources(name, {"acks": settings.acks})

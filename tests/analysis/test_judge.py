@@ -1,6 +1,8 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,13 +134,17 @@ def test_findings_are_one_table_in_the_agreed_columns(judged: "Judged") -> None:
     assert {(row["run_id"], row["check"]) for row in table.to_pylist()} == {("losing", "I10"), ("losing", "lost-write")}
 
 
-def answers(spark: "SparkSession", folders: list[RunFolder], checks: list[str], into: RunFolder) -> "list[Judgement]":
-    """Judge runs without keeping facts, so that only those are made that the checks read."""
-    from harness.analysis.judge import Question, judge_sources
+def answers(
+    spark: "SparkSession", folders: list[RunFolder], checks: list[str], into: RunFolder, *settings: Settings
+) -> "list[Judgement]":
+    """Judge runs, each by its settings, without keeping facts, so that only those are made that the checks read."""
+    from harness.analysis.judge import judge_sources, questions
     from harness.analysis.sources import read
 
-    question = Question(run_ids=[folder.run_id for folder in folders], settings=SETTINGS, checks=checks)
-    return judge_sources(spark, read(spark, folders), [question], into=into, keep=False)
+    by_run = zip(folders, settings or repeat(SETTINGS), strict=False)
+    asked = questions({folder.run_id: (allowed, tuple(checks)) for folder, allowed in by_run})
+    assert len(asked) == 1
+    return judge_sources(spark, read(spark, folders), asked, into=into, keep=False)
 
 
 class Broken:
@@ -224,6 +230,29 @@ def test_facts_that_are_not_kept_are_made_where_a_check_reads_them(spark: "Spark
     (judgement,) = answers(spark, [folder], ["I8"], RunFolder(tmp_path / "into"))
     assert verdicts(judgement) == {"I8": PASS}
     assert judgement.counts.keys() == {*read_by(registry.check("I8")), "evidence", "sends"}
+
+
+class DecidesInPython(Broken):
+    name = "decides"
+
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
+        from pyspark.sql import functions as F
+
+        rows = facts["sends"] if settings.idempotence else facts["sends"].limit(0)
+        return finding(rows, self.name, message="It is idempotent.", evidence=F.array())
+
+
+def test_each_run_is_judged_by_what_it_was_allowed_to_do(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = {"decides": DecidesInPython(), "lost-write": registry.check("lost-write")}
+    monkeypatch.setattr(registry, "check", plugins.__getitem__)
+    folders = [write_intact_run(tmp_path / name) for name in ("from the start", "from anywhere")]
+    for folder in folders:
+        lose(folder, 0)
+    settings = (replace(SETTINGS, idempotence=True), replace(SETTINGS, read_from_start=False))
+    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "into"), *settings)
+    assert [list(verdicts(each).values()) for each in judged] == [[FAIL, FAIL], [PASS, PASS]]
 
 
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:

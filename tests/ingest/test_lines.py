@@ -92,7 +92,7 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
         },
     )
     names = {"run": run.run_id, "texts": "texts", "tables": "tables"}
-    question = Question(run_ids=list(names.values()), settings=settings.for_checks(), checks=BRIEF)
+    question = Question(settings=dict.fromkeys(names.values(), settings.for_checks()), checks=BRIEF)
     judged = {each.run_id: each for each in judge_sources(spark, together, [question], into=RunFolder(root / "all"))}
     return {name: judged[run_id] for name, run_id in names.items()}
 

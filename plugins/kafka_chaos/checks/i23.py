@@ -59,7 +59,7 @@ class DeletedTopics:
         )
 
     def _overdue(self, logs: DataFrame, settings: Settings) -> DataFrame:
-        due_ns = F.greatest("stopped_ns", "began_ns") + settings.delete_delay_ms * 1_000_000
+        due_ns = F.greatest("stopped_ns", "began_ns") + F.lit(settings.delete_delay_ms).cast("bigint") * 1_000_000
         rows = (
             logs.where(F.col("stopped_ns").isNotNull() & F.col("began_ns").isNotNull() & ~F.col("disk_failed"))
             .withColumn("late_s", (F.col("lived_ns") - due_ns) / 1e9)

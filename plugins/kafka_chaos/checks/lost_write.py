@@ -32,8 +32,7 @@ class LostWrite:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""
         rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
-        if not settings.read_from_start:
-            rows = rows.where(F.col("offset") >= F.col("first_read_offset"))
+        rows = rows.where(F.lit(settings.read_from_start) | (F.col("offset") >= F.col("first_read_offset")))
         rows = not_superseded(rows, facts[SUPERSEDED])
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(

@@ -1,0 +1,46 @@
+"""What were runs allowed to do that are judged at once?"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from harness.contracts.checks import Settings
+
+
+class _AtOnce(Settings):
+    """Settings of which a field may be a column, and so never equal to others."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def settings_at_once(by_run: Mapping[str, Settings]) -> Settings:
+    """Return the settings of all the runs; a field in which they differ is a column, by `run_id`.
+
+    Args:
+        by_run: The settings of each run, by its id; they name the same levels of acks.
+    """
+    first, *others = dict.fromkeys(by_run.values())
+    if not others:
+        return first
+    values = {
+        field.name: {run_id: getattr(each, field.name) for run_id, each in by_run.items()} for field in fields(first)
+    }
+    return _AtOnce(**{name: _value(of_runs) for name, of_runs in values.items()})
+
+
+def _value(of_runs: Mapping[str, Any]) -> Any:
+    runs: dict[Any, list[str]] = {}
+    for run_id, value in of_runs.items():
+        runs.setdefault(value, []).append(run_id)
+    (most, _), *rest = sorted(runs.items(), key=lambda item: -len(item[1]))
+    if not rest:
+        return most
+    column: Column = F.lit(most)
+    for value, run_ids in rest:
+        column = F.when(F.col("run_id").isin(run_ids), F.lit(value)).otherwise(column)
+    return column
