@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 LONG = (
     "spark",
+    "spark whole",
     "airflow",
     "tests/integration/test_tour.py",
     "tests/sweep/test_standalone_master.py",
@@ -98,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
-        if "spark" in getattr(item, "fixturenames", ()) and {"spark", group_of(item.nodeid)} - marks:
+        if "spark" in getattr(item, "fixturenames", ()) and {"spark", *group_of(item.nodeid).split()} - marks:
             raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
         is_rest = bool(marks & REST) and "smoke" not in marks
         if is_rest and not says_rest(ROOT / item.nodeid.partition("::")[0]):

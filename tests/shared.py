@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 TOGETHER = {
+    re.compile(r"^tests/analysis/(?s:.*)mark\.spark, pytest\.mark\.whole\b"): "spark whole",
     re.compile(r"mark\.spark\b|\btable_of\b"): "spark",
     re.compile(r"\bairflow_server: Airflow\b"): "airflow",
     re.compile(r"\bcluster: dict\b"): "cluster",
 }
-"""What a module says that shares a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
+"""What a module says, after its path, that shares a Spark session, an Airflow or a cluster: one worker starts it.
+
+Of a group's name the first word is what it shares. The whole histories of `tests/analysis` have a session of their own,
+as all others would wait for one worker.
+"""
 ROOT = Path(__file__).resolve().parents[1]
 RUNNING = pytest.StashKey[dict[str, ExitStack]]()
 
@@ -23,17 +28,22 @@ def group_of(nodeid: str) -> str:
     return _group_of(nodeid.partition("::")[0])
 
 
+def shared_by(nodeid: str) -> str:
+    """Return what a test's module shares with its group."""
+    return group_of(nodeid).partition(" ")[0]
+
+
 @cache
 def _group_of(module: str) -> str:
-    text = Path(ROOT, module).read_text(encoding="utf-8")
+    text = f"{module}\n{Path(ROOT, module).read_text(encoding='utf-8')}"
     return next((group for pattern, group in TOGETHER.items() if pattern.search(text)), module)
 
 
 @contextmanager
-def shared(config: pytest.Config, group: str) -> Iterator[ExitStack]:
-    """Yield what a session's fixture enters; it ends with the last module of the group, or with the session."""
+def shared(config: pytest.Config, what: str) -> Iterator[ExitStack]:
+    """Yield what a session's fixture enters; it ends with the last module that shares it, or with the session."""
     with ExitStack() as running:
-        config.stash.setdefault(RUNNING, {})[group] = running
+        config.stash.setdefault(RUNNING, {})[what] = running
         yield running
 
 
@@ -43,8 +53,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     A worker of pytest-xdist has the modules of a group one after the other; in a single process others come between.
     """
-    group = group_of(item.nodeid)
-    running = item.config.stash.get(RUNNING, {}).get(group)
-    is_last = nextitem is None or group_of(nextitem.nodeid) != group
+    shares = shared_by(item.nodeid)
+    running = item.config.stash.get(RUNNING, {}).get(shares)
+    is_last = nextitem is None or shared_by(nextitem.nodeid) != shares
     if running is not None and is_last and hasattr(item.config, "workerinput"):
         running.close()

@@ -89,14 +89,11 @@ Criteria = tuple[Settings, tuple[str, ...]]
 
 
 def questions(criteria: Mapping[str, Criteria]) -> list[Question]:
-    """Return what is asked of runs, by their ids; those of which the same is asked stand together.
-
-    Nothing is planned again for what they were allowed to do, but for levels of acks, of which no column can be made.
-    """
-    asked: dict[tuple[frozenset[int], tuple[str, ...]], dict[str, Settings]] = {}
+    """Return what is asked of runs, by their ids; those that the same checks judge stand together."""
+    asked: dict[tuple[str, ...], dict[str, Settings]] = {}
     for run_id, (settings, checks) in criteria.items():
-        asked.setdefault((settings.acks, checks), {})[run_id] = settings
-    return [Question(settings=settings, checks=checks) for (_, checks), settings in asked.items()]
+        asked.setdefault(checks, {})[run_id] = settings
+    return [Question(settings=settings, checks=checks) for checks, settings in asked.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,7 @@ class _AtOnce(Settings):
 
 
 def settings_at_once(by_run: Mapping[str, Settings]) -> Settings:
-    """Return the settings of all the runs; a field in which they differ is a column, by `run_id`.
-
-    Args:
-        by_run: The settings of each run, by its id; they name the same levels of acks.
-    """
+    """Return the settings of runs, given by their ids; a field in which they differ is a column, by `run_id`."""
     first, *others = dict.fromkeys(by_run.values())
     if not others:
         return first
@@ -40,7 +36,11 @@ def _value(of_runs: Mapping[str, Any]) -> Any:
     (most, _), *rest = sorted(runs.items(), key=lambda item: -len(item[1]))
     if not rest:
         return most
-    column: Column = F.lit(most)
+    column = _literal(most)
     for value, run_ids in rest:
-        column = F.when(F.col("run_id").isin(run_ids), F.lit(value)).otherwise(column)
+        column = F.when(F.col("run_id").isin(run_ids), _literal(value)).otherwise(column)
     return column
+
+
+def _literal(value: Any) -> Column:
+    return F.lit(sorted(value) if isinstance(value, frozenset) else value)

@@ -9,7 +9,7 @@ import pytest
 from tests import sampling
 from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.durations import lines
-from tests.shared import ROOT
+from tests.shared import ROOT, group_of
 
 PARTS = list(range(20))
 
@@ -78,6 +78,18 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
 def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> None:
     with pytest.raises(pytest.UsageError, match="shares the Spark session"):
         collected(Item(marks, ["spark"], module), tier="")
+
+
+@pytest.mark.parametrize(
+    ("module", "group"),
+    [
+        pytest.param("tests/analysis/test_together.py", "spark whole", id="whole histories have one of their own"),
+        pytest.param("tests/analysis/test_judge.py", "spark", id="of small ones those share one that share no more"),
+        pytest.param("tests/sweep/test_jobs.py", "spark", id="and so do sweeps"),
+    ],
+)
+def test_few_sessions_are_shared_by_many(module: str, group: str) -> None:
+    assert group_of(f"{module}::test_it") == group
 
 
 @pytest.mark.parametrize(
