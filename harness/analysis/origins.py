@@ -180,12 +180,17 @@ def _events_of(fact: str) -> set[str]:
     return {event for event in KINDS if f"`{event}`" in ORIGINS[fact].get("state_changes", "")}
 
 
+def lines_of(kind: str) -> set[str]:
+    """Return a kind of evidence, and what its lines say that they are: absent is all of it where there are none."""
+    return {kind, *LINE_KINDS[kind]}
+
+
 def has_no_rows(fact: str, absent: frozenset[str]) -> bool:
-    """Return whether all that a fact is made of is among the kinds of lines that there are none of."""
+    """Return whether all that a fact is made of is among the kinds of evidence and of lines that there are none of."""
     if fact in _NOTHING_WITHOUT:
         return _NOTHING_WITHOUT[fact] in absent
-    named = [re.findall(r"`([^`]+)`", lines) for lines in ORIGINS[fact].values()]
-    return all(names and absent.issuperset(names) for names in named)
+    named = {kind: re.findall(r"`([^`]+)`", lines) for kind, lines in ORIGINS[fact].items()}
+    return all(kind in absent or (names and absent.issuperset(names)) for kind, names in named.items())
 
 
 def kinds_of(needs: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.lines import ENDS, SCHEMAS
-from harness.analysis.origins import LINE_KINDS
+from harness.analysis.origins import LINE_KINDS, lines_of
 from harness.analysis.sealing.sealed import sealed_tables
 from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column, literal_glob
@@ -40,7 +40,7 @@ class Sources:
     sealed_facts: Mapping[str, Path] = field(default_factory=dict)
     """Files of those that are facts as they are, where all rows are of one run, whose folder is on this machine."""
     absent: frozenset[str] = frozenset()
-    """Kinds of lines, as `LINE_KINDS` has them, of which no run has any for certain."""
+    """Kinds of evidence, and of lines as `LINE_KINDS` has them, of which no run has any for certain."""
     size_bytes: int
     """Of all files of lines, read or not."""
     torn: tuple[str, ...]
@@ -63,6 +63,8 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
             absent |= set(LINE_KINDS[kind]).difference(*(tables[kind].present for _, tables in runs))
             continue
         paths = _with_lines(path for files, tables in runs if kind not in tables for path in files[kind])
+        if not paths and not any(kind in tables for _, tables in runs):
+            absent |= lines_of(kind)
         lines[kind] = _lines(spark, schema, paths)
         torn += [_in_run(path) for path in paths if _is_torn(path)]
     files: dict[str, list[Path]] = {}

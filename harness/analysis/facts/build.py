@@ -70,7 +70,7 @@ from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows, of_table
 from harness.analysis.state_changes import LIVES, StateChanges
 from harness.analysis.storage import literal_glob
-from harness.analysis.typed import DELETED, FACTS
+from harness.analysis.typed import DELETED, FACTS, TYPED
 from harness.events import FetchResponse
 from harness.store.folder import R
 
@@ -219,7 +219,7 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         sources = replace(sources, lines=_stored(sources.lines, lines))
         tables = tables_of(sources)
         written = _written_already(sources, names, folder)
-        first = {name: tables[name] for name in written & set(FACTS)} | _empty(sources, written - set(FACTS))
+        first = _empty(sources, written) | {name: tables[name] for name in names & sources.sealed_facts.keys()}
         more = {name: tables[name] for name in FACTS if name in names - written}
         first |= _stored(more | facts_from_tables(tables, names - written), folder)
         yield first | _stored(facts_from_facts(first, sources, tables, names - written), folder)
@@ -267,7 +267,8 @@ def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
     with _materialized(spark, sources.lines) as lines:
         sources = replace(sources, lines=lines)
         tables = tables_of(sources)
-        often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE}
+        none_of = {name for kind in sources.absent & TYPED.keys() for name in TYPED[kind]}
+        often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE | none_of}
         with _materialized(spark, often) as in_memory:
             tables |= in_memory
             with _materialized(spark, facts_from_tables(tables, names - empty)) as made:
