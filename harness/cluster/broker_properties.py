@@ -13,6 +13,7 @@ from harness.errors import ScenarioError
 
 CLIENT_LISTENER = "PLAINTEXT"
 PEER_LISTENER = "REPL"
+PROTOCOLS = f"{CLIENT_LISTENER}:PLAINTEXT,{PEER_LISTENER}:PLAINTEXT"
 USUAL_REPLICATION_FACTOR = 3
 
 SET_BY_DRIVER = frozenset(
@@ -21,6 +22,7 @@ SET_BY_DRIVER = frozenset(
         "listeners",
         "advertised.listeners",
         "inter.broker.listener.name",
+        "listener.security.protocol.map",
         "log.dir",
         "zookeeper.connect",
         "prometheus.host",
@@ -82,6 +84,7 @@ def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -
         "broker.id": "0",
         "listeners": _listeners(f"{LOOPBACK}:1", f"{LOOPBACK}:2"),
         "inter.broker.listener.name": PEER_LISTENER,
+        "listener.security.protocol.map": PROTOCOLS,
         "log.dir": "/",
         "zookeeper.connect": f"{LOOPBACK}:3",
     }
@@ -120,6 +123,7 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
         "listeners": advertised if driver.listens_on is None else _listeners(*driver.listens_on),
         "advertised.listeners": advertised,
         "inter.broker.listener.name": PEER_LISTENER,
+        "listener.security.protocol.map": PROTOCOLS,
         "log.dir": driver.log_dir,
         "zookeeper.connect": driver.zookeeper_connect,
     }

@@ -19,6 +19,7 @@ GOOD = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0,REPL://127.0.0.1:0",
     "inter.broker.listener.name": "REPL",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "zookeeper.connect": "127.0.0.1:1",
     "zookeeper.connection.timeout.ms": "50",
 }

@@ -20,6 +20,7 @@ CONFIG = parse_config(
         "broker.id": "1",
         "listeners": "PLAINTEXT://h:1,REPL://h:2",
         "inter.broker.listener.name": "REPL",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
         "log.dir": "/d",
         "zookeeper.connect": "z",
         "controlled.shutdown.max.retries": "2",

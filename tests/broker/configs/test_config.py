@@ -1,6 +1,6 @@
 import pytest
 
-from harness.broker.configs.config import parse_config
+from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import inherited, parse_topic_config
 
@@ -8,9 +8,12 @@ MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
     "inter.broker.listener.name": "REPL",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
 }
+
+DEFAULT_MAP = next(prop.default for prop in PROPERTIES if prop.name == "listener.security.protocol.map") or ""
 
 
 def test_the_least_configuration_has_kafkas_defaults() -> None:
@@ -33,6 +36,15 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
     assert [(end.host, end.port) for end in config.endpoints] == [("0.0.0.0", 9092), ("0.0.0.0", 9093)]
     assert [(end.host, end.port) for end in config.advertised_endpoints] == [("127.0.0.1", 10000), ("broker-1", 9093)]
     assert config.peer_endpoint.host == "broker-1"
+
+
+def test_names_of_listeners_are_the_same_in_either_case() -> None:
+    listeners = {"listeners": "plaintext://a:1,Repl://a:2", "inter.broker.listener.name": "repl"}
+    config = parse_config(
+        MINIMAL | listeners | {"listener.security.protocol.map": "plainText:plaintext, repl : PLAINTEXT"}
+    )
+    assert [endpoint.name for endpoint in config.endpoints] == ["PLAINTEXT", "REPL"]
+    assert config.peer_endpoint.port == 2
 
 
 @pytest.mark.parametrize(
@@ -59,7 +71,31 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
             id="a listener that is advertised and not bound",
         ),
         pytest.param(
-            {"listeners": "SSL://a:1,REPL://a:2"}, "SSL would be SSL, which is not here", id="TLS served in plain text"
+            {"listeners": "SSL://a:1,REPL://a:2", "listener.security.protocol.map": "SSL:SSL,REPL:PLAINTEXT"},
+            "SSL would be SSL, which is not here",
+            id="TLS served in plain text",
+        ),
+        pytest.param(
+            {"listeners": "ssl://a:1,REPL://a:2"}, "SSL has no protocol", id="TLS in lower case, which no map names"
+        ),
+        pytest.param(
+            {"listeners": "sasl_plaintext://a:1,REPL://a:2", "listener.security.protocol.map": DEFAULT_MAP},
+            "SASL_PLAINTEXT would be SASL_PLAINTEXT, which is not here",
+            id="SASL in lower case, by the default map",
+        ),
+        pytest.param(
+            {"listeners": "EXTERNAL_SSL://a:1,REPL://a:2"},
+            "EXTERNAL_SSL has no protocol: name it in listener.security.protocol.map, as EXTERNAL_SSL:PLAINTEXT",
+            id="a name that no map has",
+        ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://a:1,REPL://a:2", "listener.security.protocol.map": "REPL:PLAINTEXT"},
+            "PLAINTEXT has no protocol",
+            id="a protocol's own name in a map that lacks it",
+        ),
+        pytest.param({"listener.security.protocol.map": DEFAULT_MAP}, "REPL has no protocol", id="the default map"),
+        pytest.param(
+            {"listeners": "PLAINTEXT://a:1,plaintext://a:2"}, "must have a different name", id="one name in two cases"
         ),
         pytest.param(
             {
@@ -100,7 +136,7 @@ def test_a_wrong_property_is_named(change: dict[str, str], message: str) -> None
 
 def test_all_problems_are_named_at_once() -> None:
     with pytest.raises(ConfigError, match=r"broker.id must be given; unknown property x"):
-        parse_config({"x": "1", "listeners": MINIMAL["listeners"], "zookeeper.connect": "z"})
+        parse_config({name: text for name, text in MINIMAL.items() if name != "broker.id"} | {"x": "1"})
 
 
 def test_a_topic_inherits_what_the_broker_says() -> None:

@@ -316,6 +316,7 @@ async def test_clients_that_never_read_hold_no_more_than_they_may(server: Any, c
 MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "inter.broker.listener.name": "REPL",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
@@ -335,6 +336,7 @@ def test_the_limits_are_what_the_properties_say() -> None:
         "max.connections.per.ip.overrides": "127.0.0.2:3, localhost:7",
         "connections.max.idle.ms": "1500",
         "listeners": "REPL://127.0.0.1:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     }
     assert server_limits(parse_config(MINIMAL | given)) == ServerLimits(
         max_request_bytes=1000,
