@@ -59,7 +59,12 @@ def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str
         pytest.param({"nonsense": "1"}, (), "unknown property nonsense", id="an unknown property"),
         pytest.param({}, ("--planted-bug", "none"), "unknown planted bug none; known: ", id="an unknown planted bug"),
         pytest.param({"log.dir": "/dev/null/x"}, (), "/dev/null", id="a data directory that cannot be"),
-        pytest.param({}, (), "ZooKeeper at 127.0.0.1:1: no session within 0.05 s", id="no ZooKeeper"),
+        pytest.param(
+            {"zookeeper.connect": "127.0.0.1:2", "zookeeper.connection.timeout.ms": "70"},
+            (),
+            "ZooKeeper at 127.0.0.1:2: no session within 0.07 s",
+            id="no ZooKeeper",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_line(

@@ -94,6 +94,7 @@ def cluster() -> Ensemble:
     ],
 )
 def test_asking_until_nothing_is_led(answers: list[Any], done: bool, left: int) -> None:
+    """`controlled.shutdown.max.retries` is 2, and all tries together are not more."""
     controller = FakeController(list(answers))
     assert ask(controller, cluster()) is done
     assert len(controller.answers) == left
