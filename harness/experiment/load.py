@@ -139,7 +139,7 @@ class Load:
 
     def known_as(self, process: str) -> str:
         """Return what the ids begin with that its group gives it: its instance, or else its own name."""
-        return self._client(process).parameters["instance"] or process
+        return str(self._client(process).parameters["instance"]) or process
 
     async def leave(self, process: str) -> None:
         """Let it commit, leave its group and end."""

@@ -50,11 +50,11 @@ class Leave(BrokerFault):
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Have it leave; before it leaves again, its group must have it back."""
         members, process = _members(arena), injection.state[CLIENT]
-        for time in range(1, injection.parameters["times"] + 1):
+        for number in range(1, injection.parameters["times"] + 1):
             await members.leave(process)
-            if time < injection.parameters["times"]:
+            if number < injection.parameters["times"]:
                 await members.start_again(process)
-                await self._heard(arena, injection, joined=time)
+                await self._heard(arena, injection, joined=number)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -99,7 +99,9 @@ def _members(arena: Arena) -> Members:
 
 async def _told(arena: Arena, injection: Injection) -> dict[str, Any]:
     """Return how often a client has joined, why it was removed each time, and the first generation after the last."""
-    joined, reasons, last, generations = 0, [], -1, set()
+    joined, last = 0, -1
+    reasons: list[str] = []
+    generations: set[int] = set()
     for broker, position in injection.state["log_ends"].items():
         told, _ = await arena.state_changes.after(int(broker), position, "group_member", "group_state")
         for line in (each for each in told if each["group"] == injection.state["group"]):

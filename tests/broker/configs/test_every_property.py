@@ -55,7 +55,7 @@ def test_the_test_exists_and_names_the_property_itself(name: str, test: str) -> 
         for each in ast.parse(text).body
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == function
     )
-    first = min((node, *node.decorator_list), key=lambda part: part.lineno).lineno
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     of_its_own = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     assert re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])|(?<![a-z]){name.replace('.', '_')}(?![a-z])", of_its_own)
 

@@ -361,7 +361,8 @@ async def buffers(server: Any, connect: Connect, limits: ServerLimits) -> tuple[
 
 
 def sizes(of: Any) -> tuple[int, int]:
-    return tuple(of.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF))
+    send, receive = (of.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF))
+    return send, receive
 
 
 # --- configuration ---
