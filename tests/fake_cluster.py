@@ -163,8 +163,8 @@ class FakeCluster(FakePowers):
         self._enter("start_client", process)
         self.clients[process] = argv
 
-    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
-        self._enter("stop_client", process)
+    async def stop_client(self, process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
+        self._enter("stop_client", f"{process} at once" if at_once else process)
         return 0
 
     # ClusterView

@@ -40,6 +40,7 @@ _PROPERTIES = {
     "broker.id": "1",
     "listeners": f"PLAINTEXT://{_HOST}:{_CLIENT_PORT},REPL://{_HOST}:{_PEER_PORT}",
     "inter.broker.listener.name": "REPL",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "log.dir": "/d",
     "zookeeper.connect": "z",
     "offsets.topic.num.partitions": "1",

@@ -66,6 +66,26 @@ def step_events() -> Column:
     return F.array(before, event("polls", "process", "mode", "index", "offset", "leader_epoch"))
 
 
-def note_if_subscribed(severity: Column) -> Column:
-    """Return the severity, or a note for a reader that a rebalance may have moved: no history says whether one did."""
-    return F.when(F.col("mode").isin(*REBALANCED_MODES), Severity.NOTE.value).otherwise(severity)
+def note_if_moved(severity: Column) -> Column:
+    """Return the severity, or a note where a rebalance may have moved the reader (`with_moves`)."""
+    return F.when(F.col("moved"), Severity.NOTE.value).otherwise(severity)
+
+
+def with_moves(steps: DataFrame, ownerships: DataFrame) -> DataFrame:
+    """Return the steps with `moved`: a rebalance may have moved the reader, as no ownership of its own spans the step.
+
+    What began last before the step must have begun before the poll that it comes from: who is told anew of a partition
+    that it has kept was moved too. Where a history does not tell of ownerships, any of its members may have been moved.
+    """
+    key = [*PARTITION_KEY, "process"]
+    owned = ownerships.select(*key, F.struct(F.col("index").alias("since"), "until_index").alias("owned"))
+    last = F.max(F.when(F.col("owned.since") < F.col("index"), F.col("owned"))).alias("owned")
+    spans = (F.col("owned.since") < F.col("previous_index")) & F.coalesce(
+        F.col("owned.until_index") > F.col("index"), F.lit(True)
+    )
+    return (
+        steps.join(owned, on=key, how="left")
+        .groupBy(*steps.columns)
+        .agg(last)
+        .withColumn("moved", F.col("mode").isin(*REBALANCED_MODES) & ~F.coalesce(spans, F.lit(False)))
+    )

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.configs.config_types import ConfigError
+from harness.broker.configs.properties_file import properties_in
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import StorageError
 from harness.broker.metrics.metrics import Exporter
@@ -89,17 +90,11 @@ def _set_up_logging(path: Path | None) -> None:
 
 
 def _properties(path: Path) -> dict[str, str]:
-    """Return the properties of a file of `name=value` lines; blank lines and lines that start with # are left out."""
-    properties = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        name, separator, value = text.partition("=")
-        if not separator:
-            raise ConfigError(f"{path}:{number}: {text!r} is not name=value")
-        properties[name.strip()] = value.strip()
-    return properties
+    """Return the properties of a file in Java's format."""
+    try:
+        return properties_in(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{path}:{error}") from error
 
 
 async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:

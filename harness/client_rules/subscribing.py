@@ -47,9 +47,24 @@ class Subscribing:
     """One member of a group, over all its lives."""
 
     def __init__(
-        self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float], *, library_commits: bool = False
+        self,
+        plan: ClientPlan,
+        recorder: Recorder,
+        now_s: Callable[[], float],
+        *,
+        library_commits: bool = False,
+        at_once: Callable[[], bool] = lambda: False,
     ) -> None:
-        """A library that commits by itself says so to `commits.told`."""
+        """Make the rules of one.
+
+        Args:
+            plan: Which group, and how.
+            recorder: What it does is written down by it.
+            now_s: A clock.
+            library_commits: A library that commits by itself says so to `commits.told`.
+            at_once: Whether who is stopped leaves at once, whatever there is to be read.
+        """
+        self._at_once = at_once
         self.group: str = plan.parameters["group"]
         self.protocol = PROTOCOLS[plan.parameters["assignor"]]
         self.commits = Commits(self.group, recorder, plan.parameters["commits"])
@@ -75,7 +90,7 @@ class Subscribing:
     def script(self, stopped: Callable[[], bool]) -> Script[bool]:
         """Be a member until `stopped`, or come and go; then read until the group has come to the end, and leave.
 
-        Returns whether the group has.
+        Returns whether the group has, as far as was looked.
         """
         stay_s, away_s = self._plan.parameters["stay_s"], self._plan.parameters["away_s"]
         while True:
@@ -87,7 +102,9 @@ class Subscribing:
                 break
             yield from self._leave()
             yield Pause(self._about(away_s), until_stopped=True)
-        whole = yield from self.read_to_the_end(self._now_s() + self._plan.parameters["final_read_timeout_s"])
+        whole = False
+        if not self._at_once():
+            whole = yield from self.read_to_the_end(self._now_s() + self._plan.parameters["final_read_timeout_s"])
         yield from self._leave()
         silent_s = self._plan.parameters["session_timeout_ms"] / 1000 if self._plan.parameters["instance"] else 0.0
         yield Pause(silent_s + LEFT_S)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
+from harness.broker.configs.properties_file import escaped
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ScenarioError
 
 CLIENT_LISTENER = "PLAINTEXT"
 PEER_LISTENER = "REPL"
+PROTOCOLS = f"{CLIENT_LISTENER}:PLAINTEXT,{PEER_LISTENER}:PLAINTEXT"
 USUAL_REPLICATION_FACTOR = 3
 
 SET_BY_DRIVER = frozenset(
@@ -21,6 +23,7 @@ SET_BY_DRIVER = frozenset(
         "listeners",
         "advertised.listeners",
         "inter.broker.listener.name",
+        "listener.security.protocol.map",
         "log.dir",
         "zookeeper.connect",
         "prometheus.host",
@@ -82,6 +85,7 @@ def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -
         "broker.id": "0",
         "listeners": _listeners(f"{LOOPBACK}:1", f"{LOOPBACK}:2"),
         "inter.broker.listener.name": PEER_LISTENER,
+        "listener.security.protocol.map": PROTOCOLS,
         "log.dir": "/",
         "zookeeper.connect": f"{LOOPBACK}:3",
     }
@@ -120,6 +124,7 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
         "listeners": advertised if driver.listens_on is None else _listeners(*driver.listens_on),
         "advertised.listeners": advertised,
         "inter.broker.listener.name": PEER_LISTENER,
+        "listener.security.protocol.map": PROTOCOLS,
         "log.dir": driver.log_dir,
         "zookeeper.connect": driver.zookeeper_connect,
     }
@@ -131,7 +136,9 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     properties = {**profile(len(layout.brokers)), **requested, **own}
-    path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())), encoding="utf-8")
+    path.write_text(
+        "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding="utf-8"
+    )
     return path
 
 

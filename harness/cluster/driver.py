@@ -207,8 +207,11 @@ class CanRunClients(Protocol):
         """Start a client process under the name `process`."""
         ...
 
-    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
-        """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None)."""
+    async def stop_client(self, process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
+        """Send SIGTERM, or SIGUSR1 to have it end at once; wait, and return the exit status.
+
+        SIGKILL after the time-out (then None).
+        """
         ...
 
 

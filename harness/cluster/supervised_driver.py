@@ -242,15 +242,15 @@ class SupervisedDriver(ABC):
         """Start a client process under the name `process`."""
         await self._supervision.spawn(client_process(process), argv, log, BROKER_STAGE)
 
-    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
-        """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None).
+    async def stop_client(self, process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
+        """Send SIGTERM, or SIGUSR1 to have it end at once; wait, and return the exit status.
 
-        A client that ended before keeps its exit status.
+        SIGKILL after the time-out (then None). A client that ended before keeps its exit status.
         """
         name = client_process(process)
         answer = await self._supervision.ended(name, 0)
         if not answer["exited"]:
-            await self._supervision.call("signal", name=name, signal="TERM")
+            await self._supervision.call("signal", name=name, signal="USR1" if at_once else "TERM")
             answer = await self._supervision.ended(name, timeout_s)
         if answer["exited"]:
             return int(answer["status"])

@@ -24,8 +24,16 @@ class Members(Protocol):
         """End it without a word."""
         ...
 
+    def known_as(self, process: str) -> str:
+        """Return what the ids begin with that its group gives it, before the next dash."""
+        ...
+
+    async def leave(self, process: str) -> None:
+        """Let it commit, leave its group and end; raises ClusterError if it did not end well."""
+        ...
+
     async def start_again(self, process: str) -> None:
-        """Start one that was killed."""
+        """Start one that was killed or has left."""
         ...
 
     async def pause(self, process: str, *, at_most_s: float) -> None:

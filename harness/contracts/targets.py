@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TopicPartition
 from harness.zookeeper.view import ClusterView
 
 NOBODY = -1
@@ -185,11 +185,23 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
         case Role.LEADER | Role.FOLLOWERS:
             brokers = await _replicas(target, view)
         case Role.COORDINATOR:
-            leaders = {each.partition: each.leader for each in await view.partitions() if each.topic == OFFSETS_TOPIC}
-            brokers = [leaders.get(partition_of(target.group, len(leaders)), NOBODY)] if leaders else []
+            topic, partition = await partition_of_role(target, view)
+            brokers = await _replicas(Target(role=Role.LEADER, topic=topic, partition=partition), view)
         case _:
             raise ValueError(f"the target `{target}` is drawn when the plan is made, not at injection")
     return tuple(sorted(broker_id for broker_id in brokers if broker_id != NOBODY))
+
+
+async def partition_of_role(target: Target, view: ClusterView) -> TopicPartition:
+    """Return the partition of which the target names a role: of a coordinator the one that its group is on.
+
+    Raises:
+        ClusterError: ZooKeeper does not answer.
+    """
+    if target.role is not Role.COORDINATOR:
+        return target.topic, target.partition
+    count = sum(each.topic == OFFSETS_TOPIC for each in await view.partitions())
+    return OFFSETS_TOPIC, partition_of(target.group, count) if count else 0
 
 
 async def _replicas(target: Target, view: ClusterView) -> list[int]:

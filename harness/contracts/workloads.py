@@ -29,6 +29,13 @@ class ClientPlan:
     """Of its first operation: where it goes on after it was killed."""
 
 
+class Stop(threading.Event):
+    """Set when a client is to finish."""
+
+    at_once = False
+    """Whether what it would still do for the run's end is left out: it will be started again."""
+
+
 class Workload(Protocol):
     """One kind of client load."""
 
@@ -41,6 +48,6 @@ class Workload(Protocol):
         """Return the client processes that the load consists of."""
         ...
 
-    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:
         """Do the work of one process until `stop` is set, then finish it (flush, read to the end) and return."""
         ...

@@ -1,5 +1,7 @@
 """One client process: `python -m harness.experiment.client PLAN OPERATIONS` runs what the plan says until SIGTERM.
 
+SIGUSR1 stops it too, and at once: it leaves out what clients do for the end of a run.
+
 The workload plugin does the work; this module gives it the stop signal and the file that its operations go to.
 """
 
@@ -9,13 +11,12 @@ import logging
 import os
 import signal
 import sys
-import threading
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 
 from harness.contracts import registry
-from harness.contracts.workloads import ClientPlan
+from harness.contracts.workloads import ClientPlan, Stop
 from harness.store.history import ChainedWriter, TornLine, read_jsonl
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def next_index_in(operations: Path) -> int:
     return int(last) + 1
 
 
-def run_client(plan: ClientPlan, operations: Path, stop: threading.Event) -> None:
+def run_client(plan: ClientPlan, operations: Path, stop: Stop) -> None:
     """Do the work of one process until `stop` is set, then finish it."""
     workload = registry.workload(plan.workload)
     log.info("client.started process=%s role=%s", plan.process, plan.role)
@@ -65,12 +66,14 @@ def main() -> None:
     parser.add_argument("operations", type=Path)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
-    stop = threading.Event()
+    stop = Stop()
 
-    def on_sigterm(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        stop.at_once = stop.at_once or number == signal.SIGUSR1
         stop.set()
 
-    signal.signal(signal.SIGTERM, on_sigterm)
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGUSR1, on_signal)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the harness, which then stops its clients
     run_client(read_client_plan(arguments.plan), arguments.operations, stop)
 

@@ -30,8 +30,11 @@ class Clients(Protocol):
         """Start one; raises HarnessError when that is impossible."""
         ...
 
-    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
-        """Let some of them finish, all at once; return why, of each that did not end well."""
+    async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
+        """Let some of them finish, all together; return why, of each that did not end well.
+
+        `at_once`: without what they would do for the end of a run.
+        """
         ...
 
     def progress(self) -> ClientProgress:
@@ -98,8 +101,11 @@ class Load:
     async def stop_of_step(self, client: PlannedClient) -> None:
         """Let one of a step finish; raises ClusterError if it did not end well."""
         self._of_steps.remove(client)
-        for problem in (await self.clients.stop([client.process])).values():
-            raise ClusterError(f"client {client.process}: {problem}")
+        await self._stop_well(client.process)
+
+    async def _stop_well(self, process: str, *, at_once: bool = False) -> None:
+        for problem in (await self.clients.stop([process], at_once=at_once)).values():
+            raise ClusterError(f"client {process}: {problem}")
 
     async def _start(self, client: PlannedClient) -> None:
         plan = ClientPlan(
@@ -131,10 +137,21 @@ class Load:
         """End it without a word."""
         await self.clients.kill(process)
 
+    def known_as(self, process: str) -> str:
+        """Return what the ids begin with that its group gives it: its instance, or else its own name."""
+        return str(self._client(process).parameters["instance"]) or process
+
+    async def leave(self, process: str) -> None:
+        """Let it commit, leave its group and end."""
+        await self._stop_well(process, at_once=True)
+
     async def start_again(self, process: str) -> None:
-        """Start one that was killed."""
+        """Start one that was killed or has left."""
+        await self._start(self._client(process))
+
+    def _client(self, process: str) -> PlannedClient:
         (client,) = [each for each in self._clients if each.process == process]
-        await self._start(client)
+        return client
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
         """Freeze it, for `at_most_s` at most."""
@@ -167,9 +184,9 @@ class ClientProcesses:
         argv = client_argv(path.resolve(), self._folder.operations_of(plan.process).resolve())
         await self._driver.start_client(plan.process, argv, self._folder.client_log(plan.process))
 
-    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
-        """Let some of them finish, all at once; return why, of each that did not end well."""
-        problems = await asyncio.gather(*map(self._stop_one, processes))
+    async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
+        """Let some of them finish, all together; return why, of each that did not end well."""
+        problems = await asyncio.gather(*(self._stop_one(process, at_once) for process in processes))
         return {process: problem for process, problem in zip(processes, problems, strict=True) if problem}
 
     def progress(self) -> ClientProgress:
@@ -198,9 +215,9 @@ class ClientProcesses:
             raise ClusterError("this driver cannot disturb clients: nothing was injected")
         return self._driver
 
-    async def _stop_one(self, process: str) -> str:
+    async def _stop_one(self, process: str, at_once: bool) -> str:
         try:
-            status = await self._driver.stop_client(process, timeout_s=STOP_TIMEOUT_S)
+            status = await self._driver.stop_client(process, timeout_s=STOP_TIMEOUT_S, at_once=at_once)
         except ClusterError as error:
             return f"it could not be stopped: {error}"
         if status is None:

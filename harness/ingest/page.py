@@ -49,7 +49,8 @@ always. What holds more is refused, too; `--expansion` raises the bound.
 
 Instants are nanoseconds on one monotonic clock for all clients; of brokers only their own order counts. Value ids are
 unique in a history; where they are not, checks that follow records answer UNKNOWN. A reader goes on where it ended, and
-is another process after a seek; where its polls have no `mode` it is one whom a rebalance may move.
+is another process after a seek; where its polls have no `mode` it is one whom a rebalance may move. A rebalance
+explains no step within one ownership: from `assigned` to `revoked`, `lost`, `leave` or the partition's next `assigned`.
 
 The exit code is 1 when a promise is broken, 3 when a check with evidence could not answer, evidence is damaged or no
 promise had any, else 0; 2 for a command that cannot be carried out. `--into` has facts ([checks.md](checks.md)),

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from harness.broker.configs.config import parse_config
-from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, profile
+from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, PROTOCOLS, profile
 from harness.cluster.links import Links
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
@@ -67,6 +67,7 @@ def _properties(broker_id: int, properties: Mapping[str, str]) -> dict[str, str]
         "broker.id": str(broker_id),
         "listeners": f"{CLIENT_LISTENER}://{host}:{CLIENT_PORT},{PEER_LISTENER}://{host}:{PEER_PORT}",
         "inter.broker.listener.name": PEER_LISTENER,
+        "listener.security.protocol.map": PROTOCOLS,
         "log.dir": "/",
         "zookeeper.connect": "zookeeper",
     }

@@ -40,12 +40,14 @@ class SimulatedClients:
         self._stops: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._lives: dict[str, Process] = {}
+        self._hurried: set[str] = set()
 
     async def start(self, plan: ClientPlan) -> None:
         """Start one; raises PluginError when there is no simulation of its kind."""
         if plan.role not in CLIENTS:
             raise PluginError(f"the workload {plan.workload} has no simulated {plan.role}")
         self._stops[plan.process] = asyncio.Event()
+        self._hurried.discard(plan.process)
         life = self._lives[plan.process] = Process(plan.process)
         self._tasks[plan.process] = life.call(self._run, plan)
 
@@ -61,12 +63,14 @@ class SimulatedClients:
             rules = GROUP_RULES[plan.role](plan, recorder, now_s)
             return SimulatedGroupMember(plan, rules, transport, self._cluster.bootstrap)
         if plan.role == MEMBER:
-            return SimulatedSubscriber(plan, Subscribing(plan, recorder, now_s), transport, self._cluster.bootstrap)
+            members_rules = Subscribing(plan, recorder, now_s, at_once=lambda: plan.process in self._hurried)
+            return SimulatedSubscriber(plan, members_rules, transport, self._cluster.bootstrap)
         producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
         return producer(plan, recorder, transport, self._cluster.bootstrap)
 
-    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
-        """Let some of them finish, all at once; return why, of each that did not end well."""
+    async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
+        """Let some of them finish, all together; return why, of each that did not end well."""
+        self._hurried.update(processes if at_once else ())
         tasks = {process: self._tasks[process] for process in processes if process in self._tasks}
         for process in tasks:
             self._stops[process].set()

@@ -101,6 +101,36 @@ def read_nothing(run: Evidence) -> bool:
     return True
 
 
+def skip_while_owned(run: Evidence) -> bool:
+    records = _in_a_row(run)
+    return bool(records) and _reads(run, records[0], records[2])
+
+
+def go_back_while_owned(run: Evidence) -> bool:
+    records = _in_a_row(run)
+    return bool(records) and _reads(run, *records[:2], records[0])
+
+
+def _in_a_row(run: Evidence) -> list[Line]:
+    """Return three records of a partition of orders without gap, as they were read; none if nobody has."""
+    polls = run.lines(OPERATIONS, kind=OpKind.POLL, type=OpType.OK)
+    read = {record["offset"]: record for poll in polls for record in poll["records"] if _is_first(record)}
+    return next(([read[at + step] for step in range(3)] for at in read if {at + 1, at + 2} <= read.keys()), [])
+
+
+def _is_first(record: Line) -> bool:
+    return bool(record["topic"] == ORDERS and record["partition"] == 0)
+
+
+def _reads(run: Evidence, *records: Line) -> bool:
+    """Have a member read these, a poll each, of the partition that it owns throughout."""
+    _tell(run, 1, assigns(1, epoch=EPOCH, m1=[0]), _stable(1, MEMBER))
+    _does(run, OpKind.ASSIGNED, 0, topic=ORDERS, partition=0, mode="eager", offset=records[0]["offset"])
+    for index, record in enumerate(records, start=1):
+        _does(run, OpKind.POLL, index, mode="subscribe", records=(record,))
+    return True
+
+
 def _somewhere_else(run: Evidence) -> Line | None:
     """Return a record that was read of another topic."""
     polls = run.lines(OPERATIONS, kind=OpKind.POLL, type=OpType.OK)

@@ -141,6 +141,8 @@ CORRUPTIONS = {
     "a member begins before what was committed": Corruption(groups.begin_low, {"I36"}),
     "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}),
     "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}),
+    "a member misses a poll of what it owns": Corruption(groups.skip_while_owned, {"poll-skip"}),
+    "a member gets a record of what it owns again": Corruption(groups.go_back_while_owned, {"nonmonotonic-poll"}),
     "a coordinator does not read its log to the end": Corruption(groups.load_less, {"I39"}),
     "a coordinator drops late what it has loaded since": Corruption(groups.unload_late, {"I39"}),
     # what is wrong with the evidence itself

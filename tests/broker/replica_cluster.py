@@ -43,6 +43,7 @@ LATENCY_S = 0.001
 WALL_MS = 1_000_000
 
 PROPERTIES = {
+    "listener.security.protocol.map": "REPL:PLAINTEXT",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "100",
     "replica.socket.timeout.ms": "3000",

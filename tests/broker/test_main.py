@@ -1,6 +1,7 @@
 """The broker as a process: what keeps it from starting is said in one line."""
 
 import logging
+import re
 import resource
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 from harness.broker import __main__ as process
 from harness.broker.configs.config import parse_config
+from harness.broker.configs.config_types import ConfigError
+from tests.broker.configs.server_properties import ORDINARY_FILE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.real_time("real processes, that are waited for")]
 
@@ -19,6 +22,7 @@ GOOD = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0,REPL://127.0.0.1:0",
     "inter.broker.listener.name": "REPL",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "zookeeper.connect": "127.0.0.1:1",
     "zookeeper.connection.timeout.ms": "50",
 }
@@ -58,7 +62,12 @@ def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str
         pytest.param({"nonsense": "1"}, (), "unknown property nonsense", id="an unknown property"),
         pytest.param({}, ("--planted-bug", "none"), "unknown planted bug none; known: ", id="an unknown planted bug"),
         pytest.param({"log.dir": "/dev/null/x"}, (), "/dev/null", id="a data directory that cannot be"),
-        pytest.param({}, (), "ZooKeeper at 127.0.0.1:1: no session within 0.05 s", id="no ZooKeeper"),
+        pytest.param(
+            {"zookeeper.connect": "127.0.0.1:2", "zookeeper.connection.timeout.ms": "70"},
+            (),
+            "ZooKeeper at 127.0.0.1:2: no session within 0.07 s",
+            id="no ZooKeeper",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_line(
@@ -87,6 +96,37 @@ def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 0
         assert "shutdown.asked signal=SIGTERM" in process.stderr.read()
+
+
+def test_it_starts_from_the_ordinary_file_of_the_release(tmp_path: Path) -> None:
+    config, changed = (
+        tmp_path / "server.properties",
+        {"log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://:0"},
+    )
+    nobody = {"zookeeper.connect": "127.0.0.1:1"}
+    changes = "".join(f"{name} : {text}\n" for name, text in (changed | nobody).items())
+    config.write_text(ORDINARY_FILE.read_text() + changes)
+    started = [sys.executable, "-m", "harness.broker", "--config", str(config), "--state-log", str(tmp_path / "log")]
+    with subprocess.Popen(started, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "startup.started broker=0" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 0
+    assert (tmp_path / "data").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("num.partitions=\\u00", ":1: \\u is followed by four hexadecimal digits", id="half an escape"),
+        pytest.param("num partitions=3", "unknown property num", id="a name with a blank in it"),
+    ],
+)
+def test_a_wrong_line_of_its_file_is_named(tmp_path: Path, line: str, message: str) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(line)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        parse_config(process._properties(config))
 
 
 def test_zookeeper_is_asked_for_the_session_that_the_properties_want(tmp_path: Path) -> None:

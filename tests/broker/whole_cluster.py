@@ -72,6 +72,7 @@ class WholeCluster:
                 "broker.id": str(broker_id),
                 "listeners": f"{CLIENT}://{HOST}:{client_port(broker_id)},{PEER}://{HOST}:{9100 + broker_id}",
                 "inter.broker.listener.name": "REPL",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
                 "log.dir": "/d",
                 "zookeeper.connect": "z",
                 "offsets.topic.num.partitions": "1",

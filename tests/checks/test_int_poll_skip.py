@@ -1,4 +1,5 @@
 from tests.analysis.fact_rows import read
+from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
 
@@ -10,6 +11,9 @@ CASES = {
         *SEEN, stepped(2, 5, polls=(1, 1)), offsets=[5], text="offset 3 was read by others"
     ),
     "so it does where the reader subscribed": fails(*SEEN, stepped(2, 5, polls=(1, 1), mode="subscribe")),
+    "so it does where a rebalance came at that poll": fails(
+        *SEEN, stepped(2, 5, polls=(10, 10), mode="subscribe"), owned(process="c0")
+    ),
     "a cleaner may have taken it": passes(*SEEN, stepped(2, 5, polls=(1, 1)), superseded(3)),
     "the gap lies between two polls": passes(*SEEN, stepped(2, 5)),
     "the clients' history has holes": unknown(*SEEN, stepped(2, 5, polls=(1, 1)), UNREADABLE, text="unreadable lines"),

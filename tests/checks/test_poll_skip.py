@@ -1,8 +1,11 @@
 from tests.analysis.fact_rows import elected_uncleanly, read, replica
+from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import POWER_LOSS, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
+
+MEMBER = [*SEEN, stepped(2, 5, polls=(12, 13), mode="subscribe")]
 
 CASES = {
     "it goes on where it ended": passes(*SEEN),
@@ -27,6 +30,26 @@ CASES = {
     "it goes back": passes(*SEEN, stepped(5, 2)),
     "it subscribed": noted(*SEEN, stepped(2, 5, mode="subscribe")),
     "it does not say its mode": noted(*SEEN, stepped(2, 5, mode="")),
+    "it owned the partition all along": fails(*MEMBER, owned(process="c0"), offsets=[5]),
+    "it owned the partition to the end": fails(*MEMBER, owned(process="c0", until_index=None), offsets=[5]),
+    "it owned the partition and does not say its mode": fails(
+        *SEEN, stepped(2, 5, polls=(12, 13), mode=""), owned(process="c0"), offsets=[5]
+    ),
+    "it was given the partition in between": noted(*MEMBER, owned(process="c0", index=12)),
+    "it gave the partition back in between": noted(*MEMBER, owned(process="c0", until_index=13)),
+    "it gave the partition back and got it again": noted(
+        *MEMBER, owned(process="c0", index=3, until_index=12), owned(process="c0", index=12)
+    ),
+    "it was told again of a partition that it had kept": noted(
+        *MEMBER, owned(process="c0"), owned(process="c0", index=12)
+    ),
+    "it owned another partition": noted(*MEMBER, owned(1, process="c0")),
+    "it owned the partition in an earlier life only": noted(
+        *MEMBER, owned(process="c0", index=3, until_index=9, ended_by="subscribe")
+    ),
+    "it was given the partition only afterwards": noted(*MEMBER, owned(process="c0", index=14)),
+    "another one owned the partition": noted(*MEMBER, owned(process="c1")),
+    "it assigns to itself, and others own": fails(*SEEN, stepped(2, 5), owned(process="c1"), offsets=[5]),
     "an unclean election between": excused(*SEEN, stepped(2, 5), elected_uncleanly(2, 1), settings=UNCLEAN),
     "the power was cut": excused(*SEEN, stepped(2, 5), settings=POWER_LOSS),
     "the clients' history has holes": unknown(*SEEN, stepped(2, 5), UNREADABLE),

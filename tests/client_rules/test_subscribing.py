@@ -46,7 +46,7 @@ def record(offset: int, partition: int = 0) -> Record:
 class Shell:
     """Does what the rules say, with a clock that goes on by as much as each step takes."""
 
-    def __init__(self, committed: int | None = 5, end: int = 5, **parameters: object) -> None:
+    def __init__(self, committed: int | None = 5, end: int = 5, *, at_once: bool = False, **parameters: object) -> None:
         plan = ClientPlan(
             process="member-1",
             workload="w",
@@ -62,7 +62,8 @@ class Shell:
         self.committed, self.end = committed, end
         self.refusals: Iterator[int] = iter(())
         self.polls: Iterator[Callable[[], Answer]] = iter(())
-        self.rules = Subscribing(plan, Recorder("member-1", self.operations.append, lambda: 0), lambda: self.now_s)
+        recorder = Recorder("member-1", self.operations.append, lambda: 0)
+        self.rules = Subscribing(plan, recorder, lambda: self.now_s, at_once=lambda: at_once)
         self.rules.known_as("m-1", 1)
 
     def act(self, step: Step) -> Answer:
@@ -220,6 +221,12 @@ def test_it_leaves_when_its_group_has_come_to_the_end_or_time_is_up(committed: i
     assert shell.steps[:2] == [Restart(), Subscribe()]
     assert shell.steps[-2:] == [Leave(), Pause(1.0)]
     assert (shell.now_s > 6.0) is not whole
+
+
+def test_who_is_to_leave_at_once_reads_no_further() -> None:
+    shell = Shell(committed=4, end=5, at_once=True)
+    assert not carry_out(shell.rules.script(lambda: True), shell.act)
+    assert shell.steps == [Restart(), Subscribe(), Leave(), Pause(1.0)]
 
 
 @pytest.mark.parametrize(

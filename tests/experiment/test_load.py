@@ -75,6 +75,19 @@ def test_who_is_a_member(folder: RunFolder, cluster: FakeCluster, group: str, nu
         assert load.member(group, number) == process
 
 
+@pytest.mark.parametrize(("instance", "known_as"), [("", "a"), ("group-1-instance-1", "group-1-instance-1")])
+async def test_a_member_leaves_and_comes_back(
+    folder: RunFolder, cluster: FakeCluster, instance: str, known_as: str
+) -> None:
+    of_group = {"parameters": {"group": "group-1", "instance": instance}, "role": "member"}
+    plan = Plan(scenario="x", seed=1, faults=[], clients=[client("a", 1).model_copy(update=of_group)])
+    load = Load(ClientProcesses(cluster, folder), plan, [])
+    assert load.known_as("a") == known_as
+    await load.leave("a")
+    await load.start_again("a")
+    assert cluster.calls == ["stop_client a at once", "start_client a"]
+
+
 @pytest.mark.parametrize(
     ("written", "index", "left"),
     [
@@ -113,7 +126,7 @@ async def test_an_end_that_was_not_good_damages_the_evidence(
     status: int | None,
     remark: str,
 ) -> None:
-    async def stop_client(process: str, *, timeout_s: float) -> int | None:
+    async def stop_client(process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
         return status if process == "reader" else 0
 
     monkeypatch.setattr(cluster, "stop_client", stop_client)
@@ -138,7 +151,7 @@ def test_a_client_runs_its_workload_until_it_is_stopped(
     from typing import Any
 
     from harness.contracts import registry
-    from harness.contracts.workloads import ClientPlan
+    from harness.contracts.workloads import ClientPlan, Stop
 
     class Counting:
         def run(self, plan: ClientPlan, operations: Any, stop: threading.Event) -> None:
@@ -150,5 +163,5 @@ def test_a_client_runs_its_workload_until_it_is_stopped(
     plan = ClientPlan(
         process="p", workload="w", role="r", bootstrap_servers="", topics={}, seed=1, parameters={}, stop_order=0
     )
-    run_client(plan, tmp_path / "operations" / "p.jsonl", threading.Event())
+    run_client(plan, tmp_path / "operations" / "p.jsonl", Stop())
     assert list(read_jsonl(tmp_path / "operations" / "p.jsonl")) == [{"process": "p"}]

@@ -3,7 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from harness.broker.coordinator.placement import partition_of
 from harness.errors import ClusterError, DeadlineError
+from harness.values import OFFSETS_TOPIC
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
@@ -26,6 +28,14 @@ class TestReassign:
         injection, _ = await injected(cluster, "reassign", 1)
         assert cluster.assignments[ORDERS] == (2, 0)
         assert injection.targets == (0, 1, 2)
+
+    async def test_a_group_moves_with_its_partition(self, cluster: FakeCluster) -> None:
+        cluster.assignments |= {(OFFSETS_TOPIC, 0): (1, 0), (OFFSETS_TOPIC, 1): (1, 0)}
+        group = next(name for name in ("a", "b", "c", "d") if partition_of(name, 2) == 1)
+        injection, effect = await injected(cluster, "reassign", 1, target=f"coordinator({group})")
+        assert (effect.verdict, effect.detail) == (CONFIRMED, "__consumer_offsets-1 moved from [1, 0] to [2, 0]")
+        await heal(cluster, injection)
+        assert cluster.assignments[OFFSETS_TOPIC, 0] == cluster.assignments[OFFSETS_TOPIC, 1] == (1, 0)
 
     async def test_another_reassignment_is_waited_for(self, cluster: FakeCluster) -> None:
         cluster.znodes = {"/admin/reassign_partitions"}

@@ -6,12 +6,13 @@ import pytest
 
 from harness.cluster.driver import ClusterStatus
 from harness.contracts import registry
-from harness.contracts.faults import Effect, Injection, confirmed
+from harness.contracts.faults import Arena, Effect, Injection, confirmed
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
+from tests.fake_members import FakeMembers
 from tests.faults.injecting import heal, injected
 from tests.raising import raising
 
@@ -24,7 +25,12 @@ SMALL: dict[str, dict[str, object]] = {
     "lose-zookeeper-reply": {"wait_s": 0.1},
     "clock": {"step_s": 60},
 }
-TARGETS = {"kill-zookeeper": "zookeeper(1,2)", "pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
+TARGETS = {
+    "kill-zookeeper": "zookeeper(1,2)",
+    "leave": "member(group-1,2)",
+    "move-controller": "controller",
+    "pause-zookeeper": "zookeeper(1)",
+}
 
 
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
@@ -32,9 +38,10 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
-    brokers = () if target.role is Role.ZOOKEEPER else (1,)
-    injection = await plugin.prepare(cluster.arena, target, brokers, values, duration_s=0.5)
-    return injection if name == "unclean-election" else await plugin.inject(cluster.arena, injection)
+    brokers = () if target.role in (Role.ZOOKEEPER, Role.MEMBER) else (1,)
+    arena = replace(cluster.arena, members=FakeMembers(cluster)) if target.role is Role.MEMBER else cluster.arena
+    injection = await plugin.prepare(arena, target, brokers, values, duration_s=0.5)
+    return injection if name == "unclean-election" else await plugin.inject(arena, injection)
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))
@@ -115,49 +122,22 @@ async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeC
     assert cluster.states[0] == "running"
 
 
-class FakeMembers:
-    """One member of a group, that does what it is told unless it is deaf."""
-
-    def __init__(self, *, deaf: bool = False) -> None:
-        self.now = "running"
-        self.calls: list[str] = []
-        self.deaf = deaf
-
-    def member(self, group: str, number: int) -> str:
-        return f"{group}-member-{number}"
-
-    async def state(self, _process: str) -> str:
-        return self.now
-
-    async def kill(self, process: str) -> None:
-        self._do(f"kill {process}", "stopped")
-
-    async def start_again(self, process: str) -> None:
-        self._do(f"start {process}", "running")
-
-    async def pause(self, process: str, *, at_most_s: float) -> None:
-        self._do(f"pause {process} for {at_most_s}", "paused")
-
-    async def resume(self, process: str) -> None:
-        self._do(f"resume {process}", "running")
-
-    def _do(self, call: str, state: str) -> None:
-        self.calls.append(call)
-        self.now = self.now if self.deaf else state
+OF_MEMBERS: dict[str, dict[str, Any]] = {"kill": SOON, "leave": {"step_timeout_s": 0.1}, "pause": {}}
 
 
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
         pytest.param("kill", ["kill group-1-member-2", "start group-1-member-2"], id="killed and started again"),
+        pytest.param("leave", ["leave group-1-member-2", "start group-1-member-2"], id="closed and started again"),
         pytest.param("pause", ["pause group-1-member-2 for 0.5", "resume group-1-member-2"], id="frozen and thawed"),
     ],
 )
 @pytest.mark.parametrize("deaf", [False, True], ids=["it obeys", "nothing happens"])
 async def test_a_member_of_a_group(cluster: FakeCluster, name: str, calls: list[str], deaf: bool) -> None:
-    plugin, members = registry.fault(name), FakeMembers(deaf=deaf)
+    plugin, members = registry.fault(name), FakeMembers(cluster, deaf=deaf)
     arena = replace(cluster.arena, members=members)
-    target, values = parse_target("member(group-1,2)"), plugin.Parameters.model_validate(SOON if name == "kill" else {})
+    target, values = parse_target("member(group-1,2)"), plugin.Parameters.model_validate(OF_MEMBERS[name])
     injection = await plugin.inject(arena, await plugin.prepare(arena, target, (), values, duration_s=0.5))
     assert (await plugin.confirm(arena, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
     await plugin.heal(arena, injection)
@@ -166,9 +146,59 @@ async def test_a_member_of_a_group(cluster: FakeCluster, name: str, calls: list[
     assert not cluster.calls
 
 
-@pytest.mark.parametrize("name", ["kill", "pause"])
+class TestLeave:
+    async def prepared(
+        self, cluster: FakeCluster, members: FakeMembers, **parameters: object
+    ) -> tuple[Arena, Injection]:
+        plugin, arena = registry.fault("leave"), replace(cluster.arena, members=members)
+        values = plugin.Parameters.model_validate({"step_timeout_s": 0.1, **parameters})
+        target = parse_target("member(group-1,2)")
+        return arena, await plugin.prepare(arena, target, (), values, duration_s=0.5)
+
+    async def test_its_coordinator_tells_why_it_is_out_and_of_the_next_generation(self, cluster: FakeCluster) -> None:
+        arena, injection = await self.prepared(cluster, FakeMembers(cluster))
+        effect = await registry.fault("leave").confirm(arena, await registry.fault("leave").inject(arena, injection))
+        assert effect == confirmed("client group-1-member-2 is out (left); then came generation 5")
+
+    async def test_a_storm_is_so_many_ends_of_a_membership(self, cluster: FakeCluster) -> None:
+        members = FakeMembers(cluster)
+        arena, injection = await self.prepared(cluster, members, times=3)
+        effect = await registry.fault("leave").confirm(arena, await registry.fault("leave").inject(arena, injection))
+        assert effect == confirmed("client group-1-member-2 is out (left, left, left); then came generation 9")
+        assert [call.split()[0] for call in members.calls] == ["leave", "start", "leave", "start", "leave"]
+
+    async def test_others_that_leave_and_what_was_before_prove_nothing(self, cluster: FakeCluster) -> None:
+        members = FakeMembers(cluster)
+        await members.leave("group-1-member-2")
+        await members.start_again("group-1-member-2")
+        arena, injection = await self.prepared(cluster, members)
+        members.silent = True
+        injection = await registry.fault("leave").inject(arena, injection)
+        members.silent = False
+        await members.leave("group-1-member-3")
+        effect = await registry.fault("leave").confirm(arena, injection)
+        assert effect.verdict is MISMATCH
+        assert "1 ends and 0 beginnings of a membership of client group-1-member-2" in effect.detail
+
+    async def test_a_generation_must_follow(self, cluster: FakeCluster) -> None:
+        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True))
+        line = {"group": "group-1", "generation": 4, "member": "group-1-member-2-1f", "reason": "left"}
+        cluster.say(1, ev="group_member", change="removed", **line)
+        cluster.say(2, ev="group_state", group="group-2", generation=5)
+        injection = await registry.fault("leave").inject(arena, injection)
+        assert (await registry.fault("leave").confirm(arena, injection)).verdict is MISMATCH
+        cluster.say(2, ev="group_state", group="group-1", generation=5)
+        assert (await registry.fault("leave").confirm(arena, injection)).verdict is CONFIRMED
+
+    async def test_a_member_that_does_not_come_back_cannot_leave_again(self, cluster: FakeCluster) -> None:
+        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True), times=2)
+        with pytest.raises(DeadlineError, match="0 ends and 1 beginnings"):
+            await registry.fault("leave").inject(arena, injection)
+
+
+@pytest.mark.parametrize("name", ["kill", "leave", "pause"])
 async def test_a_member_that_does_not_run_is_left_alone(cluster: FakeCluster, name: str) -> None:
-    plugin, members = registry.fault(name), FakeMembers()
+    plugin, members = registry.fault(name), FakeMembers(cluster)
     members.now = "stopped"
     target = parse_target("member(group-1,2)")
     for out_of_reach in (None, members):

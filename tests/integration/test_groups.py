@@ -170,6 +170,36 @@ async def test_aiokafka_subscribes(cluster: dict[str, Any], topic: str) -> None:
     assert sorted(read) == sorted(f"value-{number}" for number in range(RECORDS))
 
 
+async def test_two_members_of_aiokafka_share_a_topic_and_one_takes_over_when_the_other_leaves(
+    cluster: dict[str, Any], topic: str
+) -> None:
+    def subscribed() -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=cluster["bootstrap_servers"],
+            group_id=topic,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+        )
+
+    def of(consumer: AIOKafkaConsumer) -> set[int]:
+        return {each.partition for each in consumer.assignment()}
+
+    async with asyncio.timeout(PATIENCE_S), subscribed() as first:
+        read = [((await first.getone()).value or b"").decode() for _ in range(RECORDS)]
+        await first.commit()
+        async with subscribed() as second:
+            while not len(of(first)) == len(of(second)) == PARTITIONS // 2:
+                assert not await first.getmany(timeout_ms=100)
+                assert not await second.getmany(timeout_ms=100)
+            assert of(first) | of(second) == EVERYTHING
+        while of(first) != EVERYTHING:
+            assert not await first.getmany(timeout_ms=100)
+    assert sorted(read) == sorted(f"value-{number}" for number in range(RECORDS))
+
+
 def test_kafka_python_subscribes(cluster: dict[str, Any], topic: str) -> None:
     consumer = KafkaConsumer(
         topic,

@@ -27,6 +27,18 @@ ALLOW_UNCLEAN = {
 ENSEMBLE = {"cluster": {"zookeeper_servers": 3, "properties": {"offsets.topic.num.partitions": "1"}}}
 
 
+GROUPS = {
+    "workloads": [
+        {"kind": "produce-consume", "parameters": {"producers": 1, "consumers": 0, "rate_per_s": 20}},
+        {
+            "kind": "consume-group",
+            "parameters": {"members": 2, "session_timeout_ms": 1500, "heartbeat_interval_ms": 300},
+        },
+    ],
+    "cluster": {"properties": {"group.min.session.timeout.ms": 500, "group.initial.rebalance.delay.ms": 0}},
+}
+
+
 def fault(kind: str, duration_s: float = 0, target: str = "leader(orders,0)", **parameters: object) -> dict[str, Any]:
     """Return one fault of a schedule."""
     given = {"kind": kind, "duration_s": duration_s, "target": target, "parameters": parameters}
@@ -79,6 +91,8 @@ def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
         pytest.param(fault("kill-zookeeper", 3, target="zookeeper"), {}, id="the only server of ZooKeeper dies"),
         pytest.param(fault("power-loss", 2), {}, id="the leader loses its power"),
         pytest.param(fault("disk-full", 3), {}, id="the leader's disk is full"),
+        pytest.param(fault("leave", 2, target="member(group-1,2)"), GROUPS, id="a member leaves its group"),
+        pytest.param(fault("leave", target="member(group-1,1)", times=3), GROUPS, id="one leaves again and again"),
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])

@@ -15,6 +15,7 @@ from harness.broker.configs.config_types import (
     ConfigType,
     Property,
     TypeCode,
+    buffer_size,
     choice,
     integer,
     listing,
@@ -41,7 +42,7 @@ class Endpoint:
     """One listener."""
 
     name: str
-    """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers."""
+    """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers; upper case, as Kafka has all of them."""
     host: str
     port: int
 
@@ -53,7 +54,7 @@ def _endpoints(text: str) -> tuple[Endpoint, ...]:
         host, colon, port = address.rpartition(":")
         if not separator or not colon or not port.isdecimal() or int(port) > 65_535:
             raise ValueError(f"{part.strip()!r} is not NAME://host:port")
-        endpoints.append(Endpoint(name=name, host=host, port=int(port)))
+        endpoints.append(Endpoint(name=name.upper(), host=host, port=int(port)))
     return tuple(endpoints)
 
 
@@ -64,10 +65,16 @@ def _advertised(text: str) -> tuple[Endpoint, ...]:
 def _protocols(text: str) -> tuple[str, ...]:
     entries = tuple(part.strip() for part in text.split(",") if part.strip())
     for entry in entries:
-        name, colon, protocol = entry.partition(":")
-        if not name or not colon or protocol.upper() not in (PLAINTEXT, *SECURED):
+        name, protocol = _mapped(entry)
+        if not name or protocol not in (PLAINTEXT, *SECURED):
             raise ValueError(f"{entry!r} is not NAME:protocol, of {', '.join((PLAINTEXT, *SECURED))}")
     return entries
+
+
+def _mapped(entry: str) -> tuple[str, str]:
+    """Return the listener and the protocol of an entry of the map, in upper case as Kafka compares them."""
+    name, _, protocol = entry.upper().rpartition(":")
+    return name.strip(), protocol.strip()
 
 
 def _counts_by_host(text: str) -> tuple[str, ...]:
@@ -83,7 +90,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="broker.id", default=None, parse=integer(0)),
     Property(name="listeners", default="PLAINTEXT://127.0.0.1:9092", parse=ConfigType(TypeCode.STRING, _endpoints)),
     Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
-    Property(name="inter.broker.listener.name", default="", parse=TEXT),
+    Property(name="inter.broker.listener.name", default="", parse=ConfigType(TypeCode.STRING, str.upper)),
     Property(
         name="listener.security.protocol.map",
         default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
@@ -162,6 +169,9 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=long(1)),
     Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
     Property(name="max.incremental.fetch.session.cache.slots", default="1000", parse=integer(0)),
+    Property(name="socket.listen.backlog.size", default="50", parse=integer(1)),
+    Property(name="socket.receive.buffer.bytes", default="102400", parse=buffer_size()),
+    Property(name="socket.send.buffer.bytes", default="102400", parse=buffer_size()),
     Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
     Property(name="queued.max.request.bytes", default="-1", parse=long()),
     Property(name="max.connections", default=str(INT_MAX), parse=integer(0)),
@@ -286,10 +296,12 @@ def listener_problems(config: BrokerConfig) -> Iterator[str]:
         yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
     if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
         yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
-    protocols = dict(entry.upper().split(":") for entry in config["listener.security.protocol.map"])
+    protocols = dict(_mapped(entry) for entry in config["listener.security.protocol.map"])
     for name in bound:
-        protocol = protocols.get(name.upper(), name if name in SECURED else PLAINTEXT)
-        if protocol != PLAINTEXT:
+        protocol = protocols.get(name)
+        if protocol is None:
+            yield f"listeners: {name} has no protocol: name it in listener.security.protocol.map, as {name}:{PLAINTEXT}"
+        elif protocol != PLAINTEXT:
             yield f"listeners: {name} would be {protocol}, which is not here: let it be PLAINTEXT, or take it out"
     if config.peer_listener not in advertised:
         yield f"inter.broker.listener.name={config.peer_listener} is none of {', '.join(advertised)}"

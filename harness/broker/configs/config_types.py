@@ -71,6 +71,18 @@ def optional(of: ConfigType) -> ConfigType:
     return ConfigType(of.code, lambda text: of.parse(text) if text else None)
 
 
+def buffer_size() -> ConfigType:
+    """Return the size of a socket's buffer in bytes, an INT; -1 leaves it to the operating system."""
+
+    def parse(text: str) -> int:
+        value: int = _number(-1, INT_MAX)(text)
+        if not value:
+            raise ValueError("must be more than 0, or -1 for the operating system's own")
+        return value
+
+    return ConfigType(TypeCode.INT, parse)
+
+
 def ratio() -> ConfigType:
     """Return Kafka's DOUBLE from 0 to 1."""
 

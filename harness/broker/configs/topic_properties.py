@@ -12,7 +12,6 @@ from harness.broker.configs.config_types import (
     BOOLEAN,
     COMPRESSION_TYPE,
     INT_MAX,
-    TEXT,
     ConfigError,
     ConfigType,
     Property,
@@ -25,6 +24,7 @@ from harness.broker.configs.config_types import (
     ratio,
     unknown,
 )
+from harness.broker.configs.versions import VERSION
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -89,7 +89,7 @@ TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
     _like("max.compaction.lag.ms", long(1), "log.cleaner.max.compaction.lag.ms"),
     _like("max.message.bytes", integer(0), "message.max.bytes"),
     _idle("message.downconversion.enable", BOOLEAN, _ONE_FORMAT, "log.message.downconversion.enable"),
-    _idle("message.format.version", TEXT, _ONE_FORMAT, "log.message.format.version"),
+    _idle("message.format.version", VERSION, _ONE_FORMAT, "log.message.format.version"),
     _like("message.timestamp.difference.max.ms", long(0), "log.message.timestamp.difference.max.ms"),
     _like("message.timestamp.before.max.ms", long(0), "log.message.timestamp.before.max.ms"),
     _like("message.timestamp.after.max.ms", long(0), "log.message.timestamp.after.max.ms"),

@@ -9,7 +9,6 @@ from harness.broker.configs.config_types import (
     ConfigType,
     Property,
     TypeCode,
-    choice,
     integer,
     listing,
     long,
@@ -17,9 +16,9 @@ from harness.broker.configs.config_types import (
     optional,
     short,
 )
+from harness.broker.configs.versions import PROTOCOL_2_5, VERSION
 
 _COUNT, _ANY_COUNT, _TIME, _NAMES = integer(0), integer(-1), long(-1), listing()
-_PROTOCOL_2_5 = ConfigType(TypeCode.STRING, choice("2.5", "2.5-IV0").parse)
 
 
 def _because(why: str, *rows: tuple[str, str, ConfigType]) -> tuple[Property, ...]:
@@ -39,12 +38,9 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("queued.max.requests", "500", _COUNT),
     ),
     *_because(
-        "buffers are the operating system's, or as large as what they hold",
+        "what brokers read of each other has the operating system's buffers, what they load as large a one as it needs",
         ("offsets.load.buffer.size", "5242880", _COUNT),
         ("replica.socket.receive.buffer.bytes", "65536", _ANY_COUNT),
-        ("socket.listen.backlog.size", "50", _COUNT),
-        ("socket.receive.buffer.bytes", "102400", _ANY_COUNT),
-        ("socket.send.buffer.bytes", "102400", _ANY_COUNT),
     ),
     *_because(
         "a connection to a broker is given as long as the request that it is opened for",
@@ -86,7 +82,7 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
     *_because(
         "records are of format v2, of which nothing is ever converted",
         ("log.message.downconversion.enable", "true", BOOLEAN),
-        ("log.message.format.version", "3.0-IV1", TEXT),
+        ("log.message.format.version", "3.0-IV1", VERSION),
     ),
     *_because(
         "there are no transactions: who asks for one is refused",
@@ -194,7 +190,7 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("compression.lz4.level", "9", only("9", TypeCode.INT)),
         ("compression.zstd.level", "3", only("3", TypeCode.INT)),
         ("eligible.leader.replicas.enable", "false", only("false", TypeCode.BOOLEAN)),
-        ("inter.broker.protocol.version", "2.5", _PROTOCOL_2_5),
+        ("inter.broker.protocol.version", "2.5", PROTOCOL_2_5),
         ("kafka.metrics.reporters", "", only("", TypeCode.LIST)),
         ("log.preallocate", "false", only("false", TypeCode.BOOLEAN)),
         ("metric.reporters", "", only("", TypeCode.LIST)),

@@ -55,7 +55,11 @@ class Retirement:
                 self.store.counters.expired += retired
 
     async def delete_group(self, name: str) -> ErrorCode:
-        """Answer DeleteGroups: only a group without members goes, with all its offsets."""
+        """Answer DeleteGroups: only a group without members goes, with all its offsets.
+
+        It is gone here even if that cannot be stored, and so the answer is NONE then too, as Kafka's
+        (`GroupMetadataManager.cleanupGroupMetadata` logs the failure and goes on); the next coordinator may have it.
+        """
         known = self.store.group(name)
         if error := self.store.gate(name):
             return error

@@ -1,4 +1,7 @@
-"""What clients may take of a broker: connections, memory for requests, and for responses that they do not take."""
+"""What clients may take of a broker: connections, memory for requests, and for responses that they do not take.
+
+The kernel's part is bounded too: who waits to be accepted, and what the buffers of a connection hold.
+"""
 
 import asyncio
 import socket
@@ -37,6 +40,12 @@ class ServerLimits:
     """A connection on which no byte moves for longer is closed, also in the middle of a request; negative: never."""
     protected_listener: str | None = None
     """The brokers' own: its connections are accepted whatever their number, at the cost of others."""
+    backlog: int = 50
+    """How many connections wait in the kernel to be accepted."""
+    receive_buffer_bytes: int = 102_400
+    """Of each connection; -1: the kernel's choice."""
+    send_buffer_bytes: int = 102_400
+    """Of each connection; -1: the kernel's choice."""
 
     def per_address(self, address: str) -> int:
         """Return how many connections may come from an address."""
@@ -58,6 +67,9 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         addresses={socket.gethostbyname(host): int(count) for host, _, count in overrides},
         max_idle_s=config["connections.max.idle.ms"] / 1000,
         protected_listener=config.peer_listener if len(config.endpoints) > 1 else None,
+        backlog=config["socket.listen.backlog.size"],
+        receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+        send_buffer_bytes=config["socket.send.buffer.bytes"],
     )
 
 

@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 128 * 1024
 """Of the next requests of a connection, while one is answered: twice this and one more read at most."""
-_BACKLOG = 128
 _ACCEPT_AGAIN_S = 1.0
 
 
@@ -43,9 +42,8 @@ class SocketServer:
         Raises:
             OSError: the port is taken or the host is not of this machine; the message names both.
         """
-        family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
         try:
-            listening = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=_BACKLOG)
+            listening = self._listening(endpoint)
         except OSError as error:
             where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
             raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
@@ -53,6 +51,21 @@ class SocketServer:
         self._sockets.append((endpoint.name, listening))
         port: int = listening.getsockname()[1]
         return port
+
+    def _listening(self, endpoint: Endpoint) -> socket.socket:
+        """Return a socket that listens; each connection has its buffer for what comes in from the first byte on."""
+        listening = socket.socket(socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if listening.family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            _set_buffer(listening, socket.SO_RCVBUF, self._limits.receive_buffer_bytes)
+            listening.bind((endpoint.host, endpoint.port))
+            listening.listen(self._limits.backlog)
+        except OSError:
+            listening.close()
+            raise
+        return listening
 
     async def serve(self) -> None:
         """Accept connections on every bound endpoint."""
@@ -100,6 +113,7 @@ class SocketServer:
 
     async def _welcome(self, listener: str, accepted: socket.socket) -> None:
         try:
+            _set_buffer(accepted, socket.SO_SNDBUF, self._limits.send_buffer_bytes)
             connection = await take_in(listener, accepted, read_ahead_bytes=READ_AHEAD_BYTES)
         except OSError as error:
             log.debug("connection.ended listener=%s reason=%s", listener, error)
@@ -150,3 +164,9 @@ class SocketServer:
                 await connection.writer.drain()
         else:
             await connection.writer.drain()
+
+
+def _set_buffer(of: socket.socket, option: int, size_bytes: int) -> None:
+    """Set a buffer's size; the kernel rounds it, and holds it within bounds of its own."""
+    if size_bytes != -1:
+        of.setsockopt(socket.SOL_SOCKET, option, size_bytes)

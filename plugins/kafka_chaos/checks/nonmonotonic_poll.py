@@ -1,7 +1,8 @@
 """nonmonotonic-poll: did a reader go back from one poll to the next?
 
-Whoever assigns a partition to itself and does not seek gets each offset once, in order. A reader that subscribes may be
-given the partition anew by a rebalance, from its last commit; that is a note.
+Whoever assigns a partition to itself and does not seek gets each offset once, in order. So does a member of a
+group for as long as it owns a partition. A rebalance may give it the partition anew, from its last commit; that, or a
+step back where nobody says what it owned, is a note.
 """
 
 from typing import ClassVar
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import CLIENTS_WHOLE
 from harness.analysis.findings import finding, severity, with_unclean_election
-from harness.analysis.poll_steps import note_if_subscribed, regressions, step_events
+from harness.analysis.poll_steps import note_if_moved, regressions, step_events, with_moves
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
@@ -23,19 +24,19 @@ class NonmonotonicPoll:
     title: ClassVar[str] = "nonmonotonic-poll"
     promise: ClassVar[str] = "A reader's next poll gives higher offsets than its last one."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "poll_steps")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "poll_steps", "ownerships")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = regressions(facts, within_poll=False)
+        rows = with_moves(regressions(facts, within_poll=False), facts["ownerships"])
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         level = severity(self.excused_by, settings, unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
-            severity=note_if_subscribed(level),
+            severity=note_if_moved(level),
             message=(
                 "A reader does not go back between two polls: {process} went from {topic}-{partition} offset "
                 "{previous_offset} to offset {offset}."

@@ -1,7 +1,8 @@
 """poll-skip: did a reader jump over records from one poll to the next?
 
-Whoever assigns a partition to itself gets every record from its position on. A reader that subscribes may be moved by a
-rebalance; what it misses is a note.
+Whoever assigns a partition to itself gets every record from its position on. So does a member of a
+group for as long as it owns one. A rebalance may move it; what it misses then, or where nobody says what it owned, is a
+note.
 """
 
 from typing import ClassVar
@@ -13,7 +14,7 @@ from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
 from harness.analysis.compaction import SUPERSEDED
 from harness.analysis.findings import finding, severity, with_unclean_election
-from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
+from harness.analysis.poll_steps import note_if_moved, skips, step_events, with_moves
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
@@ -24,19 +25,19 @@ class PollSkip:
     title: ClassVar[str] = "poll-skip"
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
-    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = skips(facts, within_poll=False)
+        rows = with_moves(skips(facts, within_poll=False), facts["ownerships"])
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         level = severity(self.excused_by, settings, unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
-            severity=note_if_subscribed(level),
+            severity=note_if_moved(level),
             message=(
                 "A reader misses nothing between two polls: {process} went from {topic}-{partition} offset "
                 "{previous_offset} to offset {offset}, and offset {skipped} was read by others."

@@ -1,5 +1,7 @@
 """A replica moves to another broker, or away where all have one; healed by moving the partition back.
 
+With a coordinator as target, it is a group's partition of `__consumer_offsets` that moves, and the group with it.
+
 Asked for in `/admin/reassign_partitions`, as tools did until KIP-455: whatever happens to the controller meanwhile, the
 next one goes on.
 """
@@ -11,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import Role, Target
+from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
@@ -32,24 +34,25 @@ class Reassign(BrokerFault):
 
     name: ClassVar[str] = "reassign"
     composes: ClassVar[bool] = True
-    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
         """Choose where the replica goes."""
-        before = await _assignment(arena, target.topic, target.partition)
+        topic, partition = await partition_of_role(target, arena.view)
+        before = await _assignment(arena, topic, partition)
         free = sorted(set(await arena.view.registrations()) - set(before))
         leaves = brokers[0]
         after = [free[0] if broker == leaves else broker for broker in before if broker != leaves or free]
         if not after:
-            raise ClusterError(f"{target.topic}-{target.partition} has no other replica, and no other broker is alive")
+            raise ClusterError(f"{topic}-{partition} has no other replica, and no other broker is alive")
         return Injection(
             fault=self.name,
             targets=tuple(sorted({leaves, *after})),
             parameters=parameters.model_dump(),
-            state={"topic": target.topic, "partition": target.partition, "before": list(before), "after": after},
+            state={"topic": topic, "partition": partition, "before": list(before), "after": after},
         )
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:

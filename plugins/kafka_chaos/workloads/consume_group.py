@@ -3,13 +3,12 @@
 Somebody else writes: a scenario names `produce-consume` beside it.
 """
 
-import threading
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
 from harness.contracts.parameters import Size, Strict
-from harness.contracts.workloads import ClientPlan, Workload
+from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
 
@@ -94,7 +93,7 @@ class ConsumeGroup:
             for member in range(1, parameters.members + parameters.doubles + 1)
         ]
 
-    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:
         """Be a member until `stop` is set; then read until the group has come to the end."""
         from kafka_chaos.workloads.clients.subscriber import subscribe
 

@@ -20,6 +20,7 @@ CONFIG = parse_config(
         "broker.id": "1",
         "listeners": "PLAINTEXT://h:1,REPL://h:2",
         "inter.broker.listener.name": "REPL",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
         "log.dir": "/d",
         "zookeeper.connect": "z",
         "controlled.shutdown.max.retries": "2",
@@ -93,6 +94,7 @@ def cluster() -> Ensemble:
     ],
 )
 def test_asking_until_nothing_is_led(answers: list[Any], done: bool, left: int) -> None:
+    """`controlled.shutdown.max.retries` is 2, and all tries together are not more."""
     controller = FakeController(list(answers))
     assert ask(controller, cluster()) is done
     assert len(controller.answers) == left

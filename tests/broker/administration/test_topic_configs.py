@@ -14,7 +14,13 @@ from tests.broker.recording_state_log import RecordingStateLog
 from tests.broker.sessions import simulated
 
 CONFIG = parse_config(
-    {"broker.id": "1", "listeners": "REPL://h:1", "log.dir": "/d", "zookeeper.connect": "z", "min.insync.replicas": "2"}
+    {
+        "broker.id": "1",
+        "listeners": "PLAINTEXT://h:1",
+        "log.dir": "/d",
+        "zookeeper.connect": "z",
+        "min.insync.replicas": "2",
+    }
 )
 CHANGE = b'{"version":2,"entity_path":"topics/t"}'
 

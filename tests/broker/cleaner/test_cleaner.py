@@ -127,6 +127,33 @@ async def test_several_cleaners_have_several_logs_at_a_time() -> None:
         await cluster.until(lambda: len(statistics(cluster, 1).last) == 2, "both cleaners busy")
 
 
+@pytest.mark.parametrize(("ratio", "cleaned"), [("0.01", True), ("1", False)])
+async def test_a_log_is_cleaned_once_it_is_dirtier_than_its_min_cleanable_dirty_ratio(
+    ratio: str, cleaned: bool
+) -> None:
+    async with written(1) as cluster:
+        assert await cluster.create("u", [1, 2, 3], **TOPIC | {"min_cleanable_dirty_ratio": ratio}) == 0
+        await cluster.until_led("u", 1)
+        for number in range(60):
+            assert await cluster.append(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
+        await asyncio.sleep(5)
+        log = cluster.brokers[1]._logs.get("u", 0)
+        assert log is not None
+        assert (len(contents(log)) < 60) is cleaned
+
+
+@pytest.mark.parametrize("backoff_ms", [100, 20_000])
+async def test_a_cleaner_without_work_looks_again_after_log_cleaner_backoff_ms(backoff_ms: int) -> None:
+    async with WholeCluster(BROKER | {"log.cleaner.backoff.ms": str(backoff_ms)}) as cluster:
+        await cluster.start(1)
+        looked_s = []
+        for _ in range(2):
+            cluster.wall_ms += 1
+            await cluster.until(lambda: statistics(cluster, 1).since_last_look_ms == 0, "a look")
+            looked_s.append(asyncio.get_running_loop().time())
+        assert looked_s[1] - looked_s[0] == pytest.approx(backoff_ms / 1000, abs=0.01)
+
+
 async def test_a_small_buffer_reads_batch_after_batch() -> None:
     async with written(100, **{"log.cleaner.io.buffer.size": "0"}) as cluster:
         await until_small(cluster)

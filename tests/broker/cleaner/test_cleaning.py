@@ -111,22 +111,23 @@ async def test_records_are_read_by_offset_across_what_is_gone() -> None:
         assert first.base_offset == max(offset, 6)
 
 
+@pytest.mark.parametrize("delete_retention_ms", [1000, A_DAY_MS])
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_a_tombstone_goes_when_it_was_kept_long_enough(restarted: bool) -> None:
+async def test_a_tombstone_goes_when_it_was_kept_long_enough(restarted: bool, delete_retention_ms: int) -> None:
     storage = MemoryStorage()
-    log = filled(compacted_log(storage), "ab")
+    log = filled(compacted_log(storage, delete_retention_ms=delete_retention_ms), "ab")
     log.append_as_leader(batch(("a", None)), 0)
     rolled(log)
     await clean(log)
     assert contents(log) == [(1, "b", "b-1"), (2, "a", None)]
     if restarted:
-        log = reopened(storage, cleaned_to=log.cleaned_to)
+        log = reopened(storage, cleaned_to=log.cleaned_to, delete_retention_ms=delete_retention_ms)
         rolled(log)
     filled(log, "c")
-    await clean(log, now_ms=NOW_MS + A_DAY_MS - 1)
+    await clean(log, now_ms=NOW_MS + delete_retention_ms - 1)
     assert contents(log)[1] == (2, "a", None)
     filled(log, "d")
-    await clean(log, now_ms=NOW_MS + A_DAY_MS)
+    await clean(log, now_ms=NOW_MS + delete_retention_ms)
     assert keys_of(log) == "bcd"
 
 

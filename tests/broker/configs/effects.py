@@ -9,10 +9,9 @@ INHERITED = f"{CONFIG}::test_what_a_topic_inherits_is_in_force_for_it"
 LIMITS = "tests/broker/wire/test_limits.py::test_the_limits_are_what_the_properties_say"
 SHUTDOWN = "tests/broker/administration/test_controlled_shutdown.py"
 MAIN = "tests/broker/test_main.py"
-CLEANER, CHOOSING, FILTERING, OFFSET_MAP = (
-    f"tests/broker/cleaner/test_{name}.py" for name in ("cleaner", "choosing", "filtering", "offset_map")
+CLEANER, CHOOSING, CLEANING, OFFSET_MAP = (
+    f"tests/broker/cleaner/test_{name}.py" for name in ("cleaner", "choosing", "cleaning", "offset_map")
 )
-CLEANED = f"{CLEANER}::test_leader_and_followers_clean_what_they_hold"
 KEYS = f"{OFFSET_MAP}::test_memory_bounds_the_number_of_keys"
 
 OF_BROKERS: dict[str, str] = {
@@ -39,7 +38,7 @@ OF_BROKERS: dict[str, str] = {
     "leader.imbalance.per.broker.percentage": f"{BROKER}::test_the_balance_of_leads",
     "listener.security.protocol.map": f"{CONFIG}::test_a_wrong_property_is_named",
     "listeners": f"{BROKER}::test_broker_id_listeners_and_names_are_what_others_are_told",
-    "log.cleaner.backoff.ms": CLEANED,
+    "log.cleaner.backoff.ms": f"{CLEANER}::test_a_cleaner_without_work_looks_again_after_log_cleaner_backoff_ms",
     "log.cleaner.dedupe.buffer.size": KEYS,
     "log.cleaner.delete.retention.ms": INHERITED,
     "log.cleaner.enable": f"{CLEANER}::test_a_cleaner_that_is_turned_off_cleans_nothing",
@@ -111,7 +110,10 @@ OF_BROKERS: dict[str, str] = {
     "replica.socket.timeout.ms": f"{FETCH}::test_replica_socket_timeout_ms_passes_when_the_leader_is_silent",
     "replication.profile": "tests/broker/replicas/test_isr.py::test_an_isr_below_min_insync_replicas",
     "selector.profile": "tests/broker/controller/test_partitions.py::test_the_last_member_of_an_isr_dies",
+    "socket.listen.backlog.size": LIMITS,
+    "socket.receive.buffer.bytes": LIMITS,
     "socket.request.max.bytes": LIMITS,
+    "socket.send.buffer.bytes": LIMITS,
     "unclean.leader.election.enable": INHERITED,
     "zookeeper.connect": f"{MAIN}::test_what_keeps_it_from_starting_is_one_line",
     "zookeeper.connection.timeout.ms": f"{MAIN}::test_what_keeps_it_from_starting_is_one_line",
@@ -121,9 +123,7 @@ OF_BROKERS: dict[str, str] = {
 OF_TOPICS: dict[str, str] = {
     "cleanup.policy": f"{TOPIC}::test_segments_go",
     "compression.type": "tests/broker/handlers/test_data.py::test_what_a_topic_compresses_with_zstd_is_read",
-    "delete.retention.ms": (
-        f"{FILTERING}::test_a_tombstone_stays_until_its_retention_after_the_first_cleaning_is_over"
-    ),
+    "delete.retention.ms": f"{CLEANING}::test_a_tombstone_goes_when_it_was_kept_long_enough",
     "file.delete.delay.ms": f"{TOPIC}::test_file_delete_delay_ms_keeps_the_files_of_a_segment_that_is_deleted",
     "flush.messages": f"{TOPIC}::test_flush_messages_syncs_the_log_after_so_many_records",
     "flush.ms": f"{TOPIC}::test_flush_ms_syncs_the_log_when_the_scheduler_looks",
@@ -134,7 +134,9 @@ OF_TOPICS: dict[str, str] = {
     "message.timestamp.before.max.ms": f"{TOPIC}::test_records_of_a_day_ago",
     "message.timestamp.difference.max.ms": f"{TOPIC}::test_records_of_a_day_ago",
     "message.timestamp.type": f"{TOPIC}::test_message_timestamp_type_gives_records_the_brokers_time",
-    "min.cleanable.dirty.ratio": CLEANED,
+    "min.cleanable.dirty.ratio": (
+        f"{CLEANER}::test_a_log_is_cleaned_once_it_is_dirtier_than_its_min_cleanable_dirty_ratio"
+    ),
     "min.compaction.lag.ms": f"{CHOOSING}::test_how_far_a_log_may_be_cleaned",
     "min.insync.replicas": (
         "tests/broker/test_server.py::test_a_topics_own_min_insync_replicas_hold_from_its_first_record"

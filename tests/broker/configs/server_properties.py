@@ -1,24 +1,11 @@
 """Properties files of Kafka 3.9 in ZooKeeper mode: that of the release, and one as in production."""
 
-ORDINARY = {
-    "broker.id": "0",
-    "num.network.threads": "3",
-    "num.io.threads": "8",
-    "socket.send.buffer.bytes": "102400",
-    "socket.receive.buffer.bytes": "102400",
-    "socket.request.max.bytes": "104857600",
-    "log.dirs": "/tmp/kafka-logs",
-    "num.partitions": "1",
-    "num.recovery.threads.per.data.dir": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "log.retention.hours": "168",
-    "log.retention.check.interval.ms": "300000",
-    "zookeeper.connect": "localhost:2181",
-    "zookeeper.connection.timeout.ms": "18000",
-    "group.initial.rebalance.delay.ms": "0",
-}
+from pathlib import Path
+
+from harness.broker.configs.properties_file import properties_in
+
+ORDINARY_FILE = Path(__file__).with_name("server.properties")
+ORDINARY = properties_in(ORDINARY_FILE.read_text())
 PRODUCTION = {
     "broker.id": "3",
     "broker.rack": "eu-1a",

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.broker.configs.config import parse_config
+from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import inherited, parse_topic_config
 
@@ -8,9 +8,12 @@ MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
     "inter.broker.listener.name": "REPL",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
 }
+
+DEFAULT_MAP = next(prop.default for prop in PROPERTIES if prop.name == "listener.security.protocol.map") or ""
 
 
 def test_the_least_configuration_has_kafkas_defaults() -> None:
@@ -35,6 +38,15 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
     assert config.peer_endpoint.host == "broker-1"
 
 
+def test_names_of_listeners_are_the_same_in_either_case() -> None:
+    listeners = {"listeners": "plaintext://a:1,Repl://a:2", "inter.broker.listener.name": "repl"}
+    config = parse_config(
+        MINIMAL | listeners | {"listener.security.protocol.map": "plainText:plaintext, repl : PLAINTEXT"}
+    )
+    assert [endpoint.name for endpoint in config.endpoints] == ["PLAINTEXT", "REPL"]
+    assert config.peer_endpoint.port == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -52,6 +64,13 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
         pytest.param({"broker.id": "-1"}, "must be between 0", id="a number out of bounds"),
         pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
         pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),
+        pytest.param({"log.message.format.version": "banana"}, "a version that Kafka 3.9 knows", id="no version"),
+        pytest.param({"log.message.format.version": "4.0"}, "a version that Kafka 3.9 knows", id="a later version"),
+        pytest.param({"log.message.format.version": "2.5."}, "a version that Kafka 3.9 knows", id="half a version"),
+        pytest.param({"inter.broker.protocol.version": "2.4"}, "must be 2.5", id="another protocol"),
+        pytest.param({"socket.send.buffer.bytes": "0"}, "must be more than 0", id="no buffer to send from"),
+        pytest.param({"socket.receive.buffer.bytes": "-2"}, "must be between -1", id="no size of a buffer"),
+        pytest.param({"socket.listen.backlog.size": "0"}, "must be between 1", id="no room to wait"),
         pytest.param({"inter.broker.listener.name": "X"}, "is none of PLAINTEXT, REPL", id="no such listener"),
         pytest.param(
             {"advertised.listeners": "PLAINTEXT://a:1,REPL://a:2,X://a:3"},
@@ -59,7 +78,31 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
             id="a listener that is advertised and not bound",
         ),
         pytest.param(
-            {"listeners": "SSL://a:1,REPL://a:2"}, "SSL would be SSL, which is not here", id="TLS served in plain text"
+            {"listeners": "SSL://a:1,REPL://a:2", "listener.security.protocol.map": "SSL:SSL,REPL:PLAINTEXT"},
+            "SSL would be SSL, which is not here",
+            id="TLS served in plain text",
+        ),
+        pytest.param(
+            {"listeners": "ssl://a:1,REPL://a:2"}, "SSL has no protocol", id="TLS in lower case, which no map names"
+        ),
+        pytest.param(
+            {"listeners": "sasl_plaintext://a:1,REPL://a:2", "listener.security.protocol.map": DEFAULT_MAP},
+            "SASL_PLAINTEXT would be SASL_PLAINTEXT, which is not here",
+            id="SASL in lower case, by the default map",
+        ),
+        pytest.param(
+            {"listeners": "EXTERNAL_SSL://a:1,REPL://a:2"},
+            "EXTERNAL_SSL has no protocol: name it in listener.security.protocol.map, as EXTERNAL_SSL:PLAINTEXT",
+            id="a name that no map has",
+        ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://a:1,REPL://a:2", "listener.security.protocol.map": "REPL:PLAINTEXT"},
+            "PLAINTEXT has no protocol",
+            id="a protocol's own name in a map that lacks it",
+        ),
+        pytest.param({"listener.security.protocol.map": DEFAULT_MAP}, "REPL has no protocol", id="the default map"),
+        pytest.param(
+            {"listeners": "PLAINTEXT://a:1,plaintext://a:2"}, "must have a different name", id="one name in two cases"
         ),
         pytest.param(
             {
@@ -98,9 +141,22 @@ def test_a_wrong_property_is_named(change: dict[str, str], message: str) -> None
         parse_config(MINIMAL | change)
 
 
+@pytest.mark.parametrize(
+    "text", ["0.9.0", "0.10.2", "0.10.2.1", "0.11.0-IV1", "1.0", "2.5.1", "3.0", "3.0-IV1", "3.9", "3.9.1", "4.0-IV1"]
+)
+def test_a_version_that_kafka_knows_is_taken_as_it_is_written(text: str) -> None:
+    assert parse_config(MINIMAL | {"log.message.format.version": text})["log.message.format.version"] == text
+    assert parse_topic_config({"message.format.version": text}) == {"message.format.version": text}
+
+
+@pytest.mark.parametrize("text", ["2.5", "2.5-IV0", "2.5.1"])
+def test_brokers_speak_as_those_of_2_5(text: str) -> None:
+    assert parse_config(MINIMAL | {"inter.broker.protocol.version": text})["inter.broker.protocol.version"] == text
+
+
 def test_all_problems_are_named_at_once() -> None:
     with pytest.raises(ConfigError, match=r"broker.id must be given; unknown property x"):
-        parse_config({"x": "1", "listeners": MINIMAL["listeners"], "zookeeper.connect": "z"})
+        parse_config({name: text for name, text in MINIMAL.items() if name != "broker.id"} | {"x": "1"})
 
 
 def test_a_topic_inherits_what_the_broker_says() -> None:
@@ -108,6 +164,11 @@ def test_a_topic_inherits_what_the_broker_says() -> None:
     defaults = inherited(config.values)
     assert (defaults["min.insync.replicas"], defaults["max.message.bytes"]) == (2, 1000)
     assert defaults | parse_topic_config({"min.insync.replicas": "1"}) == defaults | {"min.insync.replicas": 1}
+
+
+def test_a_topic_s_format_is_of_a_version_that_kafka_knows() -> None:
+    with pytest.raises(ConfigError, match=r"message.format.version=0.9: must be a version"):
+        parse_topic_config({"message.format.version": "0.9"})
 
 
 def test_problems_of_a_topic_are_named_at_once() -> None:

@@ -130,6 +130,22 @@ async def test_what_has_expired_or_was_deleted_is_so_for_the_next_coordinator_to
     assert (await leading(topic, leader_epoch=4)).store.group("g") is None
 
 
+@pytest.mark.parametrize("error", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
+async def test_what_is_deleted_is_gone_here_even_if_that_cannot_be_stored(
+    error: ErrorCode, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    await coordinating.commit(committing(5))
+    topic.error = error
+    assert await coordinating.retirement.delete_group("g") is ErrorCode.NONE
+    assert coordinating.store.group("g") is None
+    assert [each.log_offset for each in retired(coordinating)] == [-1], "what is not stored is not told as stored"
+    assert f"offsets.withdraw failed shard=0 offsets=1 error={error.name}" in caplog.text
+    topic.error = ErrorCode.NONE
+    assert await coordinating.retirement.delete_group("g") is ErrorCode.GROUP_ID_NOT_FOUND
+
+
 async def test_what_is_taken_back_is_told_at_once_and_again_when_that_is_stored() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)

@@ -23,6 +23,7 @@ def config() -> BrokerConfig:
             "broker.id": "1",
             "listeners": "PLAINTEXT://h:1,REPL://h:2",
             "inter.broker.listener.name": "REPL",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
             "log.dir": "/d",
             "zookeeper.connect": "z",
             "offsets.topic.num.partitions": "2",

@@ -23,7 +23,13 @@ Context = Callable[..., RequestContext]
 TOPIC, BROKER = Resource.TOPIC, Resource.BROKER
 SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
 CONFIG = parse_config(
-    {"broker.id": "1", "listeners": "REPL://h:2", "log.dir": "/d", "zookeeper.connect": "z", "min.insync.replicas": "2"}
+    {
+        "broker.id": "1",
+        "listeners": "PLAINTEXT://h:2",
+        "log.dir": "/d",
+        "zookeeper.connect": "z",
+        "min.insync.replicas": "2",
+    }
 )
 
 Described = dict[str, tuple[str | None, int, bool, list[tuple[str, str | None, int]]]]

@@ -33,6 +33,7 @@ async def described(cluster: WholeCluster) -> dict[str, tuple[int, list[str]]]:
 
 
 async def test_logs_are_spread_over_the_directories_and_found_again(cluster: WholeCluster) -> None:
+    """`log.dirs` names two."""
     assert await described(cluster) == {"/a": (0, ["t0", "t2"]), "/b": (0, ["t1", "t3"])}
     await cluster.stop(1)
     for name in ("/a", "/b"):

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -311,11 +312,65 @@ async def test_clients_that_never_read_hold_no_more_than_they_may(server: Any, c
     assert made.responses.held_bytes == 0
 
 
+# --- what the kernel holds ---
+
+
+@pytest.mark.parametrize("backlog", [1, 20])
+async def test_so_many_connections_wait_to_be_accepted(backlog: int) -> None:
+    server = SocketServer(Dispatcher(APIS, HANDLERS), ServerLimits(backlog=backlog))
+    port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
+    with ExitStack() as clients:
+        waiting = [clients.enter_context(socket.socket()) for _ in range(60)]
+        for client in waiting:
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", port))
+        assert sum(is_connected(client) for client in waiting) == backlog + 1, "Linux takes one more"
+    await server.stop()
+
+
+def is_connected(client: socket.socket) -> bool:
+    try:
+        client.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("size", [8_000, 60_000])
+async def test_buffers_of_connections_have_the_size_that_was_asked_for(
+    server: Any, connect: Connect, size: int
+) -> None:
+    limits = ServerLimits(send_buffer_bytes=size, receive_buffer_bytes=size + 1_000)
+    assert await buffers(server, connect, limits) == (2 * size, 2 * (size + 1_000)), "Linux counts its own part too"
+
+
+async def test_buffers_may_be_left_to_the_kernel(server: Any, connect: Connect) -> None:
+    limits = ServerLimits(send_buffer_bytes=-1, receive_buffer_bytes=-1)
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()):
+        untouched, _ = listening.accept()
+        with untouched:
+            assert await buffers(server, connect, limits) == sizes(untouched)
+
+
+async def buffers(server: Any, connect: Connect, limits: ServerLimits) -> tuple[int, int]:
+    """How large the buffers of a connection to a server with these limits are, to send from and to receive into."""
+    made, (port, _) = await server(HANDLERS, limits)
+    assert await served(await connect(port))
+    (connection,) = made.connections
+    return sizes(connection.writer.get_extra_info("socket"))
+
+
+def sizes(of: Any) -> tuple[int, int]:
+    send, receive = (of.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF))
+    return send, receive
+
+
 # --- configuration ---
 
 MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     "inter.broker.listener.name": "REPL",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
@@ -334,7 +389,11 @@ def test_the_limits_are_what_the_properties_say() -> None:
         "max.connections.per.ip": "5",
         "max.connections.per.ip.overrides": "127.0.0.2:3, localhost:7",
         "connections.max.idle.ms": "1500",
+        "socket.listen.backlog.size": "7",
+        "socket.receive.buffer.bytes": "8000",
+        "socket.send.buffer.bytes": "-1",
         "listeners": "REPL://127.0.0.1:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     }
     assert server_limits(parse_config(MINIMAL | given)) == ServerLimits(
         max_request_bytes=1000,
@@ -343,5 +402,8 @@ def test_the_limits_are_what_the_properties_say() -> None:
         max_connections_per_address=5,
         addresses={"127.0.0.2": 3, "127.0.0.1": 7},
         max_idle_s=1.5,
+        backlog=7,
+        receive_buffer_bytes=8000,
+        send_buffer_bytes=-1,
         protected_listener=None,
     )

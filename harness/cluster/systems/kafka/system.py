@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
-from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.kafka import jars, log4j, told
@@ -35,7 +34,6 @@ JVM_OPTIONS = (
 """For three brokers on a small machine."""
 RETRIES = {"controlled.shutdown.max.retries": "30"}
 """Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s."""
-PROTOCOLS = f"{CLIENT_LISTENER}:PLAINTEXT,{PEER_LISTENER}:PLAINTEXT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,7 @@ class ApacheKafka:
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        own = {"listener.security.protocol.map": PROTOCOLS}
-        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested, **own}, driver)
+        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested}, driver)
         (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
         return path
 

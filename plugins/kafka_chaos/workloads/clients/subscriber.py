@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as Position
 
 from harness.client_rules import steps
 from harness.client_rules.subscribing import AUTOMATIC, EAGER, Subscribing
-from harness.contracts.workloads import ClientPlan
+from harness.contracts.workloads import ClientPlan, Stop
 from harness.store.history import JsonlWriter, Record, now_ns
 from harness.store.recording import Recorder
 from harness.values import TopicPartition
@@ -181,10 +181,10 @@ def _offset(position: int | None) -> int:
     return OFFSET_BEGINNING if position < 0 else position
 
 
-def subscribe(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
-    """Be a member until `stop` is set; then read until the group has come to the end, and leave."""
+def subscribe(plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:
+    """Be a member until `stop` is set; then read until the group has come to the end, if there is time, and leave."""
     recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
     library_commits = plan.parameters["commits"] == AUTOMATIC
-    rules = Subscribing(plan, recorder, time.monotonic, library_commits=library_commits)
+    rules = Subscribing(plan, recorder, time.monotonic, library_commits=library_commits, at_once=lambda: stop.at_once)
     whole = Subscriber(plan, rules, stop).run()
     log.info("member.complete process=%s group_at_the_end=%s", plan.process, whole)

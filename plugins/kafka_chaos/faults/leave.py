@@ -1,0 +1,119 @@
+"""A member of a consumer group is closed, commits and leaves; with `times` a storm; healed by starting it again.
+
+An instance (KIP-345) leaves without a word, so that its group misses it when its session is over.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.members import CLIENT, Members, member_before
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Role, Target
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+
+class Parameters(Strict):
+    """What the scenario may say about a member that leaves."""
+
+    times: Annotated[
+        int, Field(ge=1, le=10, description="How often, one after the other; in between it comes back at once")
+    ] = 1
+    step_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for its group to hear of each coming and going")
+    ] = 30.0
+
+
+class Leave(BrokerFault):
+    """Closes members of groups, and starts them again."""
+
+    name: ClassVar[str] = "leave"
+    accepts: ClassVar[tuple[Role, ...]] = (Role.MEMBER,)
+    witnesses: ClassVar[tuple[str, ...]] = ("group_member", "group_state")
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note who it is, and where the brokers' logs end."""
+        state = await member_before(arena.members, target, duration_s)
+        every = [each.broker_id for each in (await arena.driver.status()).brokers]
+        ends = {str(broker): await arena.state_changes.end_of(broker) for broker in every}
+        known_as = _members(arena).known_as(state[CLIENT])
+        of_group = {"group": target.group, "known_as": known_as, "log_ends": ends}
+        return Injection(
+            fault=self.name, targets=(), parameters=parameters.model_dump(mode="json"), state={**state, **of_group}
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Have it leave; before it leaves again, its group must have it back."""
+        members, process = _members(arena), injection.state[CLIENT]
+        for number in range(1, injection.parameters["times"] + 1):
+            await members.leave(process)
+            if number < injection.parameters["times"]:
+                await members.start_again(process)
+                await self._heard(arena, injection, joined=number)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait until its coordinators have told of each coming and going, and of a generation without it."""
+        times = injection.parameters["times"]
+        try:
+            told = await self._heard(arena, injection, removed=times, joined=times - 1, without_it=True)
+        except DeadlineError as error:
+            return mismatch(str(error))
+        reasons = ", ".join(told["reasons"])
+        return confirmed(
+            f"client {injection.state[CLIENT]} is out ({reasons}); then came generation {told['generation']}"
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start it again."""
+        process = injection.state[CLIENT]
+        if arena.members is not None and await arena.members.state(process) == "stopped":
+            await arena.members.start_again(process)
+
+    async def _heard(
+        self, arena: Arena, injection: Injection, *, joined: int = 0, removed: int = 0, without_it: bool = False
+    ) -> dict[str, Any]:
+        """Return what coordinators have told of it, once they have told so much."""
+        return await until(
+            lambda: _told(arena, injection),
+            lambda told: (
+                told["joined"] >= joined
+                and len(told["reasons"]) >= removed
+                and (not without_it or told["generation"] is not None)
+            ),
+            what=f"{removed} ends and {joined} beginnings of a membership of client {injection.state[CLIENT]}",
+            timeout_s=injection.parameters["step_timeout_s"],
+        )
+
+
+def _members(arena: Arena) -> Members:
+    if arena.members is None:
+        raise ClusterError("the clients of this run are out of reach: nothing was injected")
+    return arena.members
+
+
+async def _told(arena: Arena, injection: Injection) -> dict[str, Any]:
+    """Return how often a client has joined, why it was removed each time, and the first generation after the last."""
+    joined, last = 0, -1
+    reasons: list[str] = []
+    generations: set[int] = set()
+    for broker, position in injection.state["log_ends"].items():
+        told, _ = await arena.state_changes.after(int(broker), position, "group_member", "group_state")
+        for line in (each for each in told if each["group"] == injection.state["group"]):
+            if line["ev"] == "group_state":
+                generations.add(line["generation"])
+            elif line["member"].startswith(f"{injection.state['known_as']}-"):
+                joined += line["change"] == "joined"
+                if line["change"] == "removed":
+                    reasons.append(line["reason"])
+                    last = max(last, line["generation"])
+    after = min((each for each in generations if each > last), default=None)
+    return {"joined": joined, "reasons": reasons, "generation": after if reasons else None}
+
+
+PLUGIN: type[Fault] = Leave

@@ -1,0 +1,54 @@
+"""A group in memory, whose coordinator is broker 0 of a cluster in memory."""
+
+from dataclasses import dataclass, field
+
+from tests.fake_cluster import FakeCluster
+
+
+@dataclass
+class FakeMembers:
+    """One member of a group, that does what it is told unless it is deaf; its coordinator may be silent."""
+
+    cluster: FakeCluster
+    deaf: bool = False
+    silent: bool = False
+    now: str = "running"
+    generation: int = 4
+    calls: list[str] = field(default_factory=list)
+
+    def member(self, group: str, number: int) -> str:
+        return f"{group}-member-{number}"
+
+    def known_as(self, process: str) -> str:
+        return process
+
+    async def state(self, _process: str) -> str:
+        return self.now
+
+    async def kill(self, process: str) -> None:
+        self._do(f"kill {process}", "stopped")
+
+    async def leave(self, process: str) -> None:
+        self._do(f"leave {process}", "stopped")
+        self._tell(process, "removed", "left")
+
+    async def start_again(self, process: str) -> None:
+        self._do(f"start {process}", "running")
+        self._tell(process, "joined", "")
+
+    async def pause(self, process: str, *, at_most_s: float) -> None:
+        self._do(f"pause {process} for {at_most_s}", "paused")
+
+    async def resume(self, process: str) -> None:
+        self._do(f"resume {process}", "running")
+
+    def _do(self, call: str, state: str) -> None:
+        self.calls.append(call)
+        self.now = self.now if self.deaf else state
+
+    def _tell(self, process: str, change: str, reason: str) -> None:
+        if not (self.deaf or self.silent):
+            line = {"group": "group-1", "generation": self.generation}
+            self.cluster.say(0, ev="group_member", member=f"{process}-1f", change=change, reason=reason, **line)
+            self.generation += 1
+            self.cluster.say(0, ev="group_state", **line | {"generation": self.generation})
