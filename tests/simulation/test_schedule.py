@@ -78,6 +78,12 @@ def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
         pytest.param(fault("kill-zookeeper", 3, target="zookeeper(majority)"), ENSEMBLE, id="they lose their quorum"),
         pytest.param(fault("kill-zookeeper", 3, target="zookeeper"), {}, id="the only server of ZooKeeper dies"),
         pytest.param(fault("power-loss", 2), {}, id="the leader loses its power"),
+        pytest.param(fault("disk-damage", what="tail", tail_bytes=90), {}, id="the leader loses the end of its log"),
+        pytest.param(fault("disk-damage", what="checkpoint"), {}, id="it loses its recovery points"),
+        pytest.param(fault("disk-damage", what="log"), {}, id="it loses its log"),
+        pytest.param(fault("disk-damage", what="disk"), {}, id="it loses its disk"),
+        pytest.param(fault("disk-error", 3), {}, id="the leader's disk fails"),
+        pytest.param(fault("disk-error", 3, error="read-only"), {}, id="it takes nothing any more"),
         pytest.param(fault("disk-full", 3), {}, id="the leader's disk is full"),
     ],
 )
