@@ -12,6 +12,7 @@ from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from tests.broker.log.logs import SMALL, batch
 
 BATCH_BYTES = len(batch())
+NO_FILE, EMPTY = -1, -2
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,8 @@ BATCH_BYTES = len(batch())
 @pytest.mark.parametrize(
     ("point", "certain"),
     [
+        pytest.param(NO_FILE, {0: 0, 5: None, 10: None}, id="nothing without a checkpoint"),
+        pytest.param(EMPTY, {0: 0, 5: None, 10: None}, id="nothing by an empty file, as Kafka makes it at first"),
         pytest.param(None, {0: 0, 5: None, 10: None}, id="nothing where no point was written down"),
         pytest.param(0, {0: 0, 5: None, 10: None}, id="nothing before the first offset"),
         pytest.param(2, {0: 2 * BATCH_BYTES, 5: None, 10: None}, id="the batches before the point"),
@@ -39,7 +42,12 @@ def test_what_is_before_the_recovery_point_is_certain(
         log.append_as_leader(batch(), 0)
     assert [segment.base_offset for segment in log.segments] == [0, 5, 10]
     disk.make_folder("gone-0.aaaa-delete")
-    write_offsets(disk, RECOVERY_POINTS, {} if point is None else {("my-orders", 2): point})
+    if point == NO_FILE:
+        disk.remove(RECOVERY_POINTS)
+    elif point == EMPTY:
+        disk.replace(RECOVERY_POINTS, b"")
+    else:
+        write_offsets(disk, RECOVERY_POINTS, {} if point is None else {("my-orders", 2): point})
     index = folder / "my-orders-2" / f"{5:020d}.timeindex"
     index.touch()
 

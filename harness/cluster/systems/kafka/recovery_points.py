@@ -26,7 +26,9 @@ def beyond_recovery_points(folder: Path) -> dict[Path, int | None]:
 
 
 def _in_directory(folder: Path) -> dict[Path, int | None]:
-    points = read_offsets(FileStorage(folder), RECOVERY_POINTS)
+    file = folder / RECOVERY_POINTS
+    nothing = not file.exists() or file.stat().st_size == 0  # Kafka makes it empty, and first writes it after a minute
+    points = {} if nothing else read_offsets(FileStorage(folder), RECOVERY_POINTS)
     found: dict[Path, int | None] = {}
     for log in sorted(path for path in folder.iterdir() if path.is_dir()):
         topic, _, partition = log.name.rpartition("-")
