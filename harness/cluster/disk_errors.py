@@ -8,12 +8,12 @@ others: logs for people, sockets and configuration go through other ones.
 
 import argparse
 import errno
-import os
 import platform
 import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
+from typing import TextIO
 
 FOLDER = "disk-errors"
 """In the cluster's folder: for each process that can be told so, two named pipes."""
@@ -67,19 +67,19 @@ def pipe_of(folder: Path, process: str, pid: int) -> Path:
     return folder / FOLDER / f"{process}-{pid}"
 
 
-def _tell(pipe: Path, command: str) -> None:
-    """Send a command to the process at the pipe; raises OSError when nobody listens, or it is not understood."""
-    file = os.open(f"{pipe}.in", os.O_WRONLY | os.O_NONBLOCK)
-    try:
-        os.write(file, f"{command}\n".encode())
-    finally:
-        os.close(file)
-    if (answer := Path(f"{pipe}.out").read_text(encoding="ascii").strip()) != "0":
-        raise OSError(errno.EINVAL, f"{command}: {answer}")
+def _tell(commands: TextIO, answers: TextIO, command: str) -> None:
+    """Send a command to the process at the pipes; raises OSError when it has died or does not understand."""
+    commands.write(f"{command}\n")
+    commands.flush()
+    if (answer := answers.readline().strip()) != "0":
+        raise OSError(errno.EINVAL, f"{command}: {answer or 'no answer'}")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Have the calls fail until the time is over or a signal says so; a broker that has died fails no more."""
+    """Have the calls fail until the time is over or a signal says so; a broker that has died fails no more.
+
+    The pipes stay open meanwhile: a process that opens its ends anew loses what is written just then.
+    """
     parser = argparse.ArgumentParser(prog="harness.cluster.disk_errors", description=__doc__)
     parser.add_argument("pipe", type=Path)
     parser.add_argument("error", type=DiskError)
@@ -87,18 +87,19 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     number, calls = _FAILING[options.error]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        signal.alarm(_ANSWER_TIMEOUT_S)
-        for call in calls:
-            _tell(options.pipe, f"enable name={call},failinfo={number}")
-        signal.alarm(0)
-        sys.stdout.write("failing\n")
-        sys.stdout.flush()
-        signal.sigtimedwait({signal.SIGTERM}, options.seconds)
-    finally:
-        signal.alarm(_ANSWER_TIMEOUT_S)
-        for call in calls:
-            _tell(options.pipe, f"disable name={call}")
+    signal.alarm(_ANSWER_TIMEOUT_S)  # opening a pipe waits for the other end
+    with Path(f"{options.pipe}.in").open("w") as commands, Path(f"{options.pipe}.out").open() as answers:
+        try:
+            for call in calls:
+                _tell(commands, answers, f"enable name={call},failinfo={number}")
+            signal.alarm(0)
+            sys.stdout.write("failing\n")
+            sys.stdout.flush()
+            signal.sigtimedwait({signal.SIGTERM}, options.seconds)
+        finally:
+            signal.alarm(_ANSWER_TIMEOUT_S)
+            for call in calls:
+                _tell(commands, answers, f"disable name={call}")
     return 0
 
 
