@@ -100,8 +100,9 @@ LONGEST = {
 
 def can_be_run(case: Case) -> bool:
     """Return whether this machine has what it takes."""
-    takes = {"clock": faketime.lacking, "disk-full": small_disks.lacking, "disk-error": disk_errors.lacking}
-    return (has_kafka() or not case.sets) and not takes.get(case.scenario, str)()
+    takes = {"clock": faketime, "disk-full": small_disks, "disk-error": disk_errors}
+    lacking = takes[case.scenario].lacking() if case.scenario in takes else ""
+    return (has_kafka() or not case.sets) and not lacking
 
 
 CASES = {name: case for cases in (ALWAYS, *sampled(PLANTED, 1)) for name, case in cases.items()}

@@ -301,7 +301,7 @@ def test_a_disk_fails_until_it_is_mended_or_the_time_is_over(error: DiskError, r
         }
 
         def refused() -> dict[str, int | None]:
-            errors = {}
+            errors: dict[str, int | None] = {}
             for name, call in calls.items():
                 try:
                     call()
