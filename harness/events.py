@@ -494,12 +494,12 @@ class Recovery(PartitionEvent):
     """A log was loaded at start."""
 
     ev: ClassVar[str] = "recovery"
-    clean: bool
+    clean: bool | None
     log_start_offset: int
     log_end_offset: int
-    recovery_point: int
+    recovery_point: int | None
     high_watermark: int
-    truncated_bytes: int
+    truncated_bytes: int | None
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,14 @@ from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_elsewhere
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress, number_of
-from harness.scenario.capabilities import disturbs_links, require_capabilities, sets_clocks
+from harness.scenario.capabilities import (
+    cuts_power,
+    disturbs_links,
+    fails_disks,
+    fills_disks,
+    require_capabilities,
+    sets_clocks,
+)
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
@@ -107,6 +114,9 @@ def start(
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         relay=disturbs_links(scenario),
         clocks=sets_clocks(scenario),
+        syncs=cuts_power(scenario),
+        disks=fills_disks(scenario),
+        disk_errors=fails_disks(scenario),
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )

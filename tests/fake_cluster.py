@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from harness.cluster.damage import logs_in
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
@@ -120,6 +121,10 @@ class FakeCluster(FakePowers):
             self.states[broker_id] = "running"
             self.starts[broker_id] += 1
             self.say(broker_id, ev="broker_start")
+            if "recover" not in self.deaf:
+                for log in logs_in(self.disks[broker_id]):
+                    topic, _, partition = log.rpartition("-")
+                    self.say(broker_id, ev="recovery", topic=topic, partition=int(partition), log_end_offset=7)
             self._register(broker_id)
 
     def _register(self, broker_id: int) -> None:
@@ -210,7 +215,7 @@ class FakeCluster(FakePowers):
 
     async def cut_power(self, broker_id: int, *, torn: bool) -> None:
         if self._enter("cut_power", broker_id):
-            self.files[broker_id] -= 10
+            self.sizes[broker_id] -= 10
             await self.kill_broker(broker_id)
 
     async def exists(self, path: str) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from harness.cluster.damage import Damage, What
+from harness.cluster.disk_errors import DiskError
 from harness.cluster.powers import Direction, Side
 
 HOSTS: dict[Side, tuple[str, ...]] = {
@@ -10,6 +12,9 @@ HOSTS: dict[Side, tuple[str, ...]] = {
     Side.CLIENTS: ("producer-1",),
     Side.ZOOKEEPER: ("zookeeper-1",),
 }
+
+SEGMENT = "orders-0/00000000000000000000.log"
+FILES = {SEGMENT: "100 bytes"}
 
 
 @dataclass
@@ -26,8 +31,10 @@ class FakePowers:
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
     )
     hosts: dict[Side, tuple[str, ...]] = field(default_factory=HOSTS.copy)
-    files: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(3), 100))
+    sizes: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(3), 100))
+    disks: dict[int, dict[str, str]] = field(default_factory=lambda: {broker: FILES.copy() for broker in range(3)})
     full: set[int] = field(default_factory=set)
+    failing: dict[int, DiskError] = field(default_factory=dict)
     losing: dict[int, bool] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -83,7 +90,18 @@ class FakePowers:
             self.connections_of[broker_id] = {f"{broker_id}/2"}
 
     async def bytes_on_disk(self, broker_id: int) -> int:
-        return self.files[broker_id]
+        return self.sizes[broker_id]
+
+    async def damage_disk(self, broker_id: int, damage: Damage) -> None:
+        if not self._power("damage_disk", f"{broker_id} {damage.log}"):
+            return
+        if damage.what in (What.LOG, What.DISK):
+            self.disks[broker_id] = {}
+        else:
+            self.disks[broker_id][SEGMENT] = "90 bytes"
+
+    async def files(self, broker_id: int) -> dict[str, str]:
+        return dict(self.disks[broker_id])
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         if self._power("fill_disk", broker_id):
@@ -94,6 +112,17 @@ class FakePowers:
 
     async def disk_is_full(self, broker_id: int) -> bool:
         return broker_id in self.full
+
+    async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
+        if self._power("fail_disk", broker_id):
+            self.failing[broker_id] = error
+            self.say(broker_id, ev="log_dir_failure", error=f"no {error}", replicas=3)
+
+    async def mend_disk(self, broker_id: int) -> None:
+        self.failing.pop(broker_id, None)
+
+    def say(self, broker: int, **event: object) -> None:
+        raise NotImplementedError
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
         if self._power("lose_reply", broker_id):

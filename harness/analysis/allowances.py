@@ -8,7 +8,7 @@ WEAK_ACKS = Allowance(reason="acks below all promises nothing once the leader fa
 UNCLEAN_ELECTION = Allowance(
     reason="an unclean election gives up what the new leader does not have", unclean_election=True
 )
-POWER_LOSS = Allowance(reason="a power loss takes what was not flushed to disk", power_loss=True)
+POWER_LOSS = Allowance(reason="a power loss takes what was not flushed to disk, damage what is there", power_loss=True)
 LOSSES = (UNCLEAN_ELECTION, POWER_LOSS)
 """What excuses whatever an agreed loss of committed records shows as."""
 LOSSES_OF_OFFSETS = (UNCLEAN_ELECTION, replace(POWER_LOSS, anywhere=True))

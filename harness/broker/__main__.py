@@ -20,8 +20,9 @@ from pathlib import Path
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.properties_file import properties_in
-from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.file_storage import FileStorage, Synced
 from harness.broker.log.storage import StorageError
+from harness.broker.log.sync_log import sync_line
 from harness.broker.metrics.metrics import Exporter
 from harness.broker.rules import rules_with
 from harness.broker.server import Broker, Surroundings
@@ -57,6 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--config", type=Path, required=True, help="a Kafka properties file")
     parser.add_argument("--state-log", type=Path, required=True, help="the state-change log, appended to")
     parser.add_argument("--log", type=Path, help="the log for people, instead of standard error")
+    parser.add_argument("--sync-log", type=Path, help="where to note what a power loss would leave, appended to")
     parser.add_argument("--planted-bug", action="append", default=[], metavar="NAME", help="break one protocol rule")
     return parser.parse_args()
 
@@ -101,7 +103,8 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
     try:
         options.state_log.parent.mkdir(parents=True, exist_ok=True)
         state_file = os.open(options.state_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        broker = Broker(config, _surroundings(config, state_file), planted_bugs=options.planted_bug)
+        synced = () if options.sync_log is None else (_noting(options.sync_log),)
+        broker = Broker(config, _surroundings(config, state_file, *synced), planted_bugs=options.planted_bug)
     except OSError as error:
         _log.error("startup.failed %s", error)
         return 1
@@ -129,9 +132,15 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
     return 1 if failed.done() else 0
 
 
-def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
+def _noting(path: Path) -> Synced:
+    """Return what notes how much of each file is on the disk for certain, a line each."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    return lambda number, size, more: _write(file, sync_line(number, size, more=more))
+
+
+def _surroundings(config: BrokerConfig, state_file: int, *synced: Synced) -> Surroundings:
     return Surroundings(
-        storages={name: FileStorage(name) for name in config.log_dirs},
+        storages={name: FileStorage(name, *synced) for name in config.log_dirs},
         open_session=partial(
             KazooZooKeeper,
             config["zookeeper.connect"],

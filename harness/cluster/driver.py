@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkab
 
 from harness.cluster.powers import (
     CanCutPower,
+    CanDamageDisk,
     CanDelay,
+    CanFailDisk,
     CanFillDisk,
     CanIsolate,
     CanKillZookeeper,
@@ -119,6 +121,12 @@ class ClusterRequest:
     """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
     clocks: bool = False
     """Whether brokers are started in such a way that their wall clocks can be set."""
+    syncs: bool = False
+    """Whether brokers are to note what they have synced."""
+    disks: bool = False
+    """Whether brokers' data directories are small file systems of their own."""
+    disk_errors: bool = False
+    """Whether brokers are started in such a way that their disks can be made to fail."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     owner_pid: int | None = None
@@ -245,16 +253,24 @@ class CarriesOutRuns(Protocol):
 
 CLOCK = "clock"
 """What takes, on real machines, that brokers load libfaketime."""
+DISK_ERRORS = "disk-errors"
+"""What takes, on real machines, that brokers load libfiu."""
+DISK_SPACE = "disk-space"
+"""What takes, on real machines, that brokers have file systems of their own."""
+POWER = "power"
+"""What takes, on real machines, that brokers note what they have synced."""
 CAPABILITIES: dict[str, type[Any]] = {
     "clients": CanRunClients,
     CLOCK: CanSetClock,
     "delay": CanDelay,
-    "disk-space": CanFillDisk,
+    DISK_ERRORS: CanFailDisk,
+    "disk-files": CanDamageDisk,
+    DISK_SPACE: CanFillDisk,
     "isolate": CanIsolate,
     "kill": CanKill,
     "partition": CanPartition,
     "pause": CanPause,
-    "power": CanCutPower,
+    POWER: CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
     "zookeeper-kill": CanKillZookeeper,

@@ -60,6 +60,12 @@ class ClusterLayout:
     """By broker; empty when they connect to each other directly."""
     clocks: bool = False
     """Whether brokers load what their wall clocks can be set by."""
+    syncs: bool = False
+    """Whether brokers that can note what they have synced."""
+    disks: bool = False
+    """Whether each broker's data directory is a file system of its own, which only the cluster's processes see."""
+    disk_errors: bool = False
+    """Whether brokers load what lets their disks fail."""
 
     @property
     def folder(self) -> Path:
@@ -115,6 +121,10 @@ class ClusterLayout:
         """Return where a broker keeps its replicas."""
         return self.folder / "brokers" / str(broker_id) / "data"
 
+    def sync_log(self, broker_id: int) -> Path:
+        """Return where a broker notes what it has synced."""
+        return self.log_dir(broker_id).with_name("sync.log")
+
     def human_log(self, broker_id: int) -> Path:
         """Return a broker's log file for people."""
         return RunFolder(self.root).broker(broker_id) / "broker.log"
@@ -134,6 +144,9 @@ class ClusterLayout:
             "planted_bugs": list(self.planted_bugs),
             "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
             "clocks": self.clocks,
+            "syncs": self.syncs,
+            "disks": self.disks,
+            "disk_errors": self.disk_errors,
         }
         path = self.folder / FILE_NAME
         temporary = path.with_suffix(".tmp")
@@ -160,6 +173,9 @@ class ClusterLayout:
                 planted_bugs=tuple(data["planted_bugs"]),
                 relay={int(broker_id): _relay_ports(own) for broker_id, own in data.get("relay", {}).items()},
                 clocks=data.get("clocks", False),
+                syncs=data.get("syncs", False),
+                disks=data.get("disks", False),
+                disk_errors=data.get("disk_errors", False),
             )
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None

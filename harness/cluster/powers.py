@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from harness.cluster.damage import Damage
+from harness.cluster.disk_errors import DiskError
+
 
 class Side(StrEnum):
     """The hosts that a broker talks to."""
@@ -120,6 +123,19 @@ class CanCutPower(Protocol):
 
 
 @runtime_checkable
+class CanDamageDisk(Protocol):
+    """Can change what is on the disk of a broker that does not run."""
+
+    async def damage_disk(self, broker_id: int, damage: Damage) -> None:
+        """Do it; raises ClusterError where the broker runs, or nothing is there that could be damaged so."""
+        ...
+
+    async def files(self, broker_id: int) -> dict[str, str]:
+        """Return what each file on a broker's disk is, by its path: its size and checksum, in words."""
+        ...
+
+
+@runtime_checkable
 class CanFillDisk(Protocol):
     """Can fill a broker's disk."""
 
@@ -133,6 +149,19 @@ class CanFillDisk(Protocol):
 
     async def disk_is_full(self, broker_id: int) -> bool:
         """Return whether a broker's disk has no space left."""
+        ...
+
+
+@runtime_checkable
+class CanFailDisk(Protocol):
+    """Can let a broker's disk fail."""
+
+    async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
+        """Let it fail, for the process that runs."""
+        ...
+
+    async def mend_disk(self, broker_id: int) -> None:
+        """Let it work again; nothing happens when it does."""
         ...
 
 

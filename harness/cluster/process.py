@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import embedded_zookeeper, faketime, relay
+from harness.cluster import disk_errors, embedded_zookeeper, faketime, relay, small_disks
 from harness.cluster.broker_properties import DriverProperties
-from harness.cluster.driver import CLOCK, DRIVER, OVER_LINKS, ClusterRequest
+from harness.cluster.disks import FolderDiskPowers
+from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, DRIVER, OVER_LINKS, ClusterRequest
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
@@ -19,7 +20,6 @@ from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
     ServerState,
-    SupervisedDriver,
     require_free_port,
     tail_of,
     without_clients,
@@ -28,9 +28,14 @@ from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
 from harness.cluster.systems.system import FAMILIES, system_named
 from harness.errors import ClusterError
 
+PRELOAD = "LD_PRELOAD"
+"""The environment variable with what a process loads before the C library."""
 
-class ProcessDriver(RelayPowers, SupervisedDriver):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper and CanSetClock, and with a relay `RelayPowers`.
+
+class ProcessDriver(RelayPowers, FolderDiskPowers):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock and `FolderDiskPowers`.
+
+    With a relay it has `RelayPowers` too.
 
     It attaches by the run folder.
     """
@@ -46,12 +51,9 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             embedded_zookeeper.jars()
         except ClusterError as error:
             return {DRIVER: str(error)}
-        links, clock = senders.lacking(), faketime.lacking()
-        return without_clients() | dict.fromkeys(OVER_LINKS if links else (), links) | ({CLOCK: clock} if clock else {})
-
-    async def copy_data(self) -> list[str]:
-        """Return an empty list: the servers keep their data at the paths in `status`."""
-        return []
+        own = {CLOCK: faketime.lacking(), DISK_ERRORS: disk_errors.lacking(), DISK_SPACE: small_disks.lacking()}
+        reasons = dict.fromkeys(OVER_LINKS, senders.lacking()) | own
+        return without_clients() | {power: reason for power, reason in reasons.items() if reason}
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
         """Freeze a broker (SIGSTOP); the supervisor resumes it after `at_most_s`, even when the caller has died."""
@@ -119,6 +121,9 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             },
             planted_bugs=request.planted_bugs,
             clocks=request.clocks,
+            syncs=request.syncs,
+            disks=request.disks,
+            disk_errors=request.disk_errors,
         )
         return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
 
@@ -127,6 +132,8 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             await self._start_zookeeper(layout, server_id)
         if layout.relay:
             await self._start_relay(layout)
+        if layout.disks:
+            await self._mount_disks(layout)
         if layout.clocks:
             faketime.install(layout.folder)
         for broker_id in layout.brokers:
@@ -172,8 +179,11 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
                 require_free_port(port, f"broker {broker_id}")
         argv = system_named(layout.system).command(layout, broker_id)
         name = broker_process(broker_id)
-        clock = faketime.environment(layout.folder, name) if layout.clocks else None
-        await self._supervision.spawn(name, argv, layout.human_log(broker_id), BROKER_STAGE, besides=clock)
+        clock = faketime.environment(layout.folder, name) if layout.clocks else {}
+        errors = disk_errors.environment(layout.folder, name) if layout.disk_errors else {}
+        loaded = {PRELOAD: " ".join(each[PRELOAD] for each in (clock, errors) if each)} if clock or errors else {}
+        besides = clock | errors | loaded
+        await self._supervision.spawn(name, argv, layout.human_log(broker_id), BROKER_STAGE, besides=besides)
 
     async def _signal(self, name: str, signal_name: str) -> None:
         await self._supervision.call("signal", name=name, signal=signal_name)

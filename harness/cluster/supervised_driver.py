@@ -17,6 +17,7 @@ from harness.cluster import broker_properties, embedded_zookeeper, readiness, re
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
+from harness.cluster.small_disks import IN_A_NAMESPACE
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
 from harness.cluster.supervisor import EVENTS_NAME
 from harness.cluster.systems.system import system_named
@@ -119,7 +120,7 @@ class SupervisedDriver(ABC):
         _validate(request)
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
-        await self._supervision.launch(owner)
+        await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())
         try:
             layout = await self._lay_out(request)
             layout.save()

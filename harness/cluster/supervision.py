@@ -3,11 +3,12 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.cluster import supervisor_client
+from harness.cluster.small_disks import seen_through
 from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
 from harness.errors import ClusterError
@@ -44,9 +45,12 @@ class Supervision:
         self._folder = folder
         self._run_id = run_id
 
-    async def launch(self, owner_pid: int | None) -> None:
-        """Start the supervisor; raises ClusterError when one runs already, or it does not get ready."""
-        await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=owner_pid)
+    async def launch(self, owner_pid: int | None, behind: Sequence[str] = ()) -> None:
+        """Start the supervisor; raises ClusterError when one runs already, or it does not get ready.
+
+        `behind` is a command that starts the command that follows it.
+        """
+        await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=owner_pid, behind=behind)
 
     async def call(self, command: str, **arguments: Any) -> Any:
         """Send one command and return its answer; raises ClusterError."""
@@ -126,6 +130,13 @@ class Supervision:
         """Return a sentence for each process that is left, and for each socket of one."""
         left = [f"process {pid} of run {self._run_id} still runs" for pid in self._survivors(self._identity())]
         return left + [f"the socket {socket} still exists" for socket in sockets_in(self._folder)]
+
+    def folder_seen_by_it(self, folder: Path) -> Path:
+        """Return where a folder is seen as the supervisor sees it; raises ClusterError if that is gone."""
+        identity = self._identity()
+        if identity is None or not identity.alive():
+            raise SupervisorGone("the supervisor is gone, and what only its children saw")
+        return seen_through(identity.pid, folder)
 
     def _identity(self) -> ProcessIdentity | None:
         return read_pid_file(self._folder / PIDS_NAME / SUPERVISOR_PID_NAME)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,14 @@ class SupervisorGone(ClusterError):
     """No supervisor answers in the folder: no cluster was started there, or it has ended."""
 
 
-async def launch(folder: Path, *, run_id: str, owner_pid: int | None) -> None:
-    """Start a supervisor for the folder; return when it takes commands.
+async def launch(folder: Path, *, run_id: str, owner_pid: int | None, behind: Sequence[str] = ()) -> None:
+    """Start a supervisor for the folder; return when it takes commands. `behind` is a command that starts its own.
 
     Raises:
         ClusterError: another one runs there, or it died at its start.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "harness.cluster.supervisor", str(folder.resolve()), "--run-id", run_id]
+    argv = [*behind, sys.executable, "-m", "harness.cluster.supervisor", str(folder.resolve()), "--run-id", run_id]
     if owner_pid is not None:
         argv += ["--owner-pid", str(owner_pid)]
     process = await asyncio.create_subprocess_exec(

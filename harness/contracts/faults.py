@@ -102,6 +102,12 @@ class MayForfeit(Strict):
         bool,
         Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
     ] = True
+    confirm_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for the end of the broker's registration")
+    ] = 30.0
+    whole_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="How long to wait for whole replicas, if committed records are spared")
+    ] = 30.0
 
 
 class Reach(StrEnum):
@@ -109,6 +115,8 @@ class Reach(StrEnum):
 
     UNFLUSHED = "unflushed"
     """Those that its targets had not flushed to disk when it was injected, of any partition that they have."""
+    ALL = "all"
+    """All that its targets had when it was injected, of any partition."""
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Injection
 from harness.system.waiting import until
 
@@ -21,6 +22,19 @@ async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
+
+
+async def restart_unless_started(arena: Arena, injection: Injection) -> None:
+    """Restart brokers, all but those that were started since: `state["starts"]` says how often each had been."""
+    driver = arena.driver
+    assert isinstance(driver, CanKill)
+    status = await driver.status()
+    for broker in injection.targets:
+        now = status.broker(broker)
+        if now.state != "stopped" and now.starts == injection.state["starts"][str(broker)]:
+            await driver.kill_broker(broker)
+            await end_session(arena, broker)
+    await start_stopped(arena, injection.targets)
 
 
 async def end_session(arena: Arena, broker_id: int) -> None:

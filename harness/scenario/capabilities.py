@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from harness.cluster.broker_properties import LOG_DIRS
-from harness.cluster.driver import CLOCK, DRIVER, OVER_LINKS, CarriesOutRuns
+from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, DRIVER, OVER_LINKS, POWER, CarriesOutRuns
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import Refused
@@ -71,6 +71,21 @@ def disturbs_links(scenario: Scenario) -> bool:
 def sets_clocks(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may set a broker's wall clock."""
     return CLOCK in required_capabilities(scenario)
+
+
+def cuts_power(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may take what was not synced."""
+    return POWER in required_capabilities(scenario)
+
+
+def fails_disks(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may let a broker's disk fail."""
+    return DISK_ERRORS in required_capabilities(scenario)
+
+
+def fills_disks(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may leave no space on a broker's disk."""
+    return DISK_SPACE in required_capabilities(scenario)
 
 
 def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:

@@ -6,9 +6,12 @@ the journal is written in order. The process's own death takes nothing: what was
 """
 
 import errno
+import os
 import posixpath
 import random
 from dataclasses import dataclass, field
+
+from harness.cluster.damage import torn
 
 
 @dataclass(eq=False)
@@ -31,6 +34,7 @@ class MemoryFile:
 
     def read(self, position: int, length: int) -> bytes:
         """Return up to `length` bytes from `position`."""
+        self.storage.require_working(errno.EIO)
         return bytes(self.data[position : position + length])
 
     def truncate(self, size: int) -> None:
@@ -40,6 +44,7 @@ class MemoryFile:
 
     def sync(self) -> None:
         """Let everything written, and every name, survive a power loss."""
+        self.storage.require_working(errno.EIO)
         self.synced = bytes(self.data)
         self.storage.commit()
 
@@ -54,10 +59,7 @@ class MemoryFile:
         """Leave what was synced and, drawn from `rng`, a part of what was appended since, its last bytes garbled."""
         synced, tail = self.synced, b""
         if rng is not None and self.data.startswith(synced):
-            tail = bytes(self.data[len(synced) : rng.randint(len(synced), len(self.data))])
-            if tail and rng.random() < 0.5:
-                torn = rng.randint(1, min(len(tail), 512))
-                tail = tail[:-torn] + bytes(torn)
+            tail = torn(bytes(self.data[len(synced) :]), rng)
         self.data[:] = synced + tail
         self.synced = bytes(self.data)  # what is there when the power is back was read from the disk itself
 
@@ -70,15 +72,23 @@ class MemoryStorage:
     folders: set[str] = field(default_factory=lambda: {""})
     space_left: int | None = None
     """Bytes that still fit on the disk; None for no limit."""
+    failing: int | None = None
+    """The number of the error that it answers with; None while it works."""
     _durable_files: dict[str, MemoryFile] = field(default_factory=dict)
     _durable_folders: set[str] = field(default_factory=lambda: {""})
 
     def take(self, size: int) -> None:
         """Use up space; raises OSError when there is not enough. Less than none is given back."""
+        self.require_working()
         if self.space_left is not None:
             if size > max(self.space_left, 0):
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.space_left -= size
+
+    def require_working(self, error: int | None = None) -> None:
+        """Raise OSError when the disk fails; with `error`, only when it fails so."""
+        if self.failing is not None and error in (None, self.failing):
+            raise OSError(self.failing, os.strerror(self.failing))
 
     def commit(self) -> None:
         """Let every name survive a power loss."""

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
 from harness.cluster.clocks import Clock
+from harness.cluster.damage import Damage, do_damage, states
+from harness.cluster.disk_errors import DiskError, error_number
 from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
 from harness.cluster.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Side
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
+from harness.simulation.brokers import STOPPED
 from harness.simulation.cluster import SimulatedCluster, host_of
 from harness.simulation.evidence import now_ns
 
@@ -129,7 +132,7 @@ class _Expiring:
 
 
 class DiskPowers(_Expiring):
-    """Implements `CanCutPower` and `CanFillDisk`."""
+    """Implements `CanCutPower`, `CanDamageDisk`, `CanFailDisk` and `CanFillDisk`."""
 
     _cluster: SimulatedCluster
 
@@ -142,6 +145,18 @@ class DiskPowers(_Expiring):
     async def bytes_on_disk(self, broker_id: int) -> int:
         """Return how much is in a broker's files, whether it runs or not."""
         return sum(file.size for file in self._cluster[broker_id].disk.files.values())
+
+    async def damage_disk(self, broker_id: int, damage: Damage) -> None:
+        """Change what is on the disk of a broker that does not run; no later power loss undoes that."""
+        broker = self._cluster[broker_id]
+        if broker.state != STOPPED:
+            raise ClusterError(f"broker {broker_id} runs")
+        do_damage(broker.disk, damage)
+        broker.disk.commit()
+
+    async def files(self, broker_id: int) -> dict[str, str]:
+        """Return what each file on a broker's disk is, by its path, in words."""
+        return states(self._cluster[broker_id].disk)
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Leave no space on a broker's disk."""
@@ -156,6 +171,16 @@ class DiskPowers(_Expiring):
     async def disk_is_full(self, broker_id: int) -> bool:
         """Return whether anything more fits on a broker's disk."""
         return self._cluster[broker_id].disk.space_left is not None
+
+    async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
+        """Let a broker's disk fail."""
+        disk = self._cluster[broker_id].disk
+        disk.failing = error_number(error)
+        self._later(f"failing disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "failing", None))
+
+    async def mend_disk(self, broker_id: int) -> None:
+        """Let it work again."""
+        self._cluster[broker_id].disk.failing = None
 
 
 class ClockPowers(_Expiring):

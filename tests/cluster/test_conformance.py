@@ -16,7 +16,10 @@ from confluent_kafka import Producer
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
+    DISK_ERRORS,
+    DISK_SPACE,
     OVER_LINKS,
+    POWER,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -149,15 +152,16 @@ async def ready(log: Path) -> None:
     await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
-ONLY_SIMULATED = {"disk-space", "power"}
-NOT_IN_CONTAINERS = {CLOCK, *OVER_LINKS}
+NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, DISK_SPACE, "disk-files", POWER, *OVER_LINKS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
     assert isinstance(driver, ClusterDriver)
-    missing = ONLY_SIMULATED | (NOT_IN_CONTAINERS if driver.name == "docker" else set())
+    missing = NOT_IN_CONTAINERS if driver.name == "docker" else set()
     assert {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)} == missing
-    assert registry.driver_class(driver.name).lacks().keys() <= {CLOCK}, "that takes a package of its own"
+    assert registry.driver_class(driver.name).lacks().keys() <= {CLOCK, DISK_ERRORS, DISK_SPACE}, (
+        "those take a package, or root"
+    )
 
 
 async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_everything_is(driver: Driver) -> None:

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster import faketime
+from harness.cluster import disk_errors, faketime, small_disks
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
@@ -26,6 +27,9 @@ from tests.cluster.test_faketime import needs_faketime
 pytestmark = pytest.mark.cluster
 
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
+ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True, "syncs": True}
+needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
+needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +44,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 async def started(driver: ProcessDriver) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
-    clocks = faketime.library() is not None
-    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK, relay=True, clocks=clocks))
+    clocks, disks, fiu = (not there.lacking() for there in (faketime, small_disks, disk_errors))
+    status = await driver.start(ClusterRequest(**ALL, clocks=clocks, disks=disks, disk_errors=fiu))
     spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
 
@@ -91,6 +95,10 @@ async def all_in_sync(view: ClusterView) -> None:
             "partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"
         ),
         pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
+        pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
+        pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
+        pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
+        pytest.param("disk-full", "1", {}, "nothing more fits", marks=needs_disks, id="a full disk"),
         pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
         pytest.param(
             "lose-zookeeper-reply",
@@ -149,21 +157,31 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
         producer.flush(20)
 
 
-@needs_faketime
 @pytest.mark.parametrize(
-    ("parameters", "detail"),
+    ("name", "parameters", "detail"),
     [
-        pytest.param({"step_s": 3600}, "line was dated +3", id="an hour ahead"),
-        pytest.param({"step_s": -3600, "drift": 0.8}, "line was dated -3600.", id="an hour back, and too slow"),
-        pytest.param({"drift": 1.2}, "line was dated +0.", id="too fast"),
+        pytest.param("clock", {"step_s": 3600}, "line was dated +3", marks=needs_faketime, id="an hour ahead"),
+        pytest.param(
+            "clock",
+            {"step_s": -3600, "drift": 0.8},
+            "line was dated -3600.",
+            marks=needs_faketime,
+            id="an hour back, and too slow",
+        ),
+        pytest.param("clock", {"drift": 1.2}, "line was dated +0.", marks=needs_faketime, id="too fast"),
+        pytest.param("disk-error", {}, "Input/output error", marks=needs_libfiu, id="a disk that fails"),
+        pytest.param(
+            "disk-error", {"error": "read-only"}, "Read-only file system", marks=needs_libfiu, id="a read-only disk"
+        ),
     ],
 )
-async def test_a_clock_is_confirmed_by_what_the_leader_logs_meanwhile(
-    root: Path, parameters: dict[str, object], detail: str
+async def test_a_fault_is_confirmed_by_what_the_leader_logs_meanwhile(
+    root: Path, name: str, parameters: dict[str, object], detail: str
 ) -> None:
-    plugin, driver, whom = registry.fault("clock"), ProcessDriver(root, "run"), parse_target("leader(moved,0)")
+    plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target("leader(moved,0)")
     status = await driver.status()
     async with KazooView(status.zookeeper_connect) as view, written_to("moved", status.bootstrap_servers):
+        await all_in_sync(view)
         arena = Arena(driver=driver, view=view)
         values = plugin.Parameters.model_validate(parameters)
         injection = await plugin.prepare(arena, whom, await resolve(whom, view), values, duration_s=60)

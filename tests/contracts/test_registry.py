@@ -75,13 +75,22 @@ def test_the_simulated_driver_can_carry_out_every_built_in_fault() -> None:
 def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     faults = {name: registry.fault(name) for name in registry.names(Kind.FAULT)}
     forfeiting = [name for name, fault in faults.items() if issubclass(fault.Parameters, MayForfeit)]
-    assert [name for name, fault in faults.items() if isinstance(fault, TakesRecords)] == forfeiting == ["power-loss"]
+    taking = [name for name, fault in faults.items() if isinstance(fault, TakesRecords)]
+    assert taking == forfeiting == ["disk-damage", "power-loss"]
 
 
-def test_the_process_driver_refuses_what_takes_a_disk_of_its_own() -> None:
-    able = registry.capabilities("process")
-    refused = [name for name in registry.names(Kind.FAULT) if not able >= set(registry.fault(name).requires)]
-    assert refused == ["disk-full", "power-loss"]
+@pytest.mark.parametrize(
+    ("driver", "refused"),
+    [
+        ("process", []),
+        ("docker", ["clock", "delay", "disk-damage", "disk-error", "disk-full", "isolate", "lose-zookeeper-reply",
+                    "partition", "power-loss", "reset-connections"]),
+    ],
+)  # fmt: skip
+def test_a_real_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:
+    able = registry.capabilities(driver)
+    kinds = registry.names(Kind.FAULT)
+    assert [name for name in kinds if not able >= set(registry.fault(name).requires)] == refused
 
 
 @pytest.mark.parametrize("what", ["scenarios", "faults", "workloads", "checks", "drivers", "planted-bugs"])

@@ -188,5 +188,6 @@ def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
     assert [request["scenario"] for request in requests if request["expect"] == "violated"] == [
         "acks-all-on-append",
         "no-truncation",
+        "no-crc-recovery",
         "cut-off",
     ]

@@ -18,6 +18,7 @@ from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
 from tests.raising import raising
 
+TAKE_RECORDS = ["disk-damage", "power-loss"]
 CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
 
 
@@ -46,6 +47,19 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         pytest.param("delay", {"extra_ms": 300}, "the quickest of 6 probes took 300 ms", id="a slow link"),
         pytest.param("reset-connections", {}, "1 connections are gone", id="broken connections"),
         pytest.param("power-loss", {}, "broker 1 is gone, and 10 unsynced bytes", id="a power loss"),
+        pytest.param(
+            "disk-damage",
+            {},
+            "broker 1: orders-0/00000000000000000000.log: 100 bytes, now 90 bytes; it opened orders-0 up to offset 7",
+            id="a log without its tail",
+        ),
+        pytest.param(
+            "disk-damage",
+            {"what": "disk"},
+            "broker 1: orders-0/00000000000000000000.log: 100 bytes, now gone; it opened no log",
+            id="an empty disk",
+        ),
+        pytest.param("disk-error", {}, "broker 1 took 3 replicas offline: no io", id="a disk that fails"),
         pytest.param("disk-full", {}, "nothing more fits on the disk", id="a full disk"),
         pytest.param(
             "lose-zookeeper-reply", {}, "broker 1 got no answer to create /brokers/ids/1", id="a reply that is lost"
@@ -71,7 +85,12 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("partition", "separate", {}, "broker 0 reaches 2, broker 2 reaches 0", id="a bridge that nobody "
                      "needs"),
         pytest.param("delay", "delay", {}, "the quickest of 6 probes took 0 ms", id="a link that is quick"),
+        pytest.param("disk-error", "fail_disk", {}, "an error of broker 1's disk: not within", id="a disk that works"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
+        pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk is different", id="a disk that is "
+                     "whole"),
+        pytest.param("disk-damage", "recover", {}, "broker 1 told of no recovery of orders-0", id="a log that nobody "
+                     "opened"),
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
                      id="a broker that goes on"),
         pytest.param("kill", "kill_broker", {"confirm_timeout_s": 0.1}, "process is running",
@@ -163,30 +182,35 @@ def test_in_a_ring_each_broker_sees_another_majority(brokers: int, sees: int) ->
     assert len(set(map(frozenset, views))) == brokers
 
 
-@pytest.mark.parametrize("name", ["bounce", "power-loss", "rolling-restart"])
+@pytest.mark.parametrize("name", ["bounce", "disk-damage", "power-loss", "rolling-restart"])
 async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     await cluster.kill_broker(1)
-    parameters: dict[str, Any] = {"spares_committed": False} if name == "power-loss" else {}
+    parameters: dict[str, Any] = {"spares_committed": False} if name in TAKE_RECORDS else {}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is INCONCLUSIVE
 
 
-class TestPowerLoss:
-    async def test_it_waits_until_every_record_is_elsewhere_too(self, cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("name", TAKE_RECORDS)
+class TestSparing:
+    async def test_it_waits_until_every_record_is_elsewhere_too(self, cluster: FakeCluster, name: str) -> None:
         cluster.isr = [1, 2]
         with pytest.raises(ClusterError, match=r"every partition whole, with a replica elsewhere.*orders-0"):
-            await injected(cluster, "power-loss", 1, whole_timeout_s=0.1)
+            await injected(cluster, name, 1, whole_timeout_s=0.1)
         assert cluster.calls == []
 
-    async def test_a_broker_that_has_started_and_is_not_registered_yet_has_nothing(self, cluster: FakeCluster) -> None:
+    async def test_a_broker_that_has_started_and_is_not_registered_yet_has_nothing(
+        self, cluster: FakeCluster, name: str
+    ) -> None:
         del cluster.sessions[2]
         with pytest.raises(ClusterError, match=r"every partition whole, with a replica elsewhere.*orders-0"):
-            await injected(cluster, "power-loss", 1, whole_timeout_s=0.1)
+            await injected(cluster, name, 1, whole_timeout_s=0.1)
 
-    async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster) -> None:
+    async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster, name: str) -> None:
         with pytest.raises(ClusterError, match="with a replica elsewhere"):
-            await injected(cluster, "power-loss", 0, 1, 2, whole_timeout_s=0.1)
+            await injected(cluster, name, 0, 1, 2, whole_timeout_s=0.1)
 
+
+class TestPowerLoss:
     async def test_it_is_not_over_before_the_isr_is_without_the_broker(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -280,15 +304,57 @@ class TestRollingRestart:
         assert cluster.calls == ["stop_broker 1", "start_broker 1"]
 
 
-class TestDiskFull:
-    async def test_healing_restarts_the_broker_once_it_has_space(self, cluster: FakeCluster) -> None:
-        injection, _ = await injected(cluster, "disk-full", 1)
-        await heal(cluster, injection)
-        assert cluster.full == set()
-        assert cluster.calls == ["fill_disk 1", "kill_broker 1", "start_broker 1"]
+class TestDiskDamage:
+    async def test_a_broker_is_started_again_only_when_the_isr_is_without_it(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = await cluster.partitions()
 
-    async def test_a_broker_that_ended_by_itself_is_started(self, cluster: FakeCluster) -> None:
-        injection, _ = await injected(cluster, "disk-full", 1)
+        async def unchanged() -> list[PartitionView]:
+            return whole
+
+        monkeypatch.setattr(cluster, "partitions", unchanged)
+        with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
+            await injected(cluster, "disk-damage", 1, confirm_timeout_s=0.1)
+        assert "start_broker 1" not in cluster.calls
+
+    @pytest.mark.parametrize(
+        ("parameters", "target", "log"),
+        [
+            pytest.param({}, "leader(orders,0)", "orders-0", id="the target's own"),
+            pytest.param({"log": "orders-3"}, "leader(orders,0)", "orders-3", id="the one that the scenario names"),
+            pytest.param({}, "controller", "", id="any"),
+        ],
+    )
+    async def test_which_log_is_damaged(
+        self, cluster: FakeCluster, parameters: dict[str, Any], target: str, log: str
+    ) -> None:
+        await injected(cluster, "disk-damage", 1, target=target, **parameters)
+        assert f"damage_disk 1 {log}" in cluster.calls
+
+    async def test_a_log_that_was_gone_and_is_found_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        injection, _ = await injected(cluster, "disk-damage", 1, what="disk")
+        cluster.say(1, ev="recovery", topic="orders", partition=0, log_end_offset=7)
+        effect = await registry.fault("disk-damage").confirm(cluster.arena, injection)
+        assert (effect.verdict, effect.detail) == (MISMATCH, "broker 1 found orders-0, which was gone")
+
+
+@pytest.mark.parametrize(("name", "call"), [("disk-full", "fill_disk 1"), ("disk-error", "fail_disk 1")])
+class TestDiskFullAndDiskError:
+    async def test_healing_restarts_the_broker_once_its_disk_works(
+        self, cluster: FakeCluster, name: str, call: str
+    ) -> None:
+        injection, _ = await injected(cluster, name, 1)
+        await heal(cluster, injection)
+        assert not cluster.full
+        assert not cluster.failing
+        assert cluster.calls == [call, "kill_broker 1", "start_broker 1"]
+
+    async def test_a_broker_that_ended_by_itself_is_started(self, cluster: FakeCluster, name: str, call: str) -> None:
+        injection, _ = await injected(cluster, name, 1)
+        assert call in cluster.calls
         await cluster.kill_broker(1)
         await heal(cluster, injection)
         assert cluster.states[1] == "running"

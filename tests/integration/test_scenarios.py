@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from harness import phases
-from harness.cluster import faketime
+from harness.cluster import disk_errors, faketime, small_disks
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder
@@ -69,6 +69,12 @@ PLANTED = (
         ),
         "truncation without the bug": Case(scenario="no-truncation", sets=SOUND, verdicts=HELD, exit_code=0),
     },
+    {
+        "a flipped bit that no recovery finds keeps a replica out of sync": Case(
+            scenario="no-crc-recovery", verdicts=VIOLATED, exit_code=1, found=frozenset({"nonmonotonic-poll"})
+        ),
+        "a flipped bit without the bug": Case(scenario="no-crc-recovery", sets=SOUND, verdicts=HELD, exit_code=0),
+    },
 )
 """A scenario with its bug and without; one of them a day."""
 KAFKA = "Apache Kafka 3.9.1 holds the same promises, as far as it tells"
@@ -83,13 +89,20 @@ LONGEST = {
     KAFKA: OF_KAFKA,
     "wrong clocks of Apache Kafka lose nothing": replace(OF_KAFKA, scenario="clock"),
     "wrong clocks of our broker lose nothing": Case(scenario="clock", verdicts=HELD, exit_code=0),
+    "power losses of Apache Kafka lose nothing": replace(OF_KAFKA, scenario="power-loss"),
+    "power losses of our broker lose nothing": Case(scenario="power-loss", verdicts=HELD, exit_code=0),
+    "full disks of our broker lose nothing": Case(scenario="disk-full", verdicts=HELD, exit_code=0),
+    "failing disks of our broker lose nothing": Case(scenario="disk-error", verdicts=HELD, exit_code=0),
+    "damaged disks of our broker lose nothing": Case(scenario="disk-damage", verdicts=HELD, exit_code=0),
 }
 """One of them a day; Kafka has a JVM a server."""
 
 
 def can_be_run(case: Case) -> bool:
     """Return whether this machine has what it takes."""
-    return (has_kafka() or not case.sets) and (case.scenario != "clock" or faketime.library() is not None)
+    takes = {"clock": faketime, "disk-full": small_disks, "disk-error": disk_errors}
+    lacking = takes[case.scenario].lacking() if case.scenario in takes else ""
+    return (has_kafka() or not case.sets) and not lacking
 
 
 CASES = {name: case for cases in (ALWAYS, *sampled(PLANTED, 1)) for name, case in cases.items()}

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from harness.cluster.damage import Damage, What
+from harness.cluster.disk_errors import DiskError, error_number
 from harness.cluster.driver import CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
@@ -263,6 +265,57 @@ def test_a_power_loss_takes_what_was_not_synced() -> None:
         await driver.cut_power(1, torn=False)
         assert await driver.bytes_on_disk(1) <= before - len(b"unsynced")
         assert (await driver.status()).broker(1).state == "stopped"
+
+    with_driver(story)
+
+
+def test_a_disk_is_damaged_while_its_broker_is_down_and_a_power_loss_brings_nothing_back() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        with pytest.raises(ClusterError, match="broker 1 runs"):
+            await driver.damage_disk(1, Damage(what=What.DISK))
+        await driver.kill_broker(1)
+        assert await driver.files(1)
+        await driver.damage_disk(1, Damage(what=What.DISK))
+        await driver.cut_power(1, torn=True)
+        assert await driver.files(1) == {}
+
+    with_driver(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "refuses"),
+    [
+        pytest.param(DiskError.IO, {"append", "truncate", "sync", "read"}, id="an I/O error"),
+        pytest.param(DiskError.READ_ONLY, {"append", "truncate"}, id="a read-only disk"),
+    ],
+)
+def test_a_disk_fails_until_it_is_mended_or_the_time_is_over(error: DiskError, refuses: set[str]) -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.kill_broker(1)
+        file = driver._cluster[1].disk.open_append("note")
+        calls: dict[str, Callable[[], object]] = {
+            "append": lambda: file.append(b"xy"),
+            "truncate": lambda: file.truncate(1),
+            "sync": file.sync,
+            "read": lambda: file.read(0, 1),
+        }
+
+        def refused() -> dict[str, int | None]:
+            errors: dict[str, int | None] = {}
+            for name, call in calls.items():
+                try:
+                    call()
+                except OSError as problem:
+                    errors[name] = problem.errno
+            return errors
+
+        await driver.fail_disk(1, error, at_most_s=10)
+        assert refused() == dict.fromkeys(refuses, error_number(error))
+        await driver.mend_disk(1)
+        assert refused() == {}
+        await driver.fail_disk(1, error, at_most_s=10)
+        await asyncio.sleep(10)
+        assert refused() == {}
 
     with_driver(story)
 

@@ -2,13 +2,16 @@
 
 A sync can take as long as the disk likes. What need not be waited for is written by a thread, and only the thread
 waits; everything else is done by the loop's own thread.
+
+Who wants to know what a power loss would leave hears, by the number of a file (its inode), how many of its bytes are on
+the disk for certain: none of a new one, and after a sync has returned those that were written when it began.
 """
 
 import asyncio
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +19,29 @@ _TEMPORARY = ".tmp"
 _TEMPORARY_OFF_LOOP = ".off-loop.tmp"
 
 
+Synced = Callable[[int, int, bool], None]
+"""Hears the number of a file, how many of its bytes a power loss leaves, and whether these are more than before."""
+
+
+def _nobody(_number: int, _size: int, _more: bool) -> None:
+    """Nobody listens."""
+
+
 class _File:
     """An `AppendFile` on a file descriptor."""
 
-    __slots__ = ("_descriptor", "_folder_synced", "_path", "_size")
+    __slots__ = ("_cuts", "_descriptor", "_folder_synced", "_number", "_path", "_size", "_synced")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synced: Synced) -> None:
         self._path = path
+        self._synced = synced
+        self._cuts = 0
         self._folder_synced = path.exists()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._size = os.fstat(self._descriptor).st_size
+        state = os.fstat(self._descriptor)
+        self._size, self._number = state.st_size, state.st_ino
+        if not self._folder_synced:
+            synced(self._number, 0, True)
 
     @property
     def size(self) -> int:
@@ -51,17 +67,23 @@ class _File:
         if size < self._size:
             os.ftruncate(self._descriptor, size)
             self._size = size
+            self._cuts += 1
+            self._synced(self._number, size, False)
 
     def sync(self) -> None:
         os.fsync(self._descriptor)
         _sync_and_close(self._unsynced_folders())
         self._folder_synced = True
+        self._synced(self._number, self._size, True)
 
     async def sync_off_loop(self) -> None:
         descriptors = self._unsynced_folders()
         descriptors.append(os.dup(self._descriptor))  # the thread's own: the file may be closed or moved meanwhile
+        size, cuts = self._size, self._cuts
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, _sync_and_close, descriptors))
         self._folder_synced = True
+        if self._cuts == cuts:  # else what is there now may have been written since
+            self._synced(self._number, size, True)
 
     def _unsynced_folders(self) -> list[int]:
         """Open what has to be synced that a new file is found again: its folder, and the one that names its folder."""
@@ -84,7 +106,8 @@ class _Pending:
 class FileStorage:
     """A `Storage` whose paths are relative to `root`, which is created."""
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, synced: Synced = _nobody) -> None:
+        self._synced = synced
         self._root = Path(root)
         self._root.mkdir(parents=True, exist_ok=True)
         self._pending: dict[str, _Pending] = {}
@@ -96,7 +119,7 @@ class FileStorage:
 
     def open_append(self, path: str) -> _File:
         """Open or create a file."""
-        return _File(self._root / path)
+        return _File(self._root / path, self._synced)
 
     def read(self, path: str) -> bytes:
         """Return a whole file; raises FileNotFoundError."""
@@ -108,7 +131,7 @@ class FileStorage:
         self._overtake(path)
         target = self._root / path
         temporary = target.with_name(target.name + _TEMPORARY)
-        _write_synced(temporary, data)
+        _write_synced(temporary, data, self._synced)
         temporary.replace(target)
         _sync_folder(target.parent)
 
@@ -124,7 +147,7 @@ class FileStorage:
         temporary = target.with_name(target.name + _TEMPORARY_OFF_LOOP)
         with self._one_at_a_time:
             try:
-                _write_synced(temporary, pending.data)
+                _write_synced(temporary, pending.data, self._synced)
                 with self._order:
                     wanted = self._pending.get(path) is pending
                     if wanted:
@@ -197,11 +220,12 @@ class FileStorage:
             target.unlink(missing_ok=True)
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _write_synced(path: Path, data: bytes, synced: Synced) -> None:
     with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+        synced(os.fstat(file.fileno()).st_ino, len(data), True)
 
 
 def _opened_folder(folder: Path) -> int:

@@ -142,6 +142,8 @@ class DelayedFetch:
             return Read(fetch, error.error)
         except OffsetOutOfRange:
             return Read(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except OSError:  # the directory has taken note of it (`ReplicaManager.readFromLog`)
+            return Read(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
         return Read(fetch, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records, diverging)
 
     def _is_ready(self, fetch: PartitionFetch) -> bool:

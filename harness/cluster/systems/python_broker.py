@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from harness.broker.log.sync_log import read_syncs
 from harness.cluster import broker_properties
 from harness.errors import ScenarioError
 from harness.events import KINDS
@@ -62,6 +63,8 @@ class PythonBroker:
         state_log.parent.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-m", "harness.broker"]
         argv += ["--config", str(layout.config_file(broker_id).resolve()), "--state-log", str(state_log)]
+        if layout.syncs:
+            argv += ["--sync-log", str(layout.sync_log(broker_id).resolve())]
         for bug in layout.planted_bugs:
             argv += ["--planted-bug", bug]
         return argv
@@ -78,6 +81,12 @@ class PythonBroker:
     def dated(self, lines: bytes) -> int | None:
         """Return the wall clock of the last line."""
         return next((event["ts"] for event in map(_object, reversed(lines.splitlines())) if "ts" in event), None)
+
+    def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
+        """Return the files of which more was written than synced, by the broker's own log of its syncs."""
+        synced = read_syncs(sync_log)
+        files = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+        return {path: synced[it.st_ino] for path, it in files.items() if synced.get(it.st_ino, it.st_size) < it.st_size}
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Do nothing: the log is there."""

@@ -104,6 +104,17 @@ class System(Protocol):
         """
         ...
 
+    def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
+        """Return the files in a data directory that a power loss may leave shorter than they are.
+
+        Of each how many bytes are left for certain, or None if not even the file is. `sync_log` is where a broker that
+        can has noted what it has synced. What is known is all that was, or less: then it is an upper bound of the loss.
+
+        Raises:
+            OSError: a file cannot be read; FileNotFoundError where the broker should have noted something.
+        """
+        ...
+
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Make a broker's state-change log of what it told, if it wrote none itself; return sentences on what is odd.
 

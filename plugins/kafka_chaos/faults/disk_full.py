@@ -2,10 +2,9 @@
 
 from typing import Any, ClassVar
 
-from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanFillDisk
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
-from harness.contracts.restoring import end_session, start_stopped
+from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -45,15 +44,9 @@ class DiskFull(BrokerFault):
         """Give the space back, and restart whoever has met the full disk and was not restarted since."""
         driver = arena.driver
         assert isinstance(driver, CanFillDisk)
-        assert isinstance(driver, CanKill)
-        status = await driver.status()
         for broker in injection.targets:
             await driver.free_disk(broker)
-            now = status.broker(broker)
-            if now.state != "stopped" and now.starts == injection.state["starts"][str(broker)]:
-                await driver.kill_broker(broker)
-                await end_session(arena, broker)
-        await start_stopped(arena, injection.targets)
+        await restart_unless_started(arena, injection)
 
 
 PLUGIN: type[Fault] = DiskFull

@@ -18,6 +18,7 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    Recovery,
     Truncate,
     ZkSession,
 )
@@ -108,6 +109,11 @@ DELETED = (
     f"{AT}kafka.log.LogManager: Log for partition my.orders-2-1 is renamed to"
     " /data/my.orders-2-1.be9db395b83541f1955a6a2701a90ccc-delete and is scheduled for deletion"
 )
+OPENED = (
+    f"{AT}kafka.log.LogManager: Completed load of Log(dir=/data/my.orders-2-1, topicId=bFV-Q8sqR2iGdZWuXB0LBQ,"
+    " topic=my.orders-2, partition=1, highWatermark=79, lastStableOffset=79, logStartOffset=5, logEndOffset=83) with 1"
+    " segments, local-log-start-offset 0 and local-log-end-offset 83 in 12ms (1/3 completed in /data)"
+)
 STOPPED = f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] shut down completed"
 
 
@@ -141,6 +147,11 @@ def appended(role: str, epoch: int) -> Append:
 def marked(isr: list[int], zk_version: int) -> HighWatermark:
     return HighWatermark(topic="my.orders-2", partition=1, role="leader", leader_epoch=1, old=79, new=83,
                          log_end_offset=None, isr=isr, zk_version=zk_version, cause="")  # fmt: skip
+
+
+def opened() -> Recovery:
+    return Recovery(topic="my.orders-2", partition=1, clean=None, log_start_offset=5, log_end_offset=83,
+                    recovery_point=None, high_watermark=79, truncated_bytes=None)  # fmt: skip
 
 
 def truncated(log_end_offset: int | None, epoch: int | None) -> Truncate:
@@ -216,6 +227,10 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [follows(2, -1), appended("follower", 2), truncated(87, 2), truncated(84, 2)],
             id="it truncates from where the log ended by the lines before",
         ),
+        pytest.param([OPENED], [opened()], id="it opens a log at its start"),
+        pytest.param(
+            [OPENED, TRUNCATED], [opened(), truncated(83, None)], id="what it opened it truncates from its end"
+        ),
         pytest.param([NOTHING_TO_TRUNCATE], [], id="what truncates nothing is no truncation"),
         pytest.param(
             [ASKED.format(0), ASKED.format(1), IGNORED, DONE, DONE],
@@ -265,6 +280,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
         pytest.param(CLEANED.replace("offset range", "range"), 1, id="a cleaning in other words"),
         pytest.param(REGISTERED.replace("broker epoch", "epoch"), 1, id="a registration in other words"),
         pytest.param(APPENDED.replace("next offset", "end"), 1, id="an append in other words"),
+        pytest.param(OPENED.replace("logEndOffset", "end"), 1, id="a log opened in other words"),
         pytest.param(TRUNCATED.replace("offset 84", "offset <84>"), 1, id="a truncation in other words"),
         pytest.param(MARKED.replace("offset=79", "79"), 1, id="a high watermark in other words"),
         pytest.param(ASKED.format(1).replace("isr=", "inSync="), 1, id="a control request in other words"),

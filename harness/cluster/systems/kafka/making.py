@@ -20,6 +20,7 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    Recovery,
     Truncate,
     ZkSession,
 )
@@ -75,6 +76,22 @@ def registers(teller: Teller, match: re.Match[str]) -> Event:
 def is_elected(_teller: Teller, match: re.Match[str]) -> Event:
     """It is controller."""
     return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=int(match["version"]))
+
+
+def opens(teller: Teller, match: re.Match[str]) -> Event:
+    """It has opened a log; it does not say in that line what it dropped."""
+    key, end = _key(match), int(match["end"])
+    teller.log_ends[key] = end
+    return Recovery(
+        topic=key[0],
+        partition=key[1],
+        clean=None,
+        log_start_offset=int(match["start"]),
+        log_end_offset=end,
+        recovery_point=None,
+        high_watermark=int(match["high_watermark"]),
+        truncated_bytes=None,
+    )
 
 
 def leads(teller: Teller, match: re.Match[str]) -> Event:

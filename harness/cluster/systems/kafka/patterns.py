@@ -17,6 +17,7 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    Recovery,
     Truncate,
     ZkSession,
 )
@@ -145,6 +146,16 @@ PATTERNS = (
         watched=r".* Truncating to offset .*",
     ),
     Pattern(
+        Recovery,
+        "kafka.log.LogManager",
+        r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
+        r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
+        r" logEndOffset=(?P<end>\d+)\) .*",
+        making.opens,
+        since=(3, 9),
+        watched=r"Completed load of .*",
+    ),
+    Pattern(
         None,
         "state.change.logger",
         r"\[Broker id=\d+\] Received LeaderAndIsr request LeaderAndIsrPartitionState\(topicName='(?P<topic>[\w.-]+)',"
@@ -206,6 +217,7 @@ PATTERNS = (
 OMITS: dict[type[Event], tuple[str, ...]] = {
     Append: ("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size", "acks"),
     HighWatermark: ("log_end_offset",),
+    Recovery: ("clean", "recovery_point", "truncated_bytes"),
     Truncate: ("high_watermark", "reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
     ControlReceive: ("request_broker_epoch", "live_brokers"),
 }

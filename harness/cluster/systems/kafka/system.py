@@ -12,6 +12,7 @@ from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.kafka import jars, log4j, told
+from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.teller import Teller
 from harness.errors import ClusterError
@@ -117,6 +118,10 @@ class ApacheKafka:
     def dated(self, lines: bytes) -> int | None:
         """Return the instant of the last line that has one, to the millisecond."""
         return next((line.time_ns for line in map(told.line_of, _backwards(lines)) if line), None)
+
+    def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
+        """Return the segments with what is not before the recovery points that it last wrote down."""
+        return beyond_recovery_points(folder)
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Write a broker's state-change log; return how many lines were not understood, if any."""

@@ -1,0 +1,172 @@
+"""What can become of the files on a disk? Done to those of a broker that does not run, wherever they lie.
+
+Format and names are Kafka's: segments of batches, checkpoints, and indexes that can be made again.
+"""
+
+import random
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.broker.log.batch import MAGIC, first_header
+from harness.broker.log.checkpoint import HIGH_WATERMARKS, LEADER_EPOCHS, LOG_START_OFFSETS, RECOVERY_POINTS
+from harness.broker.log.storage import Storage
+from harness.errors import ClusterError
+
+_LOG = re.compile(r"[\w.-]+-\d+")
+_SEGMENT = re.compile(r"\d{20}\.log")
+_INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)")
+
+
+class What(StrEnum):
+    """Which files are hit, and how."""
+
+    INDEXES = "indexes"
+    """All indexes of a log are gone."""
+    CHECKPOINT = "checkpoint"
+    """A checkpoint is gone."""
+    LOG = "log"
+    """A log is gone, with its folder."""
+    DISK = "disk"
+    """Everything is gone: the disk was replaced by an empty one."""
+    BIT_FLIP = "bit-flip"
+    """A bit of a closed segment is another one; the recovery points are gone too, or nobody would read it again."""
+    TAIL = "tail"
+    """The end of a log is gone."""
+
+
+class Checkpoint(StrEnum):
+    """The checkpoints of Kafka."""
+
+    RECOVERY_POINTS = RECOVERY_POINTS
+    HIGH_WATERMARKS = HIGH_WATERMARKS
+    LOG_STARTS = LOG_START_OFFSETS
+    LEADER_EPOCHS = LEADER_EPOCHS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What is to be done to a disk."""
+
+    what: What
+    log: str = ""
+    """As `orders-0`; empty for the one with the most bytes, among those that can be damaged so."""
+    checkpoint: Checkpoint = Checkpoint.RECOVERY_POINTS
+    tail_bytes: int = 1
+
+
+def do_damage(disk: Storage, done: Damage) -> None:
+    """Do it.
+
+    Raises:
+        ClusterError: there is nothing on the disk that could be damaged so.
+    """
+    match done.what:
+        case What.INDEXES:
+            _remove(disk, [*_files(disk, _chosen(disk, done), _INDEX)], "index")
+        case What.CHECKPOINT:
+            names = [done.checkpoint.value]
+            if done.checkpoint is Checkpoint.LEADER_EPOCHS:
+                names = [f"{_chosen(disk, done)}/{done.checkpoint}"]
+            _remove(disk, names, done.checkpoint)
+        case What.LOG:
+            disk.remove(_chosen(disk, done))
+        case What.DISK:
+            _remove(disk, disk.list(""), "file")
+        case What.BIT_FLIP:
+            _flip(disk, _chosen(disk, done))
+            disk.remove(RECOVERY_POINTS)
+        case What.TAIL:
+            _cut(disk, _chosen(disk, done), done.tail_bytes)
+
+
+def torn(tail: bytes, rng: random.Random) -> bytes:
+    """Return what a power loss may leave of bytes that were written and not synced: a part, its end perhaps garbled."""
+    left = tail[: rng.randint(0, len(tail))]
+    if left and rng.random() < 0.5:
+        garbled = rng.randint(1, min(len(left), 512))
+        left = left[:-garbled] + bytes(garbled)
+    return left
+
+
+def states(disk: Storage) -> dict[str, str]:
+    """Return size and checksum of every file by its path, in words."""
+    return {path: f"{len(data)} bytes, CRC {zlib.crc32(data):08x}" for path, data in _contents(disk, "")}
+
+
+def logs_in(files: dict[str, str]) -> set[str]:
+    """Return the names of the logs that some files are of, those apart that were deleted."""
+    parts = (path.rpartition("/") for path in files)
+    return {folder for folder, _, name in parts if _LOG.fullmatch(folder) and _SEGMENT.fullmatch(name)}
+
+
+def _contents(disk: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
+    for name in disk.list(folder):
+        path = f"{folder}/{name}".lstrip("/")
+        try:
+            yield path, disk.read(path)
+        except IsADirectoryError:
+            yield from _contents(disk, path)
+        except FileNotFoundError:  # a folder where the disk is in memory, or what a live broker has removed since
+            yield from _contents(disk, path)
+
+
+def _chosen(disk: Storage, done: Damage) -> str:
+    """Return the log to damage: the one that was named, else the one with the most bytes."""
+    least = 2 if done.what is What.BIT_FLIP else 1
+    logs = [name for name in disk.list("") if _LOG.fullmatch(name)]
+    sizes = {log: _size(disk, log) for log in logs if len([*_files(disk, log, _SEGMENT)]) >= least}
+    if done.what is What.INDEXES:
+        sizes = {log: size for log, size in sizes.items() if [*_files(disk, log, _INDEX)]}
+    if (done.log and done.log not in sizes) or not sizes:
+        raise ClusterError(f"no {done.what} of {done.log or 'any log'} here: there is {', '.join(sizes) or 'none'}")
+    return done.log or max(sizes, key=lambda log: (sizes[log], log))
+
+
+def _files(disk: Storage, log: str, name: re.Pattern[str]) -> Iterator[str]:
+    return (f"{log}/{each}" for each in disk.list(log) if name.fullmatch(each))
+
+
+def _size(disk: Storage, log: str) -> int:
+    return sum(len(disk.read(path)) for path in _files(disk, log, _SEGMENT))
+
+
+def _remove(disk: Storage, paths: list[str], what: str) -> None:
+    if not any(map(disk.exists, paths)):
+        raise ClusterError(f"there is no {what} to lose")
+    for path in paths:
+        disk.remove(path)
+
+
+def _flip(disk: Storage, log: str) -> None:
+    """Change a bit in the middle of a batch in the middle of the closed segments, where its checksum covers it."""
+    closed = [*_files(disk, log, _SEGMENT)][:-1]
+    path = closed[len(closed) // 2]
+    data = bytearray(disk.read(path))
+    batches = [*_batches(data)]
+    if not batches:
+        raise ClusterError(f"{path} has no batch of format {MAGIC}")
+    position, size = batches[len(batches) // 2]
+    data[position + size // 2] ^= 1
+    disk.replace(path, bytes(data))
+
+
+def _batches(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    """Yield position and size of each whole batch."""
+    position = 0
+    while (header := first_header(memoryview(data)[position:])) and position + header.size <= len(data):
+        yield position, header.size
+        position += header.size
+
+
+def _cut(disk: Storage, log: str, size: int) -> None:
+    """Take bytes from the end of the last segment that has some, as many as it has at most."""
+    path = next((path for path in reversed([*_files(disk, log, _SEGMENT)]) if disk.read(path)), None)
+    if path is None:
+        raise ClusterError(f"{log} is empty")
+    file = disk.open_append(path)
+    file.truncate(max(file.size - size, 0))
+    file.sync()
+    file.close()

@@ -1,0 +1,63 @@
+"""How much of Kafka's logs is on the disk for certain? What is before the recovery points that it has written down.
+
+It writes these once a minute, and syncs a segment when it is full: it may have synced more, and never less.
+"""
+
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+from harness.broker.log.checkpoint import RECOVERY_POINTS, read_offsets
+from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.meta_properties import META_PROPERTIES
+
+_ENTRY = struct.Struct(">qi")
+"""Of every format: the offset of a batch or message, and how many bytes follow."""
+_INDEXES = (".index", ".timeindex", ".txnindex", ".snapshot")
+
+
+def beyond_recovery_points(folder: Path) -> dict[Path, int | None]:
+    """Return the files that hold anything else, with how much of each is certain; None for those that begin later.
+
+    Several data directories are folders in `folder`.
+    """
+    directories = [folder, *(path.parent for path in folder.glob(f"*/{META_PROPERTIES}"))]
+    return {path: size for each in directories for path, size in _in_directory(each).items()}
+
+
+def _in_directory(folder: Path) -> dict[Path, int | None]:
+    file = folder / RECOVERY_POINTS
+    nothing = not file.exists() or file.stat().st_size == 0  # Kafka makes it empty, and first writes it after a minute
+    points = {} if nothing else read_offsets(FileStorage(folder), RECOVERY_POINTS)
+    found: dict[Path, int | None] = {}
+    for log in sorted(path for path in folder.iterdir() if path.is_dir()):
+        topic, _, partition = log.name.rpartition("-")
+        if not partition.isdecimal():
+            continue  # deleted
+        point = points.get((topic, int(partition)), 0)
+        segments = sorted(log.glob("*.log"))
+        for segment, later in pairwise([*segments, None]):
+            assert segment is not None
+            if later is not None and int(later.stem) <= point:
+                continue
+            if segment is not segments[0] and int(segment.stem) > point:
+                found |= dict.fromkeys([segment, *_beside(segment)], None)
+            elif (size := _before(segment, point)) < segment.stat().st_size:
+                found[segment] = size
+    return found
+
+
+def _beside(segment: Path) -> list[Path]:
+    return [path for suffix in _INDEXES if (path := segment.with_suffix(suffix)).exists()]
+
+
+def _before(segment: Path, offset: int) -> int:
+    """Return how many bytes of a segment are batches from before an offset."""
+    data = segment.read_bytes()
+    position = 0
+    while position + _ENTRY.size <= len(data):
+        first, length = _ENTRY.unpack_from(data, position)
+        if first >= offset:
+            break
+        position += _ENTRY.size + length
+    return min(position, len(data))

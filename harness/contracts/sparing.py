@@ -1,0 +1,72 @@
+"""How does a fault that takes records away spare those that are committed? It waits until others have them too."""
+
+from typing import Any
+
+from harness.contracts.faults import Arena, Injection
+from harness.system.waiting import until
+
+
+async def lives(arena: Arena, brokers: tuple[int, ...]) -> dict[str, Any]:
+    """Return who runs, and under which sessions: what `signs_of_life` has to know of the time before."""
+    status = await arena.driver.status()
+    registered = await arena.view.registrations()
+    return {
+        "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+        "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+    }
+
+
+async def everything_elsewhere(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
+    """Return when all that these brokers have is elsewhere too; raises DeadlineError."""
+    await until(
+        lambda: _at_stake(arena, brokers),
+        lambda seen: not seen,
+        what="every partition whole, with a replica elsewhere",
+        timeout_s=timeout_s,
+    )
+
+
+async def missed(arena: Arena, injection: Injection) -> None:
+    """Return when dead brokers are missed by all that would still count on what they had; raises DeadlineError."""
+    await until(
+        lambda: _signs_of_life(arena, injection),
+        lambda seen: not seen,
+        what="end of processes and registrations",
+        timeout_s=injection.parameters["confirm_timeout_s"],
+    )
+
+
+async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:
+    """Return the partitions that are not whole, or that nobody but these brokers has.
+
+    A broker that runs and is not registered yet is as good as gone: the controller will take it from the ISR first.
+    """
+    running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    running &= (await arena.view.registrations()).keys()
+    return [
+        f"{view.topic}-{view.partition}"
+        for view in await arena.view.partitions()
+        if set(view.assignment) & set(brokers)
+        and not (set(view.isr) == set(view.assignment) <= running and set(view.isr) - set(brokers))
+    ]
+
+
+async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
+    status = await arena.driver.status()
+    registered = await arena.view.registrations()
+    sessions = injection.state["sessions"]
+    alive = [f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != "stopped"]
+    if injection.parameters["spares_committed"]:
+        # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch,
+        # when the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
+        alive += [
+            f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
+            for view in await arena.view.partitions()
+            if set(view.isr) & set(injection.targets)
+            and not await arena.view.exists(f"/admin/delete_topics/{view.topic}")  # nobody misses its records
+        ]
+    return alive + [
+        f"broker {it} is registered by session {sessions[str(it)]}"
+        for it in injection.targets
+        if it in registered and registered[it].session == sessions.get(str(it))
+    ]

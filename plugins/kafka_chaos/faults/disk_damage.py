@@ -1,0 +1,142 @@
+"""A broker is killed and its disk damaged or replaced; once it is missed it is started again with what is left."""
+
+import asyncio
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.damage import Checkpoint, Damage, What, logs_in
+from harness.cluster.driver import CanKill
+from harness.cluster.powers import CanDamageDisk
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    MayForfeit,
+    Reach,
+    confirmed,
+    mismatch,
+    not_running,
+)
+from harness.contracts.restoring import start_stopped
+from harness.contracts.sparing import everything_elsewhere, lives, missed
+from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
+
+NAMED = 4
+"""So many files are named; of more, only their number."""
+
+
+class Parameters(MayForfeit):
+    """What the scenario may say about the damage."""
+
+    what: Annotated[
+        What,
+        Field(
+            strict=False,
+            description="indexes of a log, a checkpoint, a log or the whole disk are gone, a bit-flip in a closed"
+            " segment, or the tail of a log is gone",
+        ),
+    ] = What.TAIL
+    log: Annotated[
+        str, Field(description="Which log, as orders-0; else the partition of the target, or the largest")
+    ] = ""
+    checkpoint: Annotated[Checkpoint, Field(strict=False, description="Which checkpoint, if one is to go")] = (
+        Checkpoint.RECOVERY_POINTS
+    )
+    tail_bytes: Annotated[int, Field(ge=1, description="How much of the tail of a log is gone")] = 1
+
+
+class DiskDamage(BrokerFault):
+    """Kills brokers, damages their disks, waits until they are missed, and starts them."""
+
+    name: ClassVar[str] = "disk-damage"
+    requires: ClassVar[tuple[str, ...]] = ("disk-files", "kill")
+    reach: ClassVar[Reach] = Reach.ALL
+    witnesses: ClassVar[tuple[str, ...]] = ("recovery",)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until its session has timed out, for which it waits."""
+        return session_timeout_s
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Wait, if committed records are spared, until all are elsewhere too; note which log is meant."""
+        assert isinstance(parameters, Parameters)
+        if parameters.spares_committed:
+            await everything_elsewhere(arena, brokers, parameters.whole_timeout_s)
+        injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
+        return injection.with_state(log=parameters.log or of_target)
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note who runs, under which sessions."""
+        return await lives(arena, brokers)
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Kill all at once, change what their disks hold, wait until they are missed, and start them."""
+        driver, running = arena.driver, injection.state["running"]
+        assert isinstance(driver, CanDamageDisk)
+        assert isinstance(driver, CanKill)
+        await asyncio.gather(*map(driver.kill_broker, running))
+        seen = {str(broker): await _damaged(arena, injection, broker) for broker in running}
+        if running:
+            await missed(arena, injection)
+        await start_stopped(arena, injection.targets)
+        return injection.with_state(seen=seen)
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Compare the disks before and after, and read what the brokers told of the logs that they opened."""
+        if idle := not_running(injection, "damage"):
+            return idle
+        seen = [await _told(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
+        return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run."""
+        await start_stopped(arena, injection.targets)
+
+
+async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:
+    """Damage one disk; return what is different by its files, which logs are left and gone, and where its log ends."""
+    driver, own = arena.driver, injection.parameters
+    assert isinstance(driver, CanDamageDisk)
+    before = await driver.files(broker)
+    damage = Damage(
+        what=What(own["what"]),
+        log=injection.state["log"],
+        checkpoint=Checkpoint(own["checkpoint"]),
+        tail_bytes=own["tail_bytes"],
+    )
+    await driver.damage_disk(broker, damage)
+    after = await driver.files(broker)
+    changed = {path: f"{was}, now {after.get(path, 'gone')}" for path, was in before.items() if after.get(path) != was}
+    return {
+        "changed": changed,
+        "left": sorted(logs_in(after)),
+        "gone": sorted(logs_in(before) - logs_in(after)),
+        "position": await arena.state_changes.end_of(broker),
+    }
+
+
+async def _told(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
+    """Return what became of a disk, and of its logs as the broker told when it had opened them, in words."""
+    if not seen["changed"]:
+        return mismatch(f"nothing on broker {broker}'s disk is different")
+    lines, _ = await arena.state_changes.after(broker, seen["position"], "recovery")
+    ends = {f"{line['topic']}-{line['partition']}": line["log_end_offset"] for line in lines}
+    if silent := sorted(set(seen["left"]) - ends.keys()):
+        return mismatch(f"broker {broker} told of no recovery of {', '.join(silent)}")
+    if back := sorted(set(seen["gone"]) & ends.keys()):
+        return mismatch(f"broker {broker} found {', '.join(back)}, which was gone")
+    named = [f"{path}: {how}" for path, how in seen["changed"].items()]
+    files = "; ".join(named) if len(named) <= NAMED else f"{len(named)} files are not what they were"
+    hit = sorted({path.rpartition("/")[0] for path in seen["changed"]} & ends.keys()) or sorted(ends)[:NAMED]
+    opened = ", ".join(f"{log} up to offset {ends[log]}" for log in hit) or "no log"
+    return f"broker {broker}: {files}; it opened {opened}"
+
+
+PLUGIN: type[Fault] = DiskDamage

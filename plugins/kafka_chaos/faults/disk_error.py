@@ -1,0 +1,74 @@
+"""A broker's disk fails, or takes nothing any more; healed by mending it and restarting the broker."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.disk_errors import DiskError
+from harness.cluster.powers import CanFailDisk
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.parameters import Strict
+from harness.contracts.restoring import restart_unless_started
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 30.0
+
+
+class Parameters(Strict):
+    """What the scenario may say about the error."""
+
+    error: Annotated[DiskError, Field(strict=False, description="What the disk says: io or read-only")] = DiskError.IO
+
+
+class FailingDisk(BrokerFault):
+    """Lets disks fail; the driver itself mends them after the fault's duration."""
+
+    name: ClassVar[str] = "disk-error"
+    requires: ClassVar[tuple[str, ...]] = ("disk-errors", "kill")
+    witnesses: ClassVar[tuple[str, ...]] = ("log_dir_failure",)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note how long, how often each broker was started, and where its log ends."""
+        status = await arena.driver.status()
+        starts = {str(broker): status.broker(broker).starts for broker in brokers}
+        ends = {str(broker): await arena.state_changes.end_of(broker) for broker in brokers}
+        return {"at_most_s": duration_s, "starts": starts, "ends": ends}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Let the disks fail."""
+        assert isinstance(arena.driver, CanFailDisk)
+        error = DiskError(injection.parameters["error"])
+        for broker in injection.targets:
+            await arena.driver.fail_disk(broker, error, at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See every broker tell that its disk has failed, and how."""
+        try:
+            told = [await _failure(arena, injection, broker) for broker in injection.targets]
+        except DeadlineError as error:
+            return mismatch(str(error))
+        return confirmed("; ".join(told))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Mend the disks, and restart whoever has met an error and was not restarted since."""
+        assert isinstance(arena.driver, CanFailDisk)
+        for broker in injection.targets:
+            await arena.driver.mend_disk(broker)
+        await restart_unless_started(arena, injection)
+
+
+async def _failure(arena: Arena, injection: Injection, broker: int) -> str:
+    """Wait for a broker to tell of an error, and return that in words; raises DeadlineError."""
+
+    async def lines() -> list[dict[str, Any]]:
+        return (await arena.state_changes.after(broker, injection.state["ends"][str(broker)], "log_dir_failure"))[0]
+
+    timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+    (line, *_) = await until(lines, bool, what=f"an error of broker {broker}'s disk", timeout_s=timeout_s)
+    return f"broker {broker} took {line['replicas']} replicas offline: {line['error']}"
+
+
+PLUGIN: type[Fault] = FailingDisk
