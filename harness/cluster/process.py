@@ -12,8 +12,8 @@ from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay import senders
-from harness.cluster.relay.layout import listeners_of, ports_needed, relay_ports
-from harness.cluster.relay.listeners import save
+from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relay_ports
+from harness.cluster.relay.listeners import Setup, save
 from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
@@ -25,6 +25,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
+from harness.cluster.supervisor import PIDS_NAME
 from harness.cluster.systems.system import FAMILIES, system_named
 from harness.errors import ClusterError
 
@@ -158,11 +159,19 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
         )
 
     async def _start_relay(self, layout: ClusterLayout) -> None:
-        listeners = list(listeners_of(layout))
-        save(layout.folder, listeners)
-        for listener in listeners:
+        brokers = {
+            broker_id: Place(address=LOOPBACK, client=own.client, peer=own.peer or 0)
+            for broker_id, own in layout.brokers.items()
+        }
+        servers = {server_id: Place(address=LOOPBACK, client=own.client) for server_id, own in layout.zookeeper.items()}
+        setup = Setup(
+            listeners=list(listeners_of(layout, brokers, servers)), pids=str((layout.folder / PIDS_NAME).resolve())
+        )
+        folder = layout.folder / relay.FOLDER
+        save(folder, setup)
+        for listener in setup.listeners:
             require_free_port(listener.port, "the relay")
-        argv = [sys.executable, "-m", "harness.cluster.relay"]
+        argv = [sys.executable, "-m", "harness.cluster.relay", str(folder.resolve())]
         await self._supervision.spawn(relay.PROCESS, argv, layout.folder / "relay.log", ZOOKEEPER_STAGE)
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:

@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
-    OVER_LINKS,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -26,7 +25,17 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.powers import CanKillZookeeper, CanPauseZookeeper
+from harness.cluster.metadata_probe import listed_brokers
+from harness.cluster.powers import (
+    CanIsolate,
+    CanKillZookeeper,
+    CanPartition,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+    Direction,
+    Side,
+)
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
@@ -58,8 +67,20 @@ STUBBORN = [
 ]
 
 
-class Driver(ClusterDriver, CanKill, CanKillZookeeper, CanPause, CanPauseZookeeper, CanRunClients, Protocol):
-    """All powers."""
+class Driver(
+    ClusterDriver,
+    CanIsolate,
+    CanKill,
+    CanKillZookeeper,
+    CanPartition,
+    CanPause,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+    CanRunClients,
+    Protocol,
+):
+    """All powers that are tested here."""
 
 
 @pytest.fixture(
@@ -126,10 +147,15 @@ async def produce(driver: Driver, topic: str) -> None:
     status = await driver.status()
     spec = TopicSpec(name=topic, partitions=1, replication_factor=len(status.brokers))
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
+    await written(status.bootstrap_servers, topic)
+
+
+async def written(bootstrap_servers: str, topic: str) -> None:
+    """Write a record to all replicas in sync."""
     outcomes: list[str] = []
 
     def write() -> None:
-        producer = Producer({"bootstrap.servers": status.bootstrap_servers, "acks": "all"})
+        producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all"})
         producer.produce(topic, b"kept", on_delivery=lambda error, _: outcomes.append(str(error)))
         producer.flush(20)
 
@@ -150,7 +176,7 @@ async def ready(log: Path) -> None:
 
 
 ONLY_SIMULATED = {"disk-space", "power"}
-NOT_IN_CONTAINERS = {CLOCK, *OVER_LINKS}
+NOT_IN_CONTAINERS = {CLOCK}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
@@ -455,6 +481,51 @@ async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> N
 async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver: Driver) -> None:
     with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1"):
         await driver.kill_zookeeper(7)
+
+
+async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody_else(alone: Driver) -> None:
+    quick = {**QUICK, "replica.lag.time.max.ms": "1000"}
+    status = await alone.start(ClusterRequest(brokers=3, properties=quick, relay=True))
+    await produce(alone, "kept")
+    async with KazooView(status.zookeeper_connect) as view:
+
+        async def isr() -> set[int]:
+            return {broker for each in await view.partitions() for broker in each.isr}
+
+        async def becomes(wanted: set[int]) -> None:
+            await until(isr, lambda seen: seen == wanted, what=f"an ISR of {sorted(wanted)}", timeout_s=120)
+
+        async def listed(broker_id: int) -> list[int]:
+            host, port = status.broker(broker_id).client_address.split(":")
+            return sorted(await listed_brokers(host, int(port), timeout_s=0.5))
+
+        (leader,) = {each.leader for each in await view.partitions()}
+        one, other = {0, 1, 2} - {leader}
+        await alone.isolate(leader, (Side.CLIENTS,), Direction.OUTBOUND, at_most_s=60)
+        with pytest.raises(ClusterError, match="does not answer a Metadata request"):
+            await listed(leader)
+        assert await listed(one) == [0, 1, 2]
+        assert await alone.probe(leader, Side.CLIENTS, Direction.OUTBOUND, timeout_s=0.2) == {"clients": None}
+        assert await isr() == {0, 1, 2}
+        await alone.rejoin(leader)
+        assert await until(lambda: listed(leader), bool, what="an answer", timeout_s=120) == [0, 1, 2]
+
+        await alone.kill_broker(other)
+        await becomes({leader, one})
+        await alone.start_broker(other)
+        await becomes({0, 1, 2})
+        await alone.separate([(leader, other)], at_most_s=120)
+        assert await alone.probe_peer(other, leader, timeout_s=0.2) is None
+        await written(status.bootstrap_servers, "kept")
+        await becomes({leader, one})
+        await alone.reunite()
+        await becomes({0, 1, 2})
+        assert await alone.strangers() == set()
+
+        await alone.isolate(other, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=120)
+        await until(view.registrations, lambda seen: other not in seen, what="end of its session", timeout_s=120)
+        await alone.rejoin(other)
+        await becomes({0, 1, 2})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.cluster import faketime
+from harness.cluster.containers.driver import DockerDriver
+from harness.cluster.containers.engine import Engine
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
@@ -33,14 +35,24 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The run folder of a cluster that tests share; each leaves all brokers running and all replicas in sync."""
     root = tmp_path_factory.mktemp("run")
     driver = ProcessDriver(root, "run")
-    asyncio.run(started(driver))
+    asyncio.run(started(driver, clocks=faketime.library() is not None))
     yield root
     asyncio.run(driver.stop())
 
 
-async def started(driver: ProcessDriver) -> None:
+@pytest.fixture(scope="module")
+def contained(docker_images: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same in containers."""
+    root = tmp_path_factory.mktemp("contained")
+    driver = DockerDriver(root, "run")
+    asyncio.run(started(driver, clocks=False))
+    yield root
+    asyncio.run(driver.stop())
+    assert docker_images.resources(root) == []
+
+
+async def started(driver: ProcessDriver | DockerDriver, *, clocks: bool) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
-    clocks = faketime.library() is not None
     status = await driver.start(ClusterRequest(brokers=3, properties=QUICK, relay=True, clocks=clocks))
     spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
@@ -55,6 +67,35 @@ async def all_in_sync(view: ClusterView) -> None:
         )
 
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
+
+
+OVER_LINKS = [
+    pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
+    pytest.param(
+        "isolate",
+        "controller",
+        {"sides": ["peers"], "direction": "inbound", "reset": True},
+        "no probe came through over 2 links",
+        id="the controller does not hear its peers",
+    ),
+    pytest.param("partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"),
+    pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
+    pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
+    pytest.param(
+        "lose-zookeeper-reply",
+        "1",
+        {"carried_out": True},
+        "got no answer to create /brokers/ids/",
+        id="the reply to a registration is lost",
+    ),
+    pytest.param(
+        "lose-zookeeper-reply",
+        "1",
+        {"carried_out": False},
+        "(not carried out)",
+        id="a registration is lost",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -79,39 +120,27 @@ async def all_in_sync(view: ClusterView) -> None:
             "server 1 gone, no quorum left",
             id="ZooKeeper dies and comes back",
         ),
-        pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
-        pytest.param(
-            "isolate",
-            "controller",
-            {"sides": ["peers"], "direction": "inbound", "reset": True},
-            "no probe came through over 2 links",
-            id="the controller does not hear its peers",
-        ),
-        pytest.param(
-            "partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"
-        ),
-        pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
-        pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
-        pytest.param(
-            "lose-zookeeper-reply",
-            "1",
-            {"carried_out": True},
-            "got no answer to create /brokers/ids/",
-            id="the reply to a registration is lost",
-        ),
-        pytest.param(
-            "lose-zookeeper-reply",
-            "1",
-            {"carried_out": False},
-            "(not carried out)",
-            id="a registration is lost",
-        ),
+        *OVER_LINKS,
     ],
 )
 async def test_a_fault_is_confirmed_and_healed_on_processes(
     root: Path, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:
-    plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target(target)
+    await confirmed_and_healed(ProcessDriver(root, "run"), name, target, parameters, detail)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("name", "target", "parameters", "detail"), OVER_LINKS)
+async def test_a_fault_of_links_is_confirmed_and_healed_in_containers(
+    contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
+) -> None:
+    await confirmed_and_healed(DockerDriver(contained, "run"), name, target, parameters, detail)
+
+
+async def confirmed_and_healed(
+    driver: ProcessDriver | DockerDriver, name: str, target: str, parameters: dict[str, object], detail: str
+) -> None:
+    plugin, whom = registry.fault(name), parse_target(target)
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
         arena = Arena(driver=driver, view=view)

@@ -5,18 +5,19 @@ outside the relay, so that what shows is whether bytes pass.
 """
 
 import asyncio
-import socket
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from harness.cluster import supervisor_client
 from harness.cluster.interference import PARTITION, delay_of, isolation_of
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links import Link, ways
-from harness.cluster.ports import LOOPBACK
 from harness.cluster.powers import Direction, Side
-from harness.cluster.relay import CLIENTS, SOCKET_NAME, SOMEBODY
+from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
 from harness.errors import ClusterError
 
 
@@ -31,7 +32,7 @@ class RelayPowers:
         layout = self._relayed(broker_id)
         hosts = _hosts(layout, broker_id, side)
         links = ways(broker_process(broker_id), hosts, way)
-        taken = await asyncio.gather(*(_probe(layout.folder, link, timeout_s) for link in links))
+        taken = await asyncio.gather(*(_probe(layout, link, timeout_s) for link in links))
         return dict(zip(hosts, taken, strict=True))
 
     async def strangers(self) -> set[str]:
@@ -62,7 +63,7 @@ class RelayPowers:
     async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
         """Send a byte from one broker to another; return the seconds that it took, None for not in time."""
         layout = self._relayed(None)
-        return await _probe(layout.folder, (broker_process(sender), broker_process(receiver)), timeout_s)
+        return await _probe(layout, (broker_process(sender), broker_process(receiver)), timeout_s)
 
     async def delay(
         self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
@@ -116,7 +117,7 @@ class RelayPowers:
         return [link for way in direction.ways for link in ways(own, hosts, way)]
 
     async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
-        folder = self._relayed(broker_id).folder
+        folder = self._relayed(broker_id).folder / FOLDER
         answer: dict[str, Any] = await supervisor_client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
         return answer
 
@@ -131,33 +132,31 @@ def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
             return [zookeeper_process(server_id) for server_id in layout.zookeeper]
 
 
-async def _probe(folder: Path, link: Link, timeout_s: float) -> float | None:
+async def _probe(layout: ClusterLayout, link: Link, timeout_s: float) -> float | None:
     """Send a byte over a link, and return the seconds until it came out; None when it did not in time."""
-    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+    loop, folder, name = asyncio.get_running_loop(), layout.folder / FOLDER, uuid4().hex
+    try:
+        async with _end(folder, name=name) as (incoming, _), _end(folder, name=name, link=link) as (_, outgoing):
+            start_s = loop.time()
+            outgoing.write(b"?")
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await incoming.readexactly(1)
+            except TimeoutError:
+                return None
+            return loop.time() - start_s
+    except (OSError, asyncio.IncompleteReadError) as error:
+        raise ClusterError(f"no probe from {link[0]} to {link[1]} could be sent: {error}") from error
 
-    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if await reader.read(1):
-            arrived.set()
-        writer.close()
 
-    receiver = await asyncio.start_server(receive, LOOPBACK, 0)
-    with socket.socket() as sender:
-        sender.setblocking(False)
-        sender.bind((LOOPBACK, 0))
-        port, target_port = sender.getsockname()[1], receiver.sockets[0].getsockname()[1]
-        answer = await supervisor_client.call(
-            folder, "announce", socket_name=SOCKET_NAME, port=port, link=link, target_port=target_port
-        )
-        start_s = loop.time()
-        try:
-            async with asyncio.timeout(timeout_s):
-                await loop.sock_connect(sender, (LOOPBACK, answer["port"]))
-                await loop.sock_sendall(sender, b"?")
-                await arrived.wait()
-        except TimeoutError:
-            return None
-        except OSError as error:
-            raise ClusterError(f"no probe from {link[0]} to {link[1]} could be sent: {error}") from error
-        finally:
-            receiver.close()
-    return loop.time() - start_s
+@asynccontextmanager
+async def _end(folder: Path, **said: Any) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield one end of a probe, of which the relay knows."""
+    async with (
+        asyncio.timeout(supervisor_client.CALL_TIMEOUT_S) as knowing,
+        supervisor_client.connection(folder, PROBES_NAME) as (reader, writer),
+    ):
+        writer.write(json.dumps(said).encode() + b"\n")
+        await reader.readexactly(1)
+        knowing.reschedule(None)
+        yield reader, writer

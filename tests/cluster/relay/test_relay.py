@@ -16,10 +16,10 @@ from harness.cluster.command_socket import answer
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.process import ProcessDriver
-from harness.cluster.relay import SOMEBODY, senders
+from harness.cluster.relay import PROBES_NAME, SOMEBODY, senders
 from harness.cluster.relay.connection import AT_ONCE, MOST_WAITING_BYTES
-from harness.cluster.relay.listeners import Listener, load, save
-from harness.cluster.relay.relay import Relay
+from harness.cluster.relay.listeners import Listener, Setup, load, save
+from harness.cluster.relay.relay import READY, Relay
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 
@@ -54,10 +54,17 @@ class Stage:
         except ConnectionError:
             self.broken.set()
 
-    async def connect(self, port: int, own_port: int = 0) -> Ends:
+    async def connect(self, port: int, own_address: str = LOOPBACK) -> Ends:
         """Connect to the relay."""
-        reader, writer = await asyncio.open_connection(LOOPBACK, port, local_addr=(LOOPBACK, own_port))
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, local_addr=(own_address, 0))
         self.opened.append(writer)
+        return reader, writer
+
+    async def probe_end(self, line: bytes) -> Ends:
+        """Be one end of a probe, which says this of itself."""
+        reader, writer = await asyncio.open_unix_connection(PROBES_NAME)
+        self.opened.append(writer)
+        writer.write(line)
         return reader, writer
 
     async def echoed(self, ends: Ends, text: bytes) -> bytes:
@@ -76,8 +83,12 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    """A relay that runs."""
+async def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Stage]:
+    """A relay that runs in its folder; it knows hosts by their processes, or by these addresses."""
+    monkeypatch.chdir(tmp_path)
+    addresses: dict[str, str] = getattr(request, "param", {})
     async with AsyncExitStack() as stack:
         ports = stack.enter_context(PortReservations()).reserve(4)
         broker = await asyncio.start_server(lambda *ends: made.serve(*ends), LOOPBACK, 0)
@@ -88,9 +99,10 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             Listener(port=ports[1], destination="broker-0", target_port=target_port),
             Listener(port=ports[2], destination="broker-1", target_port=ports[3], source="clients"),
         ]
-        save(tmp_path, listeners)
-        assert load(tmp_path) == listeners
-        relay = Relay(listeners, tmp_path)
+        setup = Setup(listeners=listeners, pids=None if addresses else str(tmp_path), addresses=addresses)
+        save(tmp_path, setup)
+        assert load(tmp_path) == setup
+        relay = Relay(setup)
         await relay.listen(stack)
         made = Stage(
             relay,
@@ -105,14 +117,6 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             writer.transport.abort()
         for host in ("broker-0", "broker-1"):
             await relay.reset(host, ["clients", "broker-1", SOMEBODY])
-
-
-@pytest.fixture
-def own_port() -> int:
-    """A port to connect from."""
-    with socket.socket() as bound:
-        bound.bind((LOOPBACK, 0))
-        return int(bound.getsockname()[1])
 
 
 async def nothing_comes(coming: asyncio.Future[bytes]) -> None:
@@ -290,21 +294,55 @@ async def test_who_sends_much_over_a_cut_link_has_to_wait(stage: Stage) -> None:
     assert await coming == text
 
 
-async def test_an_announcement_that_runs_out_leaves_a_later_one_of_its_port(
-    stage: Stage, own_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for announced_s in (0.05, LONG_S):
-        monkeypatch.setattr("harness.cluster.relay.relay.ANNOUNCED_S", announced_s)
-        answered = await stage.relay.announce(own_port, ["broker-1", "broker-0"], stage.broker_port)
-    await asyncio.sleep(0.05)  # due after the timer of the first
-    assert await stage.echoed(await stage.connect(answered["port"], own_port), b"probe") == b"probe"
-    assert await stage.names("clients") == []
+async def test_a_probe_is_two_sockets_and_passes_where_its_link_does(stage: Stage) -> None:
+    await stage.cut(("broker-1", "broker-0"))
+    taken: dict[str, asyncio.Future[bytes]] = {}
+    for name, link in (("cut", b'["broker-1", "broker-0"]'), ("whole", b'["broker-0", "broker-1"]')):
+        receiver, _ = await stage.probe_end(b'{"name": "%b"}\n' % name.encode())
+        assert await receiver.read(1) == READY
+        reader, sender = await stage.probe_end(b'{"name": "%b", "link": %b}\n' % (name.encode(), link))
+        assert await reader.read(1) == READY
+        sender.write(b"?")
+        taken[name] = asyncio.ensure_future(receiver.read(1))
+    assert await taken["whole"] == b"?"
+    await nothing_comes(taken["cut"])
+    assert await stage.names("broker-1") == [], "it is no connection of theirs"
+    await stage.relay.release("test")
+    assert await taken["cut"] == b"?"
 
 
-async def test_a_probe_that_never_came_leaves_its_port_to_others(stage: Stage, own_port: int) -> None:
-    await stage.relay.announce(own_port, ["broker-1", "broker-0"], stage.broker_port)
-    assert await stage.echoed(await stage.connect(stage.for_peers, own_port), b"another") == b"another"
-    assert len(await stage.names(SOMEBODY)) == 1
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b'{"name": "nobody", "link": ["broker-1", "broker-0"]}\n', id="to an end that is not there"),
+        pytest.param(b'{"link": ["broker-1", "broker-0"]}\n', id="without a name"),
+        pytest.param(b'{"name": "x", "link": ["broker-1"]}\n', id="over no link"),
+        pytest.param(b"[]\n", id="of which nothing is said"),
+        pytest.param(b"?\n", id="in no JSON"),
+    ],
+)
+async def test_a_probe_that_cannot_be_is_broken_off(stage: Stage, line: bytes) -> None:
+    reader, _ = await stage.probe_end(line)
+    assert await reader.read(1) == b""
+
+
+async def test_the_end_of_a_probe_that_went_away_is_forgotten(stage: Stage) -> None:
+    receiver, writer = await stage.probe_end(b'{"name": "x"}\n')
+    assert await receiver.read(1) == READY
+    writer.close()
+
+    async def sent() -> bytes:
+        reader, _ = await stage.probe_end(b'{"name": "x", "link": ["broker-1", "broker-0"]}\n')
+        return await reader.read(1)
+
+    await until(sent, lambda seen: seen == b"", what="nobody to send to", timeout_s=LONG_S)
+
+
+@pytest.mark.parametrize("stage", [{"127.0.0.9": "broker-1"}], indirect=True)
+async def test_where_each_host_has_an_address_that_says_who_connects(stage: Stage) -> None:
+    for address in ("127.0.0.9", "127.0.0.8"):
+        assert await stage.echoed(await stage.connect(stage.for_peers, address), b"peer") == b"peer"
+    assert len(await stage.names("broker-1")) == len(await stage.names(SOMEBODY)) == 1
 
 
 async def test_the_kernel_says_which_broker_it_is_that_connects(stage: Stage) -> None:
