@@ -1,9 +1,9 @@
 """What the cluster in memory can do beyond ending and freezing brokers; it misbehaves when told to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 
 HOSTS: dict[Side, tuple[str, ...]] = {
     Side.PEERS: ("peer",),
@@ -21,7 +21,10 @@ class FakePowers:
     """Names of methods that do nothing."""
     isolated: dict[int, tuple[tuple[Side, ...], Direction]] = field(default_factory=dict)
     separated: set[frozenset[int]] = field(default_factory=set)
-    slow_s: dict[int, float] = field(default_factory=dict)
+    rhythms: dict[int, Rhythm] = field(default_factory=dict)
+    slow: dict[int, Slowness] = field(default_factory=dict)
+    probed: int = 0
+    """How many probes there were; each second one is held by what comes and goes."""
     connections_of: dict[int, set[str]] = field(
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
     )
@@ -41,17 +44,39 @@ class FakePowers:
         self.calls.append(f"{method} {argument}")
         return method not in self.deaf
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
         sides, direction = self.isolated.get(broker_id, ((), Direction.BOTH))
-        taken = None if side in sides and way in direction.ways else self.slow_s.get(broker_id, 0.0)
+        if side in sides and way in direction.ways:
+            rhythm = self.rhythms.get(broker_id)
+            self.probed += 1
+            taken = rhythm.cut_s * (self.probed % 2) if rhythm is not None else None
+        else:
+            taken = self._taken_s(self.slow.get(broker_id, Slowness()), size_bytes)
         return dict.fromkeys(self.hosts[side], taken)
+
+    def _taken_s(self, slow: Slowness, size_bytes: int) -> float:
+        self.probed += 1
+        passing_s = 0.0 if slow.bytes_per_s is None else size_bytes / slow.bytes_per_s
+        return slow.extra_s + passing_s + slow.jitter_s * (self.probed % 2)
 
     async def strangers(self) -> set[str]:
         return self.unknown
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         if self._power("isolate", broker_id):
             self.isolated[broker_id] = (sides, direction)
+            if rhythm is not None and "rhythm" not in self.deaf:
+                self.rhythms[broker_id] = rhythm
 
     async def rejoin(self, broker_id: int) -> None:
         self.isolated.pop(broker_id, None)
@@ -67,13 +92,13 @@ class FakePowers:
         return None if {sender, receiver} in self.separated else 0.0
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
         if self._power("delay", broker_id):
-            self.slow_s[broker_id] = extra_s
+            self.slow[broker_id] = replace(slowness, jitter_s=0.0) if "jitter" in self.deaf else slowness
 
     async def remove_delay(self, broker_id: int) -> None:
-        self.slow_s.pop(broker_id, None)
+        self.slow.pop(broker_id, None)
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
         return set(self.connections_of[broker_id])

@@ -4,11 +4,12 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 
 from harness.cluster.clocks import Clock
 from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
 from harness.cluster.links import Link, Pipe, ways
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
@@ -23,9 +24,11 @@ class NetworkPowers:
     """Hosts of the client processes."""
     _interference: Interference
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
         """Send something over every link of one side, one way, and return the seconds it took, None for not in time."""
-        taken = await self._probe(self._ways(broker_id, side, way), timeout_s)
+        taken = await self._probe(self._ways(broker_id, side, way), timeout_s, size_bytes)
         return dict(zip(self._hosts(broker_id, side), taken, strict=True))
 
     async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
@@ -37,7 +40,7 @@ class NetworkPowers:
         """Return nobody: every connection is between two hosts."""
         return set()
 
-    async def _probe(self, links: Sequence[Link], timeout_s: float) -> list[float | None]:
+    async def _probe(self, links: Sequence[Link], timeout_s: float, size_bytes: int = 1) -> list[float | None]:
         """Send something over some links, all at once."""
         taken: dict[Link, float | None] = dict.fromkeys(links)
         loop = asyncio.get_running_loop()
@@ -45,13 +48,13 @@ class NetworkPowers:
         if not taken:
             return []
 
-        def arrived(link: Link) -> None:
+        def arrived(link: Link, _: bytes) -> None:
             taken[link] = loop.time() - start_s
             if None not in taken.values() and not everywhere.done():
                 everywhere.set_result(None)
 
         for link in links:
-            Pipe(self._cluster.network.links, *link, arrived, copy_context()).put(link)
+            Pipe(self._cluster.network.links, *link, partial(arrived, link), copy_context()).put(bytes(size_bytes))
         await asyncio.wait({everywhere}, timeout=timeout_s)
         return list(taken.values())
 
@@ -65,20 +68,29 @@ class NetworkPowers:
         """Heal the links that were cut between brokers, and that no isolation holds."""
         self._interference.release(PARTITION)
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
-        self._interference.cut(isolation_of(broker_id), self._links(broker_id, sides, direction), at_most_s=at_most_s)
+        links = self._links(broker_id, sides, direction)
+        self._interference.cut(isolation_of(broker_id), links, at_most_s=at_most_s, rhythm=rhythm)
 
     async def rejoin(self, broker_id: int) -> None:
         """Heal all links that were cut for this broker, and that no other one's isolation holds."""
         self._interference.release(isolation_of(broker_id))
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
-        """Let everything on a broker's links take longer."""
+        """Slow a broker's links down."""
         links = self._links(broker_id, sides, direction)
-        self._interference.slow(delay_of(broker_id), links, extra_s, at_most_s=at_most_s)
+        self._interference.slow(delay_of(broker_id), links, slowness, at_most_s=at_most_s)
 
     async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""

@@ -79,7 +79,21 @@ OVER_LINKS = [
         id="the controller does not hear its peers",
     ),
     pytest.param("partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"),
+    pytest.param(
+        "isolate",
+        "controller",
+        {"sides": ["peers"], "cut_s": 0.4, "whole_s": 0.4},
+        "each of 4 links held probes",
+        id="the links of the controller flap",
+    ),
     pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
+    pytest.param(
+        "delay",
+        "0",
+        {"extra_ms": 10, "jitter_ms": 100, "bytes_per_s": 20000},
+        "16 more were up to",
+        id="one broker is slow by chance, and has little room",
+    ),
     pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
     pytest.param(
         "lose-zookeeper-reply",

@@ -45,7 +45,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     await heal(cluster, injection)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
-    assert not any((cluster.isolated, cluster.separated, cluster.slow_s, cluster.full, cluster.losing, cluster.clocks))
+    assert not any((cluster.isolated, cluster.separated, cluster.slow, cluster.full, cluster.losing, cluster.clocks))
     assert set(cluster.servers.values()) == {"running"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from harness.cluster.driver import CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Side, Slowness
 from harness.errors import ClusterError
 from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
@@ -78,7 +78,7 @@ def test_an_isolated_broker_reaches_nobody_it_is_cut_off_from(
 def test_isolation_delay_and_a_full_disk_end_by_themselves() -> None:
     async def story(driver: SimulationDriver) -> None:
         await driver.isolate(1, (Side.CLIENTS,), BOTH, at_most_s=10)
-        await driver.delay(1, (Side.PEERS,), BOTH, extra_s=0.6, at_most_s=10)
+        await driver.delay(1, (Side.PEERS,), BOTH, Slowness(extra_s=0.6), at_most_s=10)
         await driver.fill_disk(0, at_most_s=10)
         assert await reached(driver, 1) == {"<zookeeper", ">zookeeper"}
         assert await driver.disk_is_full(0)
@@ -131,8 +131,8 @@ def test_the_longest_of_several_delays_counts() -> None:
     async def story() -> None:
         links = Links()
         interference = Interference(links)
-        interference.slow("one", [("a", "b")], 0.2, at_most_s=9)
-        interference.slow("other", [("a", "b")], 0.5, at_most_s=9)
+        interference.slow("one", [("a", "b")], Slowness(extra_s=0.2), at_most_s=9)
+        interference.slow("other", [("a", "b")], Slowness(extra_s=0.5), at_most_s=9)
         assert links.delay_s(("a", "b")) == 0.5
         interference.release("other")
         assert links.delay_s(("a", "b")) == 0.2

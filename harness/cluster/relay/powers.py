@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,7 +17,7 @@ from harness.cluster import supervisor_client
 from harness.cluster.interference import PARTITION, delay_of, isolation_of
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links import Link, ways
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
 from harness.errors import ClusterError
 
@@ -27,12 +28,14 @@ class RelayPowers:
     _root: Path
     """The run folder."""
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
-        """Send a byte over every link of one side, one way, and return the seconds it took, None for not in time."""
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
+        """Send bytes over every link of one side, one way, and return the seconds it took, None for not in time."""
         layout = self._relayed(broker_id)
         hosts = _hosts(layout, broker_id, side)
         links = ways(broker_process(broker_id), hosts, way)
-        taken = await asyncio.gather(*(_probe(layout, link, timeout_s) for link in links))
+        taken = await asyncio.gather(*(_probe(layout, link, timeout_s, size_bytes) for link in links))
         return dict(zip(hosts, taken, strict=True))
 
     async def strangers(self) -> set[str]:
@@ -41,10 +44,19 @@ class RelayPowers:
         answers = [await self._call(None, "connections", host=broker, others=[SOMEBODY]) for broker in brokers]
         return {name for answer in answers for name in answer["names"]}
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
-        links = self._links(broker_id, sides, direction)
-        await self._call(broker_id, "cut", holder=isolation_of(broker_id), links=links, at_most_s=at_most_s)
+        links, holder = self._links(broker_id, sides, direction), isolation_of(broker_id)
+        turns = None if rhythm is None else asdict(rhythm)
+        await self._call(broker_id, "cut", holder=holder, links=links, at_most_s=at_most_s, rhythm=turns)
 
     async def rejoin(self, broker_id: int) -> None:
         """Heal the links that were cut for this broker."""
@@ -66,11 +78,11 @@ class RelayPowers:
         return await _probe(layout, (broker_process(sender), broker_process(receiver)), timeout_s)
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
-        """Let everything on a broker's links take longer."""
+        """Slow a broker's links down."""
         links, holder = self._links(broker_id, sides, direction), delay_of(broker_id)
-        await self._call(broker_id, "slow", holder=holder, links=links, extra_s=extra_s, at_most_s=at_most_s)
+        await self._call(broker_id, "slow", holder=holder, links=links, slowness=asdict(slowness), at_most_s=at_most_s)
 
     async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""
@@ -132,16 +144,16 @@ def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
             return [zookeeper_process(server_id) for server_id in layout.zookeeper]
 
 
-async def _probe(layout: ClusterLayout, link: Link, timeout_s: float) -> float | None:
-    """Send a byte over a link, and return the seconds until it came out; None when it did not in time."""
+async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes: int = 1) -> float | None:
+    """Send bytes over a link, and return the seconds until all came out; None when they did not in time."""
     loop, folder, name = asyncio.get_running_loop(), layout.folder / FOLDER, uuid4().hex
     try:
         async with _end(folder, name=name) as (incoming, _), _end(folder, name=name, link=link) as (_, outgoing):
             start_s = loop.time()
-            outgoing.write(b"?")
+            outgoing.write(bytes(size_bytes))
             try:
                 async with asyncio.timeout(timeout_s):
-                    await incoming.readexactly(1)
+                    await incoming.readexactly(size_bytes)
             except TimeoutError:
                 return None
             return loop.time() - start_s

@@ -11,6 +11,7 @@ from harness.cluster.command_socket import CommandError, Commands
 from harness.cluster.interference import Interference
 from harness.cluster.links import Link, Links
 from harness.cluster.lost_replies import LostReplies
+from harness.cluster.powers import Rhythm, Slowness
 from harness.cluster.relay import PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
 from harness.cluster.relay.listeners import Listener, Setup
@@ -68,14 +69,19 @@ class Relay:
 
     # --- links ---
 
-    async def cut(self, holder: str, links: list[list[str]], at_most_s: float) -> dict[str, Any]:
-        """Let nothing pass over some links, until `release` or the end of the time."""
-        self._interference.cut(holder, _links(links), at_most_s=at_most_s)
+    async def cut(
+        self, holder: str, links: list[list[str]], at_most_s: float, rhythm: dict[str, float] | None = None
+    ) -> dict[str, Any]:
+        """Let nothing pass over some links, in a rhythm or not, until `release` or the end of the time."""
+        turns = None if rhythm is None else Rhythm(**rhythm)
+        self._interference.cut(holder, _links(links), at_most_s=at_most_s, rhythm=turns)
         return {}
 
-    async def slow(self, holder: str, links: list[list[str]], extra_s: float, at_most_s: float) -> dict[str, Any]:
-        """Let everything on some links take longer, until `release` or the end of the time."""
-        self._interference.slow(holder, _links(links), extra_s, at_most_s=at_most_s)
+    async def slow(
+        self, holder: str, links: list[list[str]], slowness: dict[str, Any], at_most_s: float
+    ) -> dict[str, Any]:
+        """Slow some links down, until `release` or the end of the time."""
+        self._interference.slow(holder, _links(links), Slowness(**slowness), at_most_s=at_most_s)
         return {}
 
     async def release(self, holder: str) -> dict[str, Any]:

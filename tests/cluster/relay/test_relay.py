@@ -198,7 +198,7 @@ async def test_a_slow_link_takes_its_time_and_keeps_the_order(stage: Stage) -> N
     ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"quick") == b"quick"
     loop = asyncio.get_running_loop()
-    await stage.relay.slow("test", [["clients", "broker-0"]], 0.05, LONG_S)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"extra_s": 0.05}, LONG_S)
     began_s = loop.time()
     ends[1].write(b"one, ")
     await asyncio.sleep(0)
@@ -211,7 +211,7 @@ async def test_a_delay_that_ends_loses_and_reorders_nothing(stage: Stage) -> Non
     reader, writer = ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"quick") == b"quick"
     (connection,) = stage.relay.between("broker-0", ["clients"]).values()
-    await stage.relay.slow("test", [["clients", "broker-0"]], 0.2, LONG_S)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"extra_s": 0.2}, LONG_S)
     pieces = [bytes([number]) * 1024 for number in range(120)]
     for number, piece in enumerate(pieces):
         if number == len(pieces) // 2:
@@ -220,6 +220,22 @@ async def test_a_delay_that_ends_loses_and_reorders_nothing(stage: Stage) -> Non
     writer.write_eof()
     async with asyncio.timeout(LONG_S):
         assert await reader.read(-1) == b"".join(pieces)
+
+
+async def test_over_a_link_with_a_rate_no_more_passes_and_all_that_waits_does_when_it_is_lifted(stage: Stage) -> None:
+    ends = await stage.connect(stage.for_clients)
+    assert await stage.echoed(ends, b"quick") == b"quick"
+    loop, text = asyncio.get_running_loop(), os.urandom(1000)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 10_000}, LONG_S)
+    began_s = loop.time()
+    assert await stage.echoed(ends, text) == text
+    assert loop.time() - began_s >= 0.1
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 1}, LONG_S)
+    coming = asyncio.ensure_future(stage.echoed(ends, text))
+    await beside(stage)
+    await nothing_comes(coming)
+    await stage.relay.release("test")
+    assert await coming == text
 
 
 async def test_what_cannot_come_out_breaks_the_connection(stage: Stage) -> None:
