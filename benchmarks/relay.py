@@ -23,7 +23,7 @@ from rich.console import Console
 from benchmarks.measuring import cpu_seconds, table_of_columns
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.relay import SOCKET_NAME
-from harness.cluster.relay.listeners import Listener, Setup, save
+from harness.cluster.relay.listeners import Listener, Setup, Speech, save
 from harness.cluster.supervisor_client import SOURCE_ROOT
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
@@ -54,7 +54,11 @@ async def relayed(folder: Path, target_port: int) -> AsyncIterator[tuple[dict[st
             Listener(port=plain, destination="broker-0", target_port=target_port, source="clients"),
             Listener(port=asked, destination="broker-0", target_port=target_port),
             Listener(
-                port=framed, destination="zookeeper-1", target_port=target_port, source="broker-0", zookeeper=True
+                port=framed,
+                destination="zookeeper-1",
+                target_port=target_port,
+                source="broker-0",
+                speech=Speech.ZOOKEEPER,
             ),
         ]
         save(folder, Setup(listeners=listeners, pids=str(folder / "pids")))

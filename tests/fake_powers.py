@@ -23,8 +23,7 @@ class FakePowers:
     separated: set[frozenset[int]] = field(default_factory=set)
     rhythms: dict[int, Rhythm] = field(default_factory=dict)
     slow: dict[int, Slowness] = field(default_factory=dict)
-    probed: int = 0
-    """How many probes there were; each second one is held by what comes and goes."""
+    probed: dict[tuple[int, Side, Direction], int] = field(default_factory=dict)
     connections_of: dict[int, set[str]] = field(
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
     )
@@ -37,6 +36,8 @@ class FakePowers:
     """What they were set to: a step and a rate."""
     servers: dict[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
     """State of every ZooKeeper server; the last of those that run leads."""
+    servers_apart: set[int] = field(default_factory=set)
+    """ZooKeeper servers that do not reach the others."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -50,16 +51,17 @@ class FakePowers:
         sides, direction = self.isolated.get(broker_id, ((), Direction.BOTH))
         if side in sides and way in direction.ways:
             rhythm = self.rhythms.get(broker_id)
-            self.probed += 1
-            taken = rhythm.cut_s * (self.probed % 2) if rhythm is not None else None
+            taken = rhythm.cut_s * self._each_second((broker_id, side, way)) if rhythm is not None else None
         else:
-            taken = self._taken_s(self.slow.get(broker_id, Slowness()), size_bytes)
+            slow = self.slow.get(broker_id, Slowness())
+            passing_s = 0.0 if slow.bytes_per_s is None else size_bytes / slow.bytes_per_s
+            taken = slow.extra_s + passing_s + slow.jitter_s * self._each_second((broker_id, side, way))
         return dict.fromkeys(self.hosts[side], taken)
 
-    def _taken_s(self, slow: Slowness, size_bytes: int) -> float:
-        self.probed += 1
-        passing_s = 0.0 if slow.bytes_per_s is None else size_bytes / slow.bytes_per_s
-        return slow.extra_s + passing_s + slow.jitter_s * (self.probed % 2)
+    def _each_second(self, link: tuple[int, Side, Direction]) -> int:
+        """Return 0 and 1 in turn, for what comes and goes, or is drawn."""
+        self.probed[link] = self.probed.get(link, 1) + 1
+        return self.probed[link] % 2
 
     async def strangers(self) -> set[str]:
         return self.unknown
@@ -146,10 +148,23 @@ class FakePowers:
 
     async def zookeeper_modes(self) -> dict[int, str]:
         running = [server_id for server_id, state in self.servers.items() if state == "running"]
+        if "zookeeper_modes" not in self.deaf:
+            apart = [server_id for server_id in running if server_id in self.servers_apart]
+            running = max(apart, [server_id for server_id in running if server_id not in apart], key=len)
         if len(running) <= len(self.servers) // 2 and "zookeeper_modes" not in self.deaf:
             running = []
         modes = dict.fromkeys(self.servers, "") | dict.fromkeys(running, "follower")
         return modes | dict.fromkeys(running[-1:], "leader")
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        if self._power("isolate_zookeeper", list(server_ids)):
+            self.servers_apart = set(server_ids)
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        self.servers_apart.clear()
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        return None if (sender in self.servers_apart) != (receiver in self.servers_apart) else 0.0
 
     async def kill_zookeeper(self, server_id: int) -> None:
         if self._power("kill_zookeeper", server_id):

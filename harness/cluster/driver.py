@@ -14,6 +14,7 @@ from harness.cluster.powers import (
     CanDelay,
     CanFillDisk,
     CanIsolate,
+    CanIsolateZookeeper,
     CanKillZookeeper,
     CanLoseReplies,
     CanPartition,
@@ -254,12 +255,13 @@ CAPABILITIES: dict[str, type[Any]] = {
     "power": CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
+    "zookeeper-isolate": CanIsolateZookeeper,
     "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,
     "zookeeper-replies": CanLoseReplies,
 }
 """By the names that faults require."""
-OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-replies"})
+OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"})
 """Those of them that take a relay on real machines."""
 DRIVER = "driver"
 """What `ClusterDriver.lacks` calls the obligatory powers."""

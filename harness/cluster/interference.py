@@ -21,6 +21,11 @@ def delay_of(broker_id: int) -> str:
     return f"delay of broker {broker_id}"
 
 
+def isolation_of_servers(server_ids: Iterable[int]) -> str:
+    """Return the name of what holds the links between these ZooKeeper servers and the others."""
+    return f"isolation of ZooKeeper servers {', '.join(map(str, sorted(server_ids)))}"
+
+
 class _Hold(NamedTuple):
     """What one holder does to its links."""
 

@@ -225,6 +225,23 @@ class CanPauseZookeeper(SeesZookeeper, Protocol):
 
 
 @runtime_checkable
+class CanIsolateZookeeper(SeesZookeeper, Protocol):
+    """Can cut the links between servers of an ensemble; brokers and the harness reach all of them."""
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut the links between these servers and the others, both ways; connections stay half open."""
+        ...
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Restore the links that were cut for just these servers."""
+        ...
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a probe from one server to another; return the seconds it took, None where it did not arrive in time."""
+        ...
+
+
+@runtime_checkable
 class CanSetClock(Protocol):
     """Can let a broker's wall clock go apart from the machine's; no monotonic clock is touched."""
 

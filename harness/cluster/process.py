@@ -1,7 +1,6 @@
 """The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay import senders
-from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relay_ports
+from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relayed
 from harness.cluster.relay.listeners import Setup, save
 from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
@@ -121,13 +120,13 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             planted_bugs=request.planted_bugs,
             clocks=request.clocks,
         )
-        return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
+        return relayed(layout, ports) if request.relay else layout
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
-        for server_id in layout.zookeeper:
-            await self._start_zookeeper(layout, server_id)
         if layout.relay:
             await self._start_relay(layout)
+        for server_id in layout.zookeeper:
+            await self._start_zookeeper(layout, server_id)
         if layout.clocks:
             faketime.install(layout.folder)
         for broker_id in layout.brokers:
@@ -144,13 +143,12 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
 
     async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
         port = layout.zookeeper[server_id].client
+        members = {id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}
         plan = ServerPlan(
             server_id=server_id,
             client_port=port,
             data_dir=str(layout.zookeeper_data(server_id).resolve()),
-            ensemble={id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}
-            if len(layout.zookeeper) > 1
-            else {},
+            ensemble=layout.ensemble_of(server_id, members[server_id], LOOPBACK, members),
         )
         argv = embedded_zookeeper.prepare(layout.zookeeper_folder(server_id), plan)
         require_free_port(port, f"ZooKeeper server {server_id}")
@@ -163,7 +161,10 @@ class ProcessDriver(RelayPowers, SupervisedDriver):
             broker_id: Place(address=LOOPBACK, client=own.client, peer=own.peer or 0)
             for broker_id, own in layout.brokers.items()
         }
-        servers = {server_id: Place(address=LOOPBACK, client=own.client) for server_id, own in layout.zookeeper.items()}
+        servers = {
+            server_id: Place(address=LOOPBACK, client=own.client, quorum=own.quorum or 0, election=own.election or 0)
+            for server_id, own in layout.zookeeper.items()
+        }
         setup = Setup(
             listeners=list(listeners_of(layout, brokers, servers)), pids=str((layout.folder / PIDS_NAME).resolve())
         )

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from functools import partial
 
 from harness.cluster.clocks import Clock
-from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
+from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
@@ -186,8 +186,8 @@ class ClockPowers(_Expiring):
         self._cluster[broker_id].log.clock = None
 
 
-class ZookeeperPowers(_Expiring):
-    """Implements `CanLoseReplies`, `CanKillZookeeper` and `CanPauseZookeeper`."""
+class ZookeeperPowers(NetworkPowers, _Expiring):
+    """Implements `CanLoseReplies`, `CanIsolateZookeeper`, `CanKillZookeeper` and `CanPauseZookeeper`."""
 
     _cluster: SimulatedCluster
     _interference: Interference
@@ -213,7 +213,7 @@ class ZookeeperPowers(_Expiring):
     def _mode(self, server_id: int) -> str:
         ensemble = self._cluster.ensemble
         server = ensemble.servers[server_id - 1]
-        if ensemble.leader is None or not server.runs or self._interference.holds(frozen(server_id)):
+        if ensemble.leader is None or not ensemble.takes_part(server) or self._interference.holds(frozen(server_id)):
             return ""
         if len(ensemble.servers) == 1:
             return "standalone"
@@ -229,8 +229,33 @@ class ZookeeperPowers(_Expiring):
         """Start it again with its data."""
         self._cluster.ensemble.start(self._cluster.ensemble.servers[server_id - 1])
 
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut servers off from the others; whoever is without a majority serves nobody from then on."""
+        self._require_nobody_frozen()
+        every, holder = self._cluster.ensemble.servers, isolation_of_servers(server_ids)
+        own = [every[server_id - 1] for server_id in server_ids]
+        others = [server.host for server in every if server not in own]
+        links = [link for one in own for way in Direction.BOTH.ways for link in ways(one.host, others, way)]
+        self._interference.cut(holder, links, at_most_s=at_most_s)
+        self._cluster.ensemble.separate(holder, own)
+        self._later(holder, at_most_s, lambda: self._cluster.ensemble.reunite(holder))
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Let them reach the others again."""
+        holder = isolation_of_servers(server_ids)
+        self._interference.release(holder)
+        self._cluster.ensemble.reunite(holder)
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send something from one server to another; return the seconds that it took, None for not in time."""
+        hosts = [self._cluster.ensemble.servers[number - 1].host for number in (sender, receiver)]
+        (taken_s,) = await self._probe([(hosts[0], hosts[1])], timeout_s)
+        return taken_s
+
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a server: nothing gets in or out, and what its clients send waits."""
+        if self._cluster.ensemble.apart:
+            raise ClusterError(NOT_BOTH)
         if len(self._numbers) > 1:
             self._require_quorum_without(server_id)
         server = self._cluster.ensemble.servers[server_id - 1]
@@ -241,6 +266,11 @@ class ZookeeperPowers(_Expiring):
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
         self._interference.release(frozen(server_id))
+
+    def _require_nobody_frozen(self) -> None:
+        """Refuse what would not be as on real machines; raises ClusterError when a server stands still."""
+        if any(self._interference.holds(frozen(number)) for number in self._numbers):
+            raise ClusterError(NOT_BOTH)
 
     @property
     def _numbers(self) -> range:
@@ -261,6 +291,9 @@ class ZookeeperPowers(_Expiring):
         ]
         if len(others) <= len(self._numbers) // 2:
             raise ClusterError("in virtual time servers that stand still take no quorum away: only kill-zookeeper does")
+
+
+NOT_BOTH = "in virtual time no server of ZooKeeper stands still while one is cut off from the others"
 
 
 def frozen(server_id: int) -> str:

@@ -28,6 +28,7 @@ from harness.cluster.layout import ClusterLayout
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.powers import (
     CanIsolate,
+    CanIsolateZookeeper,
     CanKillZookeeper,
     CanPartition,
     CanPauseZookeeper,
@@ -70,6 +71,7 @@ STUBBORN = [
 class Driver(
     ClusterDriver,
     CanIsolate,
+    CanIsolateZookeeper,
     CanKill,
     CanKillZookeeper,
     CanPartition,
@@ -471,6 +473,26 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
     assert {it.state for it in (await alone.status()).zookeeper} == {"running"}
     async with KazooView(status.zookeeper_connect) as view:
         assert await view.exists("/brokers/topics/kept"), "they came back with their data"
+
+
+@pytest.mark.parametrize("mode", ["follower", "leader"])
+async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_others_serve(
+    alone: Driver, mode: str
+) -> None:
+    request = ClusterRequest(brokers=1, properties={}, zookeeper_servers=3, relay=True)
+    status = await alone.start(request)
+    server = next(number for number, seen in (await modes_are(alone, WHOLE)).items() if seen == mode)
+    await alone.isolate_zookeeper([server], at_most_s=120)
+    assert await alone.probe_servers(server, server % 3 + 1, timeout_s=0.2) is None
+    modes = await modes_are(alone, ["", "follower", "leader"])
+    assert modes[server] == ""
+    await produce(alone, "meanwhile")
+    await alone.rejoin_zookeeper([server])
+    await modes_are(alone, WHOLE)
+    async with KazooView(status.zookeeper[server - 1].client_address) as view:
+        assert await view.exists("/brokers/topics/meanwhile")
+    with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1, 2, 3"):
+        await alone.isolate_zookeeper([7], at_most_s=1)
 
 
 async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> None:

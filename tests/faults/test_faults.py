@@ -24,7 +24,12 @@ SMALL: dict[str, dict[str, object]] = {
     "lose-zookeeper-reply": {"wait_s": 0.1},
     "clock": {"step_s": 60},
 }
-TARGETS = {"kill-zookeeper": "zookeeper(1,2)", "pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
+TARGETS = {
+    "isolate-zookeeper": "zookeeper(1)",
+    "kill-zookeeper": "zookeeper(1,2)",
+    "pause-zookeeper": "zookeeper(1)",
+    "move-controller": "controller",
+}
 
 
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
@@ -47,6 +52,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     assert set(cluster.states.values()) == {"running"}
     assert not any((cluster.isolated, cluster.separated, cluster.slow, cluster.full, cluster.losing, cluster.clocks))
     assert set(cluster.servers.values()) == {"running"}
+    assert cluster.servers_apart == set()
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))
@@ -110,7 +116,7 @@ async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeC
     injection, effect = await injected(cluster, "pause", 0, 2)
     assert effect.verdict is CONFIRMED
     assert cluster.states == {0: "paused", 1: "running", 2: "paused"}
-    assert injection.state == {"at_most_s": 0.5}
+    assert injection.state == {"at_most_s": 1.5}
     await heal(cluster, injection)
     assert cluster.states[0] == "running"
 

@@ -439,7 +439,54 @@ class TestKillZookeeper:
             await heal(cluster, injection)
 
 
-@pytest.mark.parametrize("kind", ["kill-zookeeper", "pause-zookeeper"])
+class TestIsolateZookeeper:
+    @pytest.mark.parametrize(
+        ("target", "apart", "detail"),
+        [
+            pytest.param("zookeeper(1)", {1}, "ZooKeeper server 1 cut off, server 3 leads", id="a server"),
+            pytest.param("zookeeper(leader)", {3}, "server 3 cut off, server 2 leads", id="the leader"),
+            pytest.param("zookeeper(1,2)", {1, 2}, "ZooKeeper server 3 cut off, server 2 leads", id="a majority"),
+        ],
+    )
+    async def test_it_is_confirmed_by_probes_and_by_what_servers_say(
+        self, cluster: FakeCluster, target: str, apart: set[int], detail: str
+    ) -> None:
+        injection, effect = await injected(cluster, "isolate-zookeeper", target=target)
+        assert (effect.verdict, cluster.servers_apart) == (CONFIRMED, apart)
+        assert effect.detail.startswith("no probe came through over 4 links, ")
+        assert detail in effect.detail
+        await heal(cluster, injection)
+        assert cluster.servers_apart == set()
+
+    @pytest.mark.parametrize(
+        ("deaf", "detail"),
+        [
+            pytest.param("isolate_zookeeper", "server 1 reaches 2, server 1 reaches 3", id="links that are whole"),
+            pytest.param("zookeeper_modes", "ZooKeeper server 1 serving nobody, and a leader", id="one that serves"),
+        ],
+    )
+    async def test_anything_else_is_a_mismatch(self, cluster: FakeCluster, deaf: str, detail: str) -> None:
+        cluster.deaf = {deaf}
+        _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)", confirm_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert detail in effect.detail
+
+    async def test_a_single_server_has_nobody_to_be_cut_off_from(self, cluster: FakeCluster) -> None:
+        cluster.servers = {1: "running"}
+        _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
+        assert effect == Effect(verdict=INCONCLUSIVE, detail="there are no other servers")
+
+    async def test_a_server_that_does_not_come_back_is_not_healed(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kafka_chaos.faults.isolate_zookeeper.SERVE_TIMEOUT_S", 0.1)
+        injection, _ = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
+        cluster.servers[1] = "stopped"
+        with pytest.raises(DeadlineError, match="ZooKeeper server 1 taking requests: not within"):
+            await heal(cluster, injection)
+
+
+@pytest.mark.parametrize("kind", ["isolate-zookeeper", "kill-zookeeper", "pause-zookeeper"])
 @pytest.mark.parametrize(
     ("target", "message"),
     [

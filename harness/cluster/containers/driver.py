@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +21,7 @@ from harness.cluster.containers.engine import ContainerPlan, ContainerState, Eng
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
-from harness.cluster.relay.layout import ports_needed, relay_ports
+from harness.cluster.relay.layout import ports_needed, relayed
 from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
@@ -145,7 +144,7 @@ class DockerDriver(RelayPowers, SupervisedDriver):
             },
             planted_bugs=request.planted_bugs,
         )
-        return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
+        return relayed(layout, ports) if request.relay else layout
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
         argv = [sys.executable, "-m", guard.__name__, guard.GUARD, str(self._root.resolve()), self._run_id]
@@ -168,7 +167,7 @@ class DockerDriver(RelayPowers, SupervisedDriver):
                 engine.create_container(plan, self._owner)
 
             await _each(create, [*servers, *relays, *brokers])
-            for group in (servers, relays, brokers):  # a name resolves once its container runs
+            for group in (relays, servers, brokers):  # a name resolves once its container runs
                 await _each(engine.start, [plan.name for plan in group])
         for process in _processes(layout):
             self._count_start(process)

@@ -75,6 +75,7 @@ RELAY = (
     "cluster/relay/__init__.py",
     "cluster/relay/__main__.py",
     "cluster/relay/connection.py",
+    "cluster/relay/election.py",
     "cluster/relay/listeners.py",
     "cluster/relay/relay.py",
     "cluster/relay/senders.py",

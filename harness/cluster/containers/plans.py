@@ -14,11 +14,10 @@ from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
-from harness.cluster.ports import LOOPBACK
+from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
 from harness.cluster.relay.layout import Place, listeners_of
 from harness.cluster.relay.listeners import FILE_NAME, Setup, save
 
-ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - in the container; the engine publishes it on loopback only
 PEER_PORT = 9093
 ZOOKEEPER_PORT = 2181
 QUORUM_PORT = 2888
@@ -71,14 +70,13 @@ def zookeeper(layout: ClusterLayout, server_id: int, addresses: Mapping[str, str
     """Write the configuration of a ZooKeeper server and return its container."""
     name = Names(layout.root).of(zookeeper_process(server_id))
     folder = layout.zookeeper_folder(server_id).resolve()
+    members = {id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
     plan = ServerPlan(
         server_id=server_id,
         client_host=ALL_INTERFACES,
         client_port=ZOOKEEPER_PORT,
         data_dir=ZOOKEEPER_DATA,
-        ensemble={id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
-        if len(layout.zookeeper) > 1
-        else {},
+        ensemble=layout.ensemble_of(server_id, members[server_id], relays.PROCESS, members),
     )
     log = layout.zookeeper_log(server_id).resolve()
     embedded_zookeeper.write_configuration(
@@ -117,7 +115,10 @@ def relay(layout: ClusterLayout, addresses: Mapping[str, str]) -> ContainerPlan:
         for broker_id, own in layout.brokers.items()
     }
     servers = {
-        server_id: Place(address=zookeeper_process(server_id), client=ZOOKEEPER_PORT) for server_id in layout.zookeeper
+        server_id: Place(
+            address=zookeeper_process(server_id), client=ZOOKEEPER_PORT, quorum=QUORUM_PORT, election=ELECTION_PORT
+        )
+        for server_id in layout.zookeeper
     }
     folder = layout.folder.resolve() / relays.FOLDER
     listeners = list(listeners_of(layout, brokers, servers))

@@ -15,6 +15,7 @@ from enum import Enum, auto
 from typing import cast
 
 from harness.cluster.links import Links, Pipe
+from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.zookeeper import Conversation, Frames
 
 MOST_WAITING_BYTES = 4 << 20
@@ -39,7 +40,7 @@ Item = bytes | Mark
 class Leg(asyncio.Protocol):
     """One of the two sockets."""
 
-    def __init__(self, arrived: Callable[[Item], None], frames: Frames | None) -> None:
+    def __init__(self, arrived: Callable[[Item], None], frames: Frames | Introduction | None) -> None:
         """What comes in here is sent over the pipe of this leg, as whole `frames` if given, to `arrived`."""
         self.arrived = arrived
         self.pipe: Pipe
@@ -144,7 +145,7 @@ class Connection:
         destination: str,
         *,
         closed: Callable[[], None],
-        conversation: Conversation | None = None,
+        conversation: Conversation | Introduction | None = None,
     ) -> None:
         self.source = source
         self.destination = destination

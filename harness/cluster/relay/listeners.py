@@ -2,11 +2,21 @@
 
 import json
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from harness.cluster.ports import LOOPBACK
 
 FILE_NAME = "relay.json"
+
+
+class Speech(StrEnum):
+    """What the relay understands."""
+
+    ZOOKEEPER = "zookeeper"
+    """A ZooKeeper server and its client, of which it may lose a reply."""
+    ELECTION = "election"
+    """Two ZooKeeper servers, of which one tells the other where it listens itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +32,8 @@ class Listener:
     """The address at which."""
     source: str | None = None
     """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
-    zookeeper: bool = False
-    """Whether it leads to a ZooKeeper server, whose framing the relay then follows."""
+    speech: Speech | None = None
+    """What is spoken there, if the relay has to understand some of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from harness.cluster import supervisor_client
-from harness.cluster.interference import PARTITION, delay_of, isolation_of
+from harness.cluster.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links import Link, ways
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
@@ -23,7 +23,10 @@ from harness.errors import ClusterError
 
 
 class RelayPowers:
-    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`."""
+    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`.
+
+    Of `CanIsolateZookeeper` all but what servers say of themselves.
+    """
 
     _root: Path
     """The run folder."""
@@ -97,6 +100,25 @@ class RelayPowers:
         """Break every connection; both ends are told."""
         host, others = self._ends(broker_id, sides)
         await self._call(broker_id, "reset", host=host, others=others)
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut the links between these ZooKeeper servers and the others, both ways."""
+        every = self._relayed(None).zookeeper
+        if unknown := sorted(set(server_ids) - set(every)):
+            raise ClusterError(f"no ZooKeeper server {unknown[0]}; there are: {', '.join(map(str, every))}")
+        own = [zookeeper_process(server_id) for server_id in server_ids]
+        others = [zookeeper_process(server_id) for server_id in every if server_id not in server_ids]
+        links = [link for one in own for way in Direction.BOTH.ways for link in ways(one, others, way)]
+        await self._call(None, "cut", holder=isolation_of_servers(server_ids), links=links, at_most_s=at_most_s)
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Heal the links that were cut for just these servers."""
+        await self._call(None, "release", holder=isolation_of_servers(server_ids))
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a byte from one ZooKeeper server to another; return the seconds it took, None for not in time."""
+        layout = self._relayed(None)
+        return await _probe(layout, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
         """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""

@@ -14,7 +14,8 @@ from harness.cluster.lost_replies import LostReplies
 from harness.cluster.powers import Rhythm, Slowness
 from harness.cluster.relay import PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
-from harness.cluster.relay.listeners import Listener, Setup
+from harness.cluster.relay.election import Introduction
+from harness.cluster.relay.listeners import Listener, Setup, Speech
 from harness.cluster.relay.senders import sender
 from harness.cluster.relay.zookeeper import Conversation
 
@@ -28,7 +29,7 @@ class Relay:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._brokers = sorted({each.destination for each in setup.listeners if not each.zookeeper})
+        self._brokers = sorted({each.destination for each in setup.listeners if each.source is None})
         self._links = Links()
         self._interference = Interference(self._links)
         self._replies = LostReplies()
@@ -145,10 +146,19 @@ class Relay:
             source,
             listener.destination,
             closed=lambda: self._forget(number),
-            conversation=Conversation(source, self._replies) if listener.zookeeper else None,
+            conversation=self._conversation(source, listener),
         )
         self._connections[number] = connection
         connection.connect(transport, (listener.target, listener.target_port))
+
+    def _conversation(self, source: str, listener: Listener) -> Conversation | Introduction | None:
+        """Return what is to be understood of a connection's speech."""
+        match listener.speech:
+            case Speech.ZOOKEEPER:
+                return Conversation(source, self._replies)
+            case Speech.ELECTION:
+                return Introduction()
+        return None
 
     def _sender(self, transport: asyncio.Transport, listener: Listener) -> str | None:
         """Return which host it is that connected, if it is known; raises OSError when nobody can be asked."""
