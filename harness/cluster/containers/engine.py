@@ -201,7 +201,8 @@ class Engine:
         for left in reversed(range(MOST_NETWORKS)):
             self.create_network(name, owner)
             with self.request(f"creating the network {name}"):
-                range_ = self.client.api.inspect_network(name)["IPAM"]["Config"][0]["Subnet"]
+                ranges = [each["Subnet"] for each in self.client.api.inspect_network(name)["IPAM"]["Config"]]
+                range_ = next(each for each in ranges if ":" not in each)
                 self.client.api.remove_network(name)
                 try:
                     ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=range_)])
