@@ -20,6 +20,7 @@ from harness.cluster.relay.zookeeper import Conversation, Frames
 
 MOST_WAITING_BYTES = 4 << 20
 """On its way from one end to the other."""
+AGAIN_S = 0.05
 AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER by which closing a socket resets its connection."""
 
@@ -154,6 +155,7 @@ class Connection:
         self._ended = 0
         self._over = False
         self._target: tuple[str, int]
+        self._patience_s: float
         self._reaching: asyncio.Task[None] | None = None
         self.near = Leg(self._at_source, conversation.requests if conversation else None)
         self.far = Leg(self._at_destination, conversation.answers if conversation else None)
@@ -161,9 +163,12 @@ class Connection:
         self.near.pipe = Pipe(links, source, destination, self._at_destination, copy_context())
         self.far.pipe = Pipe(links, destination, source, self._at_source, copy_context())
 
-    def connect(self, transport: asyncio.Transport, target: tuple[str, int]) -> None:
-        """Have the socket of the source, and reach for the destination over the links, as a handshake does."""
-        self._target = target
+    def connect(self, transport: asyncio.Transport, target: tuple[str, int], patience_s: float = 0.0) -> None:
+        """Have the socket of the source, and reach for the destination over the links, as a handshake does.
+
+        Where nobody listens try again for `patience_s`.
+        """
+        self._target, self._patience_s = target, patience_s
         _give(transport, self.near)
         self.near.pipe.put(Mark.CONNECTS)
 
@@ -185,11 +190,18 @@ class Connection:
 
     async def _reach(self) -> None:
         """Connect to the destination, and tell the source over the links."""
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: self.far, *self._target, family=socket.AF_INET)
-        except OSError:
-            self.far.pipe.put(Mark.BREAKS)
-            return
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._patience_s
+        while not self._over:
+            try:
+                await loop.create_connection(lambda: self.far, *self._target, family=socket.AF_INET)
+            except OSError:
+                if loop.time() >= deadline_s:
+                    self.far.pipe.put(Mark.BREAKS)
+                    return
+                await asyncio.sleep(AGAIN_S)
+            else:
+                break
         if self._over:
             self.far.reset()
             return

@@ -7,6 +7,9 @@ from harness.cluster.layout import ClusterLayout, RelayPorts, ServerRelayPorts, 
 from harness.cluster.relay import CLIENTS
 from harness.cluster.relay.listeners import Listener, Speech
 
+PATIENCE_S = 1.0
+"""A server connects to one that is just elected before that listens, and tries again only if nobody accepts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -66,7 +69,8 @@ def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict
     for server_id, ports in layout.relay_servers.items():
         name = zookeeper_process(server_id)
         for other, port in ports.quorum.items():
-            yield _to(other, servers[other], port, servers[other].quorum, source=name)
+            quorum = _to(other, servers[other], port, servers[other].quorum, source=name)
+            yield replace(quorum, patience_s=PATIENCE_S)
         for other, port in ports.election.items():
             yield _to(other, servers[other], port, servers[other].election, source=name, speech=Speech.ELECTION)
 

@@ -32,6 +32,8 @@ class Listener:
     """The address at which."""
     source: str | None = None
     """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
+    patience_s: float = 0.0
+    """For so long the relay tries again where nobody listens: it has accepted, so who connects will not."""
     speech: Speech | None = None
     """What is spoken there, if the relay has to understand some of it."""
 

@@ -12,7 +12,7 @@ from harness.cluster.interference import Interference
 from harness.cluster.links import Link, Links
 from harness.cluster.lost_replies import LostReplies
 from harness.cluster.powers import Rhythm, Slowness
-from harness.cluster.relay import PROBES_NAME, SOMEBODY
+from harness.cluster.relay import CLIENTS, PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
 from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.listeners import Listener, Setup, Speech
@@ -29,7 +29,7 @@ class Relay:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._brokers = sorted({each.destination for each in setup.listeners if each.source is None})
+        self._brokers = sorted({each.destination for each in setup.listeners if each.source in (None, CLIENTS)})
         self._links = Links()
         self._interference = Interference(self._links)
         self._replies = LostReplies()
@@ -149,7 +149,7 @@ class Relay:
             conversation=self._conversation(source, listener),
         )
         self._connections[number] = connection
-        connection.connect(transport, (listener.target, listener.target_port))
+        connection.connect(transport, (listener.target, listener.target_port), listener.patience_s)
 
     def _conversation(self, source: str, listener: Listener) -> Conversation | Introduction | None:
         """Return what is to be understood of a connection's speech."""

@@ -36,6 +36,9 @@ class Stage:
     for_clients: int
     for_peers: int
     leads_nowhere: int
+    leads_nowhere_yet: int
+    free_port: int
+    """Where that leads."""
     broker_port: int
     pids: Path
     accepted: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -90,7 +93,7 @@ async def stage(
     monkeypatch.chdir(tmp_path)
     addresses: dict[str, str] = getattr(request, "param", {})
     async with AsyncExitStack() as stack:
-        ports = stack.enter_context(PortReservations()).reserve(4)
+        ports = stack.enter_context(PortReservations()).reserve(6)
         broker = await asyncio.start_server(lambda *ends: made.serve(*ends), LOOPBACK, 0)
         stack.callback(broker.close)
         target_port = broker.sockets[0].getsockname()[1]
@@ -98,6 +101,7 @@ async def stage(
             Listener(port=ports[0], destination="broker-0", target_port=target_port, source="clients"),
             Listener(port=ports[1], destination="broker-0", target_port=target_port),
             Listener(port=ports[2], destination="broker-1", target_port=ports[3], source="clients"),
+            Listener(port=ports[4], destination="broker-1", target_port=ports[5], source="clients", patience_s=LONG_S),
         ]
         setup = Setup(listeners=listeners, pids=None if addresses else str(tmp_path), addresses=addresses)
         save(tmp_path, setup)
@@ -109,6 +113,8 @@ async def stage(
             for_clients=ports[0],
             for_peers=ports[1],
             leads_nowhere=ports[2],
+            leads_nowhere_yet=ports[4],
+            free_port=ports[5],
             broker_port=target_port,
             pids=tmp_path,
         )
@@ -290,6 +296,17 @@ async def test_a_connection_to_where_nobody_listens_is_reset(stage: Stage) -> No
     reader, _ = await stage.connect(stage.leads_nowhere)
     with pytest.raises(ConnectionResetError):
         await reader.read(1)
+
+
+async def test_with_patience_a_connection_waits_for_who_is_to_listen(stage: Stage) -> None:
+    reader, writer = await stage.connect(stage.leads_nowhere_yet)
+    writer.write(b"early")
+    coming = asyncio.ensure_future(reader.readexactly(5))
+    await beside(stage)
+    await nothing_comes(coming)
+    late = await asyncio.start_server(stage.serve, LOOPBACK, stage.free_port)
+    assert await coming == b"early"
+    late.close()
 
 
 async def test_who_sends_much_over_a_cut_link_has_to_wait(stage: Stage) -> None:
