@@ -23,7 +23,7 @@ from rich.console import Console
 from benchmarks.measuring import cpu_seconds, table_of_columns
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.relay import SOCKET_NAME
-from harness.cluster.relay.listeners import Listener, save
+from harness.cluster.relay.listeners import Listener, Setup, Speech, save
 from harness.cluster.supervisor_client import SOURCE_ROOT
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
@@ -54,15 +54,20 @@ async def relayed(folder: Path, target_port: int) -> AsyncIterator[tuple[dict[st
             Listener(port=plain, destination="broker-0", target_port=target_port, source="clients"),
             Listener(port=asked, destination="broker-0", target_port=target_port),
             Listener(
-                port=framed, destination="zookeeper-1", target_port=target_port, source="broker-0", zookeeper=True
+                port=framed,
+                destination="zookeeper-1",
+                target_port=target_port,
+                source="broker-0",
+                speech=Speech.ZOOKEEPER,
             ),
         ]
-        save(folder, listeners)
+        save(folder, Setup(listeners=listeners, pids=str(folder / "pids")))
         me = identify(os.getpid())
         assert me is not None, "this process runs"
         write_pid_file(folder / "pids" / "broker-0.pid", me)
         env = {**os.environ, "PYTHONPATH": str(SOURCE_ROOT)}
-        relay = await asyncio.create_subprocess_exec(sys.executable, "-m", "harness.cluster.relay", cwd=folder, env=env)
+        argv = [sys.executable, "-m", "harness.cluster.relay", str(folder)]
+        relay = await asyncio.create_subprocess_exec(*argv, env=env)
 
         async def ready() -> bool:
             return (folder / SOCKET_NAME).exists()

@@ -1,11 +1,11 @@
 """What the cluster in memory can do beyond ending and freezing brokers; it misbehaves when told to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.cluster.damage import Damage, What
 from harness.cluster.disk_errors import DiskError
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 
 HOSTS: dict[Side, tuple[str, ...]] = {
     Side.PEERS: ("peer",),
@@ -26,7 +26,9 @@ class FakePowers:
     """Names of methods that do nothing."""
     isolated: dict[int, tuple[tuple[Side, ...], Direction]] = field(default_factory=dict)
     separated: set[frozenset[int]] = field(default_factory=set)
-    slow_s: dict[int, float] = field(default_factory=dict)
+    rhythms: dict[int, Rhythm] = field(default_factory=dict)
+    slow: dict[int, Slowness] = field(default_factory=dict)
+    probed: dict[tuple[int, Side, Direction], int] = field(default_factory=dict)
     connections_of: dict[int, set[str]] = field(
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
     )
@@ -41,6 +43,8 @@ class FakePowers:
     """What they were set to: a step and a rate."""
     servers: dict[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
     """State of every ZooKeeper server; the last of those that run leads."""
+    servers_apart: set[int] = field(default_factory=set)
+    """ZooKeeper servers that do not reach the others."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -48,17 +52,40 @@ class FakePowers:
         self.calls.append(f"{method} {argument}")
         return method not in self.deaf
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
         sides, direction = self.isolated.get(broker_id, ((), Direction.BOTH))
-        taken = None if side in sides and way in direction.ways else self.slow_s.get(broker_id, 0.0)
+        if side in sides and way in direction.ways:
+            rhythm = self.rhythms.get(broker_id)
+            taken = rhythm.cut_s * self._each_second((broker_id, side, way)) if rhythm is not None else None
+        else:
+            slow = self.slow.get(broker_id, Slowness())
+            passing_s = 0.0 if slow.bytes_per_s is None else size_bytes / slow.bytes_per_s
+            taken = slow.extra_s + passing_s + slow.jitter_s * self._each_second((broker_id, side, way))
         return dict.fromkeys(self.hosts[side], taken)
+
+    def _each_second(self, link: tuple[int, Side, Direction]) -> int:
+        """Return 0 and 1 in turn, for what comes and goes, or is drawn."""
+        self.probed[link] = self.probed.get(link, 1) + 1
+        return self.probed[link] % 2
 
     async def strangers(self) -> set[str]:
         return self.unknown
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         if self._power("isolate", broker_id):
             self.isolated[broker_id] = (sides, direction)
+            if rhythm is not None and "rhythm" not in self.deaf:
+                self.rhythms[broker_id] = rhythm
 
     async def rejoin(self, broker_id: int) -> None:
         self.isolated.pop(broker_id, None)
@@ -74,13 +101,13 @@ class FakePowers:
         return None if {sender, receiver} in self.separated else 0.0
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
         if self._power("delay", broker_id):
-            self.slow_s[broker_id] = extra_s
+            self.slow[broker_id] = replace(slowness, jitter_s=0.0) if "jitter" in self.deaf else slowness
 
     async def remove_delay(self, broker_id: int) -> None:
-        self.slow_s.pop(broker_id, None)
+        self.slow.pop(broker_id, None)
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
         return set(self.connections_of[broker_id])
@@ -150,10 +177,23 @@ class FakePowers:
 
     async def zookeeper_modes(self) -> dict[int, str]:
         running = [server_id for server_id, state in self.servers.items() if state == "running"]
+        if "zookeeper_modes" not in self.deaf:
+            apart = [server_id for server_id in running if server_id in self.servers_apart]
+            running = max(apart, [server_id for server_id in running if server_id not in apart], key=len)
         if len(running) <= len(self.servers) // 2 and "zookeeper_modes" not in self.deaf:
             running = []
         modes = dict.fromkeys(self.servers, "") | dict.fromkeys(running, "follower")
         return modes | dict.fromkeys(running[-1:], "leader")
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        if self._power("isolate_zookeeper", list(server_ids)):
+            self.servers_apart = set(server_ids)
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        self.servers_apart.clear()
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        return None if (sender in self.servers_apart) != (receiver in self.servers_apart) else 0.0
 
     async def kill_zookeeper(self, server_id: int) -> None:
         if self._power("kill_zookeeper", server_id):

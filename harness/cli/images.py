@@ -73,7 +73,7 @@ def build(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make everything anew, the base too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build what is missing or has changed: a base, the brokers' image and ZooKeeper's."""
+    """Build what is missing or has changed: a base, the brokers' image, ZooKeeper's and the relay's."""
     from harness.cli.terminal import PatientConsole
     from harness.cluster.containers import building
     from harness.cluster.containers.engine import Engine
@@ -102,7 +102,7 @@ def list_(as_json: Json = False) -> None:
     with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         ours = ImageStore(engine).ours()
         lacking = images.missing(engine)
-    used = {images.broker().name, images.zookeeper().name}
+    used = {image.name for image in images.needed()}
     used |= {image.base for image in ours if image.name in used}
     if as_json:
         rows = [

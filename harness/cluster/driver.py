@@ -16,6 +16,7 @@ from harness.cluster.powers import (
     CanFailDisk,
     CanFillDisk,
     CanIsolate,
+    CanIsolateZookeeper,
     CanKillZookeeper,
     CanLoseReplies,
     CanPartition,
@@ -273,12 +274,13 @@ CAPABILITIES: dict[str, type[Any]] = {
     POWER: CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
+    "zookeeper-isolate": CanIsolateZookeeper,
     "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,
     "zookeeper-replies": CanLoseReplies,
 }
 """By the names that faults require."""
-OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-replies"})
+OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"})
 """Those of them that take a relay on real machines."""
 DRIVER = "driver"
 """What `ClusterDriver.lacks` calls the obligatory powers."""

@@ -1,6 +1,7 @@
 """Which ports and folders does one cluster have? Saved, so that another process can attach."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,14 @@ class RelayPorts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRelayPorts:
+    """Where the relay listens for one ZooKeeper server, by the server that it is to reach there."""
+
+    quorum: dict[int, int]
+    election: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
     """One cluster under a run folder; fixed from its start to its end."""
 
@@ -58,6 +67,8 @@ class ClusterLayout:
     system: str = PYTHON
     relay: dict[int, RelayPorts] = field(default_factory=dict)
     """By broker; empty when they connect to each other directly."""
+    relay_servers: dict[int, ServerRelayPorts] = field(default_factory=dict)
+    """By ZooKeeper server; of a single one, or without a relay, empty."""
     clocks: bool = False
     """Whether brokers load what their wall clocks can be set by."""
     syncs: bool = False
@@ -88,6 +99,9 @@ class ClusterLayout:
         servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
         brokers = [port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics)]
         relay = [port for own in self.relay.values() for port in (own.client, own.peer, *own.zookeeper.values())]
+        relay += [
+            port for own in self.relay_servers.values() for port in (*own.quorum.values(), *own.election.values())
+        ]
         return [port for port in (*servers, *brokers, *relay) if port is not None]
 
     def client_address(self, broker_id: int) -> str:
@@ -100,6 +114,18 @@ class ClusterLayout:
         if relay is None:
             return self.zookeeper_connect
         return ",".join(f"{LOOPBACK}:{port}" for port in relay.zookeeper.values())
+
+    def ensemble_of(self, server_id: int, own: str, relay_host: str, others: Mapping[int, str]) -> dict[int, str]:
+        """Return host:quorum:election of every server, as one of them is told; empty for a single one.
+
+        Its `own` is where it listens; the `others` are reached there, or where the relay does, if there is one.
+        """
+        if len(self.zookeeper) == 1:
+            return {}
+        relayed = self.relay_servers.get(server_id)
+        if relayed is not None:
+            others = {id_: f"{relay_host}:{relayed.quorum[id_]}:{relayed.election[id_]}" for id_ in relayed.quorum}
+        return {id_: own if id_ == server_id else others[id_] for id_ in self.zookeeper}
 
     def zookeeper_folder(self, server_id: int) -> Path:
         """Return the folder with one ZooKeeper server's configuration, log and data."""
@@ -143,6 +169,7 @@ class ClusterLayout:
             "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
             "planted_bugs": list(self.planted_bugs),
             "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
+            "relay_servers": {str(server_id): asdict(own) for server_id, own in self.relay_servers.items()},
             "clocks": self.clocks,
             "syncs": self.syncs,
             "disks": self.disks,
@@ -172,6 +199,9 @@ class ClusterLayout:
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 planted_bugs=tuple(data["planted_bugs"]),
                 relay={int(broker_id): _relay_ports(own) for broker_id, own in data.get("relay", {}).items()},
+                relay_servers={
+                    int(id_): _server_relay_ports(own) for id_, own in data.get("relay_servers", {}).items()
+                },
                 clocks=data.get("clocks", False),
                 syncs=data.get("syncs", False),
                 disks=data.get("disks", False),
@@ -186,6 +216,10 @@ class ClusterLayout:
 def _relay_ports(own: dict[str, Any]) -> RelayPorts:
     zookeeper = {int(server_id): port for server_id, port in own["zookeeper"].items()}
     return RelayPorts(client=own["client"], peer=own["peer"], zookeeper=zookeeper)
+
+
+def _server_relay_ports(own: dict[str, Any]) -> ServerRelayPorts:
+    return ServerRelayPorts(**{kind: {int(id_): port for id_, port in ports.items()} for kind, ports in own.items()})
 
 
 def zookeeper_process(server_id: int) -> str:

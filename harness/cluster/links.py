@@ -1,14 +1,14 @@
 """Who reaches whom, and how fast: one-way links between hosts, and the pipes that run over them.
 
 What is sent over a cut link is not lost, as TCP sends it again: it waits, in order, until the link is healed or the
-connection is gone.
+connection is gone. Over a link with a rate it waits until all that came before it has passed, of whichever connection.
 """
 
 import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
 from harness.cluster.powers import Direction
@@ -29,39 +29,56 @@ def ways(own: str, others: Sequence[str], way: Direction) -> list[Link]:
     return [(other, own) if way is Direction.INBOUND else (own, other) for other in others]
 
 
-class Links:
-    """All links between hosts; without `rng` nothing takes any time."""
+def bytes_in(item: Any) -> int:
+    """Return how long something is that is sent, if it is bytes; all else is of no length."""
+    return len(item) if isinstance(item, bytes) else 0
 
-    def __init__(self, rng: random.Random | None = None) -> None:
+
+class Links:
+    """All links between hosts; without `rng` nothing takes any time, unless it is slowed down."""
+
+    def __init__(self, rng: random.Random | None = None, size_of: Callable[[Any], int] = bytes_in) -> None:
+        """`size_of` returns how many bytes something is that is sent over a link with a rate."""
+        self.size_of = size_of
         self._rng = rng
+        self._jitter = rng or random.Random(0)  # noqa: S311  repeatable, not secret
         self._cut: set[Link] = set()
-        self._slow_s: dict[Link, float] = {}
+        self._slow_s: dict[Link, tuple[float, float]] = {}
+        self._rates: dict[Link, float] = {}
+        self._passing: dict[Link, asyncio.TimerHandle] = {}
+        """When what is passing over a link with a rate will have passed."""
         self._stalled: dict[Link, dict[Pipe, None]] = {}
+        self._context = copy_context()
+        """Of what no host does: a link that lets something pass."""
 
     def delay_s(self, link: Link) -> float:
         """Return how long the next message takes, drawn from the seed."""
         if self._rng is None:
-            return self._slow_s.get(link, 0.0)
+            return self._slowed_s(link)
         drawn = self._rng.random()
         delay_s = SHORTEST_S + drawn * (LONGEST_S - SHORTEST_S)
         if drawn < SPIKE_SHARE:
             delay_s += self._rng.random() * SPIKE_S
-        return delay_s + self._slow_s.get(link, 0.0) if self._slow_s else delay_s
+        return delay_s + self._slowed_s(link) if self._slow_s else delay_s
+
+    def _slowed_s(self, link: Link) -> float:
+        extra_s, jitter_s = self._slow_s.get(link, (0.0, 0.0))
+        return extra_s + self._jitter.random() * jitter_s if jitter_s else extra_s
 
     def passes(self, link: Link) -> bool:
-        """Whether what is sent now gets through."""
-        return link not in self._cut
+        """Whether what is sent now gets through at once."""
+        return link not in self._cut and link not in self._rates
 
     def cut(self, sender: str, receiver: str) -> None:
         """Let nothing pass from one host to another; the other way is another link."""
         self._cut.add((sender, receiver))
+        if self._rates:
+            self._go_on((sender, receiver))
 
     def heal(self, sender: str, receiver: str) -> None:
         """Let everything pass again, first what waited."""
-        link = (sender, receiver)
-        self._cut.discard(link)
-        for pipe in self._stalled.pop(link, ()):
-            pipe.go_on()
+        self._cut.discard((sender, receiver))
+        self._go_on((sender, receiver))
 
     def isolate(self, host: str, others: Iterable[str]) -> None:
         """Cut a host off from others, both ways."""
@@ -75,16 +92,49 @@ class Links:
             self.heal(host, other)
             self.heal(other, host)
 
-    def slow(self, sender: str, receiver: str, extra_s: float) -> None:
-        """Let everything take longer from now on; 0 for as usual."""
-        if extra_s:
-            self._slow_s[sender, receiver] = extra_s
+    def slow(self, sender: str, receiver: str, extra_s: float, jitter_s: float = 0.0) -> None:
+        """Let everything take longer from now on, by up to `jitter_s` more; 0 for as usual."""
+        if extra_s or jitter_s:
+            self._slow_s[sender, receiver] = (extra_s, jitter_s)
         else:
             self._slow_s.pop((sender, receiver), None)
 
+    def limit(self, sender: str, receiver: str, bytes_per_s: float | None) -> None:
+        """Let no more pass than this from now on; with None as much as is sent, first what waited."""
+        link = (sender, receiver)
+        if bytes_per_s is not None:
+            self._rates[link] = bytes_per_s
+        elif self._rates.pop(link, None) is None:
+            return
+        self._go_on(link)
+
     def stalled(self, pipe: "Pipe") -> None:
-        """Note a pipe that has something to send when its link is healed."""
+        """Note a pipe that has something to send when its link lets it pass."""
         self._stalled.setdefault(pipe.link, {})[pipe] = None
+        if pipe.link in self._rates and pipe.link not in self._passing:
+            self._go_on(pipe.link)
+
+    def _go_on(self, link: Link) -> None:
+        """Let what waits pass as the link is now; over one that is cut, nothing."""
+        if link in self._passing:
+            self._passing.pop(link).cancel()
+        if self.passes(link):
+            for pipe in self._stalled.pop(link, ()):
+                pipe.go_on()
+        elif link not in self._cut and (waiting := self._stalled.get(link)):
+            pipe = next(iter(waiting))
+            taken_s = self.size_of(pipe.first) / self._rates[link]
+            loop = asyncio.get_running_loop()
+            self._passing[link] = loop.call_later(taken_s, self._passed, pipe, context=self._context)
+
+    def _passed(self, pipe: "Pipe") -> None:
+        """Let the first thing of a pipe go, and let the next pipe have its turn."""
+        del self._passing[pipe.link]
+        waiting = self._stalled[pipe.link]
+        del waiting[pipe]
+        if pipe.send_first():
+            waiting[pipe] = None
+        self._go_on(pipe.link)
 
 
 class Pipe:
@@ -114,6 +164,17 @@ class Pipe:
             self._links.stalled(self)
         else:
             self._send(item)
+
+    @property
+    def first(self) -> Any:
+        """What waits longest; None when nothing does any more."""
+        return self._waiting[0] if self._waiting else None
+
+    def send_first(self) -> bool:
+        """Send what waited longest, and return whether more waits."""
+        if self._waiting:
+            self._send(self._waiting.popleft())
+        return bool(self._waiting)
 
     def go_on(self) -> None:
         """Send what waited."""

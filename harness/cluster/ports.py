@@ -17,6 +17,7 @@ from typing import Self
 from harness.system.pids import LINUX
 
 LOOPBACK = "127.0.0.1"
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - in a container, of which ports are published on loopback only
 LOWEST_PORT = 10_000
 HIGHEST_PORT = 65_535
 MOST_PORTS = 500

@@ -4,6 +4,7 @@ Every disturbance ends by itself after `at_most_s`, even when the caller has die
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -32,11 +33,38 @@ class Direction(StrEnum):
         return (Direction.INBOUND, Direction.OUTBOUND) if self is Direction.BOTH else (self,)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rhythm:
+    """A cut that comes and goes, beginning with the cut."""
+
+    cut_s: float
+    whole_s: float
+
+    @property
+    def period_s(self) -> float:
+        """After so long it begins anew."""
+        return self.cut_s + self.whole_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowness:
+    """How slow a link is, beyond what is usual."""
+
+    extra_s: float = 0.0
+    """How much longer everything takes."""
+    jitter_s: float = 0.0
+    """Up to how much longer than that, drawn for everything that is sent; the order stays."""
+    bytes_per_s: float | None = None
+    """How much passes over it, of all connections together; None for any amount."""
+
+
 @runtime_checkable
 class CanProbe(Protocol):
     """Can say whether a network link carries anything."""
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
         """Send a probe over every link of one side in one direction.
 
         Return the seconds that it took, by the host at the other end; None where it did not arrive in time.
@@ -55,8 +83,16 @@ class CanProbe(Protocol):
 class CanIsolate(Protocol):
     """Can cut links: what is sent over them is lost silently."""
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
-        """Cut a broker's links; connections stay half open."""
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
+        """Cut a broker's links, all the time or in a rhythm; connections stay half open."""
         ...
 
     async def rejoin(self, broker_id: int) -> None:
@@ -86,9 +122,9 @@ class CanDelay(Protocol):
     """Can make links slow."""
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
-        """Delay everything on a broker's links by `extra_s`."""
+        """Make a broker's links slow."""
         ...
 
     async def remove_delay(self, broker_id: int) -> None:
@@ -214,6 +250,23 @@ class CanPauseZookeeper(SeesZookeeper, Protocol):
 
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
+        ...
+
+
+@runtime_checkable
+class CanIsolateZookeeper(SeesZookeeper, Protocol):
+    """Can cut the links between servers of an ensemble; brokers and the harness reach all of them."""
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut the links between these servers and the others, both ways; connections stay half open."""
+        ...
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Restore the links that were cut for just these servers."""
+        ...
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a probe from one server to another; return the seconds it took, None where it did not arrive in time."""
         ...
 
 

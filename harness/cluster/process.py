@@ -1,7 +1,6 @@
 """The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,8 +12,8 @@ from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay import senders
-from harness.cluster.relay.layout import listeners_of, ports_needed, relay_ports
-from harness.cluster.relay.listeners import save
+from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relayed
+from harness.cluster.relay.listeners import Setup, save
 from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
@@ -25,6 +24,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
+from harness.cluster.supervisor import PIDS_NAME
 from harness.cluster.systems.system import FAMILIES, system_named
 from harness.errors import ClusterError
 
@@ -125,15 +125,15 @@ class ProcessDriver(RelayPowers, FolderDiskPowers):
             disks=request.disks,
             disk_errors=request.disk_errors,
         )
-        return replace(layout, relay=relay_ports(layout, ports)) if request.relay else layout
+        return relayed(layout, ports) if request.relay else layout
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
-        for server_id in layout.zookeeper:
-            await self._start_zookeeper(layout, server_id)
         if layout.relay:
             await self._start_relay(layout)
         if layout.disks:
             await self._mount_disks(layout)
+        for server_id in layout.zookeeper:
+            await self._start_zookeeper(layout, server_id)
         if layout.clocks:
             faketime.install(layout.folder)
         for broker_id in layout.brokers:
@@ -150,13 +150,12 @@ class ProcessDriver(RelayPowers, FolderDiskPowers):
 
     async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
         port = layout.zookeeper[server_id].client
+        members = {id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}
         plan = ServerPlan(
             server_id=server_id,
             client_port=port,
             data_dir=str(layout.zookeeper_data(server_id).resolve()),
-            ensemble={id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}
-            if len(layout.zookeeper) > 1
-            else {},
+            ensemble=layout.ensemble_of(server_id, members[server_id], LOOPBACK, members),
         )
         argv = embedded_zookeeper.prepare(layout.zookeeper_folder(server_id), plan)
         require_free_port(port, f"ZooKeeper server {server_id}")
@@ -165,11 +164,22 @@ class ProcessDriver(RelayPowers, FolderDiskPowers):
         )
 
     async def _start_relay(self, layout: ClusterLayout) -> None:
-        listeners = list(listeners_of(layout))
-        save(layout.folder, listeners)
-        for listener in listeners:
+        brokers = {
+            broker_id: Place(address=LOOPBACK, client=own.client, peer=own.peer or 0)
+            for broker_id, own in layout.brokers.items()
+        }
+        servers = {
+            server_id: Place(address=LOOPBACK, client=own.client, quorum=own.quorum or 0, election=own.election or 0)
+            for server_id, own in layout.zookeeper.items()
+        }
+        setup = Setup(
+            listeners=list(listeners_of(layout, brokers, servers)), pids=str((layout.folder / PIDS_NAME).resolve())
+        )
+        folder = layout.folder / relay.FOLDER
+        save(folder, setup)
+        for listener in setup.listeners:
             require_free_port(listener.port, "the relay")
-        argv = [sys.executable, "-m", "harness.cluster.relay"]
+        argv = [sys.executable, "-m", "harness.cluster.relay", str(folder.resolve())]
         await self._supervision.spawn(relay.PROCESS, argv, layout.folder / "relay.log", ZOOKEEPER_STAGE)
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:

@@ -35,7 +35,7 @@ GONE_TIMEOUT_S = 5.0
 
 def sockets_in(folder: Path) -> list[Path]:
     """Return the sockets in a cluster's folder over which its supervisor and that one's helpers take commands."""
-    return sorted(folder.glob("*.sock"))
+    return sorted([*folder.glob("*.sock"), *folder.glob("*/*.sock")])
 
 
 class Supervision:

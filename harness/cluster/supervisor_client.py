@@ -66,7 +66,7 @@ async def call(
         ClusterError: the supervisor refused; the message says why.
     """
     try:
-        async with asyncio.timeout(answer_within_s), _connection(folder, socket_name) as (reader, writer):
+        async with asyncio.timeout(answer_within_s), connection(folder, socket_name) as (reader, writer):
             writer.write(json.dumps({"command": command, **arguments}).encode() + b"\n")
             await writer.drain()
             line = await reader.readline()
@@ -84,7 +84,8 @@ async def call(
 
 
 @asynccontextmanager
-async def _connection(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def connection(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection to a socket in a cluster's folder; raises OSError when nobody answers there."""
     with _short_path(folder, name) as path:
         reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT_BYTES)
     try:

@@ -48,12 +48,13 @@ async def undisturbed(driver: ClusterDriver) -> str:
     return f"it is not known which broker has {count} of the connections to peers, and they pass" if count else ""
 
 
-async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float) -> list[Probed]:
+async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float, size_bytes: int = 1) -> list[Probed]:
     """Send something over every link of an injection, all at once, and return what became of it."""
     assert isinstance(driver, CanProbe)
     sides, direction = links_of(injection.parameters)
     ways = [(broker, side, way) for broker in injection.targets for side in sides for way in direction.ways]
-    hosts = await asyncio.gather(*(driver.probe(*way, timeout_s=timeout_s) for way in ways))
+    probing = (driver.probe(*way, timeout_s=timeout_s, size_bytes=size_bytes) for way in ways)
+    hosts = await asyncio.gather(*probing)
     return [
         Probed(
             described=f"{host} to broker {broker}" if way is Direction.INBOUND else f"broker {broker} to {host}",

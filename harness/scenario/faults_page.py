@@ -24,9 +24,10 @@ anything is made, with the reason; so is one whose machine lacks something (`cha
 _RELAY = """\
 Where a scenario has one of {kinds}, all traffic between brokers,
 their clients and ZooKeeper passes through a relay; elsewhere there is none
-([decision 0066](decisions/0066-a-relay-disturbs-links.md)). What waits at a cut link comes out when it is healed, as
-TCP sends it again. Unlike in virtual time, a connection that is made over a cut link is accepted, and then waits.
-What was sent over a slow link before it is cut still comes out."""
+([decision 0066](decisions/0066-a-relay-disturbs-links.md); in containers it is one of its own,
+[0074](decisions/0074-a-relay-in-a-container.md)). What waits at a cut link comes out when it is healed, as TCP sends it
+again. Unlike in virtual time, a connection that is made over a cut link is accepted, and then waits. What was sent over
+a slow link before it is cut still comes out."""
 
 
 def page() -> str:

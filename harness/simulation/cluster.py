@@ -9,6 +9,7 @@ from harness.cluster.links import Links
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
 from harness.simulation.network import Network
+from harness.simulation.sizes import size_of
 from harness.simulation.zookeeper.ensemble import Ensemble
 
 CLIENT_PORT, PEER_PORT = 9092, 9093
@@ -40,7 +41,7 @@ class SimulatedCluster:
         if through_codecs is None:
             through_codecs = derived_seed(seed, "codecs") % CODEC_SHARE == 0
         self.seed = seed
-        links = Links(_rng(seed, "links"))
+        links = Links(_rng(seed, "links"), size_of)
         self.network = Network(links, through_codecs=through_codecs)
         self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))
         world = World(network=self.network, ensemble=self.ensemble, seed=seed)

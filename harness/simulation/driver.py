@@ -13,7 +13,7 @@ from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import now_ns, session_text, wall_ns
-from harness.simulation.powers import ClockPowers, DiskPowers, NetworkPowers, ZookeeperPowers, frozen
+from harness.simulation.powers import ClockPowers, DiskPowers, ZookeeperPowers, frozen
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.view import (
@@ -30,9 +30,11 @@ NOWHERE = Path("/simulated")
 
 
 OLD_SESSION_TIMEOUT_S = 60.0
+READ_TIMEOUT_S = 5.0
+"""As of the view of real servers (`harness.zookeeper.kazoo_view`)."""
 
 
-class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers, ClockPowers):
+class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
     """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
 
     name = "simulated"
@@ -155,13 +157,23 @@ def _stopped(broker: SimulatedBroker) -> BrokerStatus:
 
 
 class SimulatedView:
-    """Implements `ClusterView`: what stands in ZooKeeper now, read without a session."""
+    """Implements `ClusterView`: what stands in ZooKeeper now, read without a session; nothing while nobody serves."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._ensemble = cluster.ensemble
 
+    async def _served(self) -> None:
+        """Wait for servers that take requests, as long as the view of a real one does; raises ClusterError."""
+
+        async def leads() -> bool:
+            return self._ensemble.leader is not None
+
+        if self._ensemble.leader is None:
+            await until(leads, bool, what="ZooKeeper taking requests", timeout_s=READ_TIMEOUT_S)
+
     async def controller(self) -> Controller:
         """Return who is controller."""
+        await self._served()
         nodes = self._ensemble.nodes
         epoch, controller = nodes.get("/controller_epoch"), nodes.get("/controller")
         return controller_view(
@@ -171,6 +183,7 @@ class SimulatedView:
 
     async def registrations(self) -> dict[int, Registration]:
         """Return the live brokers by id."""
+        await self._served()
         registrations = {
             int(name): self._ensemble.nodes[f"/brokers/ids/{name}"] for name in self._ensemble.names("/brokers/ids")
         }
@@ -181,6 +194,7 @@ class SimulatedView:
 
     async def partitions(self) -> list[PartitionView]:
         """Return every partition that has a state znode, by topic and partition."""
+        await self._served()
         nodes = self._ensemble.nodes
         views = []
         for topic in self._ensemble.names("/brokers/topics"):
@@ -192,14 +206,17 @@ class SimulatedView:
 
     async def expire(self, session: str) -> None:
         """End a session of somebody else; nothing happens when it is over already."""
+        await self._served()
         self._ensemble.end(int(session, 16))
 
     async def exists(self, path: str) -> bool:
         """Return whether there is a znode."""
+        await self._served()
         return path in self._ensemble.nodes
 
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode; return False when it is there already."""
+        await self._served()
         if path in self._ensemble.nodes:
             return False
         self._ensemble.put(path, data)
@@ -207,6 +224,7 @@ class SimulatedView:
 
     async def delete(self, path: str) -> bool:
         """Delete a znode without children; return False when there is none."""
+        await self._served()
         if path not in self._ensemble.nodes:
             return False
         self._ensemble.remove(path)

@@ -34,6 +34,7 @@ class SimulatedResponse(NamedTuple):
     """One response on its way: a message, or the frame of one."""
 
     correlation_id: int
+    version: int
     message: Message
     frame: bytes | None
 

@@ -4,13 +4,14 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 
 from harness.cluster.clocks import Clock
 from harness.cluster.damage import Damage, do_damage, states
 from harness.cluster.disk_errors import DiskError, error_number
-from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of
+from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links import Link, Pipe, ways
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import STOPPED
@@ -26,9 +27,11 @@ class NetworkPowers:
     """Hosts of the client processes."""
     _interference: Interference
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
         """Send something over every link of one side, one way, and return the seconds it took, None for not in time."""
-        taken = await self._probe(self._ways(broker_id, side, way), timeout_s)
+        taken = await self._probe(self._ways(broker_id, side, way), timeout_s, size_bytes)
         return dict(zip(self._hosts(broker_id, side), taken, strict=True))
 
     async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
@@ -40,7 +43,7 @@ class NetworkPowers:
         """Return nobody: every connection is between two hosts."""
         return set()
 
-    async def _probe(self, links: Sequence[Link], timeout_s: float) -> list[float | None]:
+    async def _probe(self, links: Sequence[Link], timeout_s: float, size_bytes: int = 1) -> list[float | None]:
         """Send something over some links, all at once."""
         taken: dict[Link, float | None] = dict.fromkeys(links)
         loop = asyncio.get_running_loop()
@@ -48,13 +51,13 @@ class NetworkPowers:
         if not taken:
             return []
 
-        def arrived(link: Link) -> None:
+        def arrived(link: Link, _: bytes) -> None:
             taken[link] = loop.time() - start_s
             if None not in taken.values() and not everywhere.done():
                 everywhere.set_result(None)
 
         for link in links:
-            Pipe(self._cluster.network.links, *link, arrived, copy_context()).put(link)
+            Pipe(self._cluster.network.links, *link, partial(arrived, link), copy_context()).put(bytes(size_bytes))
         await asyncio.wait({everywhere}, timeout=timeout_s)
         return list(taken.values())
 
@@ -68,20 +71,29 @@ class NetworkPowers:
         """Heal the links that were cut between brokers, and that no isolation holds."""
         self._interference.release(PARTITION)
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
-        self._interference.cut(isolation_of(broker_id), self._links(broker_id, sides, direction), at_most_s=at_most_s)
+        links = self._links(broker_id, sides, direction)
+        self._interference.cut(isolation_of(broker_id), links, at_most_s=at_most_s, rhythm=rhythm)
 
     async def rejoin(self, broker_id: int) -> None:
         """Heal all links that were cut for this broker, and that no other one's isolation holds."""
         self._interference.release(isolation_of(broker_id))
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
-        """Let everything on a broker's links take longer."""
+        """Slow a broker's links down."""
         links = self._links(broker_id, sides, direction)
-        self._interference.slow(delay_of(broker_id), links, extra_s, at_most_s=at_most_s)
+        self._interference.slow(delay_of(broker_id), links, slowness, at_most_s=at_most_s)
 
     async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""
@@ -199,8 +211,8 @@ class ClockPowers(_Expiring):
         self._cluster[broker_id].log.clock = None
 
 
-class ZookeeperPowers(_Expiring):
-    """Implements `CanLoseReplies`, `CanKillZookeeper` and `CanPauseZookeeper`."""
+class ZookeeperPowers(NetworkPowers, _Expiring):
+    """Implements `CanLoseReplies`, `CanIsolateZookeeper`, `CanKillZookeeper` and `CanPauseZookeeper`."""
 
     _cluster: SimulatedCluster
     _interference: Interference
@@ -226,7 +238,7 @@ class ZookeeperPowers(_Expiring):
     def _mode(self, server_id: int) -> str:
         ensemble = self._cluster.ensemble
         server = ensemble.servers[server_id - 1]
-        if ensemble.leader is None or not server.runs or self._interference.holds(frozen(server_id)):
+        if ensemble.leader is None or not ensemble.takes_part(server) or self._interference.holds(frozen(server_id)):
             return ""
         if len(ensemble.servers) == 1:
             return "standalone"
@@ -242,8 +254,33 @@ class ZookeeperPowers(_Expiring):
         """Start it again with its data."""
         self._cluster.ensemble.start(self._cluster.ensemble.servers[server_id - 1])
 
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut servers off from the others; whoever is without a majority serves nobody from then on."""
+        self._require_nobody_frozen()
+        every, holder = self._cluster.ensemble.servers, isolation_of_servers(server_ids)
+        own = [every[server_id - 1] for server_id in server_ids]
+        others = [server.host for server in every if server not in own]
+        links = [link for one in own for way in Direction.BOTH.ways for link in ways(one.host, others, way)]
+        self._interference.cut(holder, links, at_most_s=at_most_s)
+        self._cluster.ensemble.separate(holder, own)
+        self._later(holder, at_most_s, lambda: self._cluster.ensemble.reunite(holder))
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Let them reach the others again."""
+        holder = isolation_of_servers(server_ids)
+        self._interference.release(holder)
+        self._cluster.ensemble.reunite(holder)
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send something from one server to another; return the seconds that it took, None for not in time."""
+        hosts = [self._cluster.ensemble.servers[number - 1].host for number in (sender, receiver)]
+        (taken_s,) = await self._probe([(hosts[0], hosts[1])], timeout_s)
+        return taken_s
+
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         """Freeze a server: nothing gets in or out, and what its clients send waits."""
+        if self._cluster.ensemble.apart:
+            raise ClusterError(NOT_BOTH)
         if len(self._numbers) > 1:
             self._require_quorum_without(server_id)
         server = self._cluster.ensemble.servers[server_id - 1]
@@ -254,6 +291,11 @@ class ZookeeperPowers(_Expiring):
     async def resume_zookeeper(self, server_id: int) -> None:
         """Thaw it; nothing happens when it runs."""
         self._interference.release(frozen(server_id))
+
+    def _require_nobody_frozen(self) -> None:
+        """Refuse what would not be as on real machines; raises ClusterError when a server stands still."""
+        if any(self._interference.holds(frozen(number)) for number in self._numbers):
+            raise ClusterError(NOT_BOTH)
 
     @property
     def _numbers(self) -> range:
@@ -274,6 +316,9 @@ class ZookeeperPowers(_Expiring):
         ]
         if len(others) <= len(self._numbers) // 2:
             raise ClusterError("in virtual time servers that stand still take no quorum away: only kill-zookeeper does")
+
+
+NOT_BOTH = "in virtual time no server of ZooKeeper stands still while one is cut off from the others"
 
 
 def frozen(server_id: int) -> str:

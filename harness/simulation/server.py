@@ -94,7 +94,7 @@ class _Conversation:
         if request.frame is not None:
             response = await self._dispatcher.dispatch(request.frame, self._listener, self._peer)
             if response is not None:
-                self.end.put(SimulatedResponse(request.correlation_id, None, bytes(response[4:])))
+                self.end.put(SimulatedResponse(request.correlation_id, request.version, None, bytes(response[4:])))
             return
         context = RequestContext(
             api_key=request.api_key,
@@ -106,4 +106,4 @@ class _Conversation:
         )
         message = await self._dispatcher.answer(request.message, context)
         if message is not None:
-            self.end.put(SimulatedResponse(request.correlation_id, message, None))
+            self.end.put(SimulatedResponse(request.correlation_id, request.version, message, None))

@@ -18,7 +18,6 @@ from harness.cluster.driver import (
     CLOCK,
     DISK_ERRORS,
     DISK_SPACE,
-    OVER_LINKS,
     POWER,
     BrokerStatus,
     CanKill,
@@ -29,7 +28,18 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.powers import CanKillZookeeper, CanPauseZookeeper
+from harness.cluster.metadata_probe import listed_brokers
+from harness.cluster.powers import (
+    CanIsolate,
+    CanIsolateZookeeper,
+    CanKillZookeeper,
+    CanPartition,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+    Direction,
+    Side,
+)
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
@@ -61,8 +71,21 @@ STUBBORN = [
 ]
 
 
-class Driver(ClusterDriver, CanKill, CanKillZookeeper, CanPause, CanPauseZookeeper, CanRunClients, Protocol):
-    """All powers."""
+class Driver(
+    ClusterDriver,
+    CanIsolate,
+    CanIsolateZookeeper,
+    CanKill,
+    CanKillZookeeper,
+    CanPartition,
+    CanPause,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+    CanRunClients,
+    Protocol,
+):
+    """All powers that are tested here."""
 
 
 @pytest.fixture(
@@ -129,10 +152,15 @@ async def produce(driver: Driver, topic: str) -> None:
     status = await driver.status()
     spec = TopicSpec(name=topic, partitions=1, replication_factor=len(status.brokers))
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
+    await written(status.bootstrap_servers, topic)
+
+
+async def written(bootstrap_servers: str, topic: str) -> None:
+    """Write a record to all replicas in sync."""
     outcomes: list[str] = []
 
     def write() -> None:
-        producer = Producer({"bootstrap.servers": status.bootstrap_servers, "acks": "all"})
+        producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all"})
         producer.produce(topic, b"kept", on_delivery=lambda error, _: outcomes.append(str(error)))
         producer.flush(20)
 
@@ -152,7 +180,7 @@ async def ready(log: Path) -> None:
     await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
-NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, DISK_SPACE, "disk-files", POWER, *OVER_LINKS}
+NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, DISK_SPACE, "disk-files", POWER}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
@@ -451,6 +479,26 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
         assert await view.exists("/brokers/topics/kept"), "they came back with their data"
 
 
+@pytest.mark.parametrize("mode", ["follower", "leader"])
+async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_others_serve(
+    alone: Driver, mode: str
+) -> None:
+    request = ClusterRequest(brokers=1, properties={}, zookeeper_servers=3, relay=True)
+    status = await alone.start(request)
+    server = next(number for number, seen in (await modes_are(alone, WHOLE)).items() if seen == mode)
+    await alone.isolate_zookeeper([server], at_most_s=120)
+    assert await alone.probe_servers(server, server % 3 + 1, timeout_s=0.2) is None
+    modes = await modes_are(alone, ["", "follower", "leader"])
+    assert modes[server] == ""
+    await produce(alone, "meanwhile")
+    await alone.rejoin_zookeeper([server])
+    await modes_are(alone, WHOLE)
+    async with KazooView(status.zookeeper[server - 1].client_address) as view:
+        assert await view.exists("/brokers/topics/meanwhile")
+    with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1, 2, 3"):
+        await alone.isolate_zookeeper([7], at_most_s=1)
+
+
 async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> None:
     await driver.pause_zookeeper(1, at_most_s=0.5)
     await modes_are(driver, ["standalone"])
@@ -459,6 +507,51 @@ async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> N
 async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver: Driver) -> None:
     with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1"):
         await driver.kill_zookeeper(7)
+
+
+async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody_else(alone: Driver) -> None:
+    quick = {**QUICK, "replica.lag.time.max.ms": "1000"}
+    status = await alone.start(ClusterRequest(brokers=3, properties=quick, relay=True))
+    await produce(alone, "kept")
+    async with KazooView(status.zookeeper_connect) as view:
+
+        async def isr() -> set[int]:
+            return {broker for each in await view.partitions() for broker in each.isr}
+
+        async def becomes(wanted: set[int]) -> None:
+            await until(isr, lambda seen: seen == wanted, what=f"an ISR of {sorted(wanted)}", timeout_s=120)
+
+        async def listed(broker_id: int) -> list[int]:
+            host, port = status.broker(broker_id).client_address.split(":")
+            return sorted(await listed_brokers(host, int(port), timeout_s=0.5))
+
+        (leader,) = {each.leader for each in await view.partitions()}
+        one, other = {0, 1, 2} - {leader}
+        await alone.isolate(leader, (Side.CLIENTS,), Direction.OUTBOUND, at_most_s=60)
+        with pytest.raises(ClusterError, match="does not answer a Metadata request"):
+            await listed(leader)
+        assert await listed(one) == [0, 1, 2]
+        assert await alone.probe(leader, Side.CLIENTS, Direction.OUTBOUND, timeout_s=0.2) == {"clients": None}
+        assert await isr() == {0, 1, 2}
+        await alone.rejoin(leader)
+        assert await until(lambda: listed(leader), bool, what="an answer", timeout_s=120) == [0, 1, 2]
+
+        await alone.kill_broker(other)
+        await becomes({leader, one})
+        await alone.start_broker(other)
+        await becomes({0, 1, 2})
+        await alone.separate([(leader, other)], at_most_s=120)
+        assert await alone.probe_peer(other, leader, timeout_s=0.2) is None
+        await written(status.bootstrap_servers, "kept")
+        await becomes({leader, one})
+        await alone.reunite()
+        await becomes({0, 1, 2})
+        assert await alone.strangers() == set()
+
+        await alone.isolate(other, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=120)
+        await until(view.registrations, lambda seen: other not in seen, what="end of its session", timeout_s=120)
+        await alone.rejoin(other)
+        await becomes({0, 1, 2})
 
 
 @pytest.mark.parametrize(

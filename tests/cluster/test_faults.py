@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.cluster import disk_errors, faketime, small_disks
+from harness.cluster.containers.driver import DockerDriver
+from harness.cluster.containers.engine import Engine
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
@@ -27,7 +29,7 @@ from tests.cluster.test_faketime import needs_faketime
 pytestmark = pytest.mark.cluster
 
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
-ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True, "syncs": True}
+ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True}
 needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
 needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 
@@ -37,15 +39,26 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The run folder of a cluster that tests share; each leaves all brokers running and all replicas in sync."""
     root = tmp_path_factory.mktemp("run")
     driver = ProcessDriver(root, "run")
-    asyncio.run(started(driver))
+    clocks, disks, fiu = (not there.lacking() for there in (faketime, small_disks, disk_errors))
+    asyncio.run(started(driver, ClusterRequest(**ALL, syncs=True, clocks=clocks, disks=disks, disk_errors=fiu)))
     yield root
     asyncio.run(driver.stop())
 
 
-async def started(driver: ProcessDriver) -> None:
+@pytest.fixture(scope="module")
+def contained(docker_images: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same in containers."""
+    root = tmp_path_factory.mktemp("contained")
+    driver = DockerDriver(root, "run")
+    asyncio.run(started(driver, ClusterRequest(**ALL)))
+    yield root
+    asyncio.run(driver.stop())
+    assert docker_images.resources(root) == []
+
+
+async def started(driver: ProcessDriver | DockerDriver, request: ClusterRequest) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
-    clocks, disks, fiu = (not there.lacking() for there in (faketime, small_disks, disk_errors))
-    status = await driver.start(ClusterRequest(**ALL, clocks=clocks, disks=disks, disk_errors=fiu))
+    status = await driver.start(request)
     spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
 
@@ -59,6 +72,49 @@ async def all_in_sync(view: ClusterView) -> None:
         )
 
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
+
+
+OVER_LINKS = [
+    pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
+    pytest.param(
+        "isolate",
+        "controller",
+        {"sides": ["peers"], "direction": "inbound", "reset": True},
+        "no probe came through over 2 links",
+        id="the controller does not hear its peers",
+    ),
+    pytest.param("partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"),
+    pytest.param(
+        "isolate",
+        "controller",
+        {"sides": ["peers"], "cut_s": 0.4, "whole_s": 0.4},
+        "each of 4 links held probes",
+        id="the links of the controller flap",
+    ),
+    pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
+    pytest.param(
+        "delay",
+        "0",
+        {"extra_ms": 10, "jitter_ms": 100, "bytes_per_s": 20000},
+        "16 more were up to",
+        id="one broker is slow by chance, and has little room",
+    ),
+    pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
+    pytest.param(
+        "lose-zookeeper-reply",
+        "1",
+        {"carried_out": True},
+        "got no answer to create /brokers/ids/",
+        id="the reply to a registration is lost",
+    ),
+    pytest.param(
+        "lose-zookeeper-reply",
+        "1",
+        {"carried_out": False},
+        "(not carried out)",
+        id="a registration is lost",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -83,43 +139,31 @@ async def all_in_sync(view: ClusterView) -> None:
             "server 1 gone, no quorum left",
             id="ZooKeeper dies and comes back",
         ),
-        pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
-        pytest.param(
-            "isolate",
-            "controller",
-            {"sides": ["peers"], "direction": "inbound", "reset": True},
-            "no probe came through over 2 links",
-            id="the controller does not hear its peers",
-        ),
-        pytest.param(
-            "partition", "controller", {}, "no probe came through over 2 links", id="a controller is a bridge"
-        ),
-        pytest.param("delay", "0,1", {"extra_ms": 50}, "the quickest of 16 probes took", id="two brokers are slow"),
         pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
         pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
         pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
         pytest.param("disk-full", "1", {}, "nothing more fits", marks=needs_disks, id="a full disk"),
-        pytest.param("reset-connections", "controller", {}, "connections are gone", id="all connections break"),
-        pytest.param(
-            "lose-zookeeper-reply",
-            "1",
-            {"carried_out": True},
-            "got no answer to create /brokers/ids/",
-            id="the reply to a registration is lost",
-        ),
-        pytest.param(
-            "lose-zookeeper-reply",
-            "1",
-            {"carried_out": False},
-            "(not carried out)",
-            id="a registration is lost",
-        ),
+        *OVER_LINKS,
     ],
 )
 async def test_a_fault_is_confirmed_and_healed_on_processes(
     root: Path, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:
-    plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target(target)
+    await confirmed_and_healed(ProcessDriver(root, "run"), name, target, parameters, detail)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("name", "target", "parameters", "detail"), OVER_LINKS)
+async def test_a_fault_of_links_is_confirmed_and_healed_in_containers(
+    contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
+) -> None:
+    await confirmed_and_healed(DockerDriver(contained, "run"), name, target, parameters, detail)
+
+
+async def confirmed_and_healed(
+    driver: ProcessDriver | DockerDriver, name: str, target: str, parameters: dict[str, object], detail: str
+) -> None:
+    plugin, whom = registry.fault(name), parse_target(target)
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
         arena = Arena(driver=driver, view=view)

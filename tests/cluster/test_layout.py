@@ -2,12 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.layout import BrokerPorts, ClusterLayout, RelayPorts, ZookeeperPorts
+from harness.cluster.layout import BrokerPorts, ClusterLayout, RelayPorts, ServerRelayPorts, ZookeeperPorts
 from harness.errors import ClusterError
 
 RELAY = {
     0: RelayPorts(client=1, peer=2, zookeeper={1: 3, 2: 4}),
     1: RelayPorts(client=5, peer=6, zookeeper={1: 7, 2: 8}),
+}
+RELAY_SERVERS = {
+    1: ServerRelayPorts(quorum={2: 9}, election={2: 10}),
+    2: ServerRelayPorts(quorum={1: 11}, election={1: 12}),
 }
 
 
@@ -25,9 +29,11 @@ def layout(root: Path, **changed: object) -> ClusterLayout:
     return made
 
 
-@pytest.mark.parametrize("relay", [{}, RELAY], ids=["connected directly", "connected through a relay"])
-def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, relay: dict[int, RelayPorts]) -> None:
-    saved = layout(tmp_path, relay=relay)
+@pytest.mark.parametrize(
+    "relayed", [{}, {"relay": RELAY, "relay_servers": RELAY_SERVERS}], ids=["connected directly", "through a relay"]
+)
+def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, relayed: dict[str, object]) -> None:
+    saved = layout(tmp_path, **relayed)
     saved.save()
     assert ClusterLayout.load(tmp_path) == saved
 
@@ -42,11 +48,20 @@ def test_addresses_are_on_loopback(tmp_path: Path) -> None:
 
 
 def test_addresses_lead_through_the_relay_for_all_but_the_harness(tmp_path: Path) -> None:
-    relayed = layout(tmp_path, relay=RELAY)
+    relayed = layout(tmp_path, relay=RELAY, relay_servers=RELAY_SERVERS)
     assert relayed.bootstrap_servers == "127.0.0.1:1,127.0.0.1:5"
     assert relayed.zookeeper_connect_of(1) == "127.0.0.1:7,127.0.0.1:8"
     assert relayed.zookeeper_connect == "127.0.0.1:2181,127.0.0.1:2182"
-    assert sorted(set(relayed.all_ports) - set(layout(tmp_path).all_ports)) == list(range(1, 9))
+    assert sorted(set(relayed.all_ports) - set(layout(tmp_path).all_ports)) == list(range(1, 13))
+
+
+def test_servers_of_an_ensemble_are_told_of_themselves_and_of_the_others_or_of_the_relay(tmp_path: Path) -> None:
+    others = {1: "a:1:2", 2: "b:3:4"}
+    direct, relayed = layout(tmp_path), layout(tmp_path, relay=RELAY, relay_servers=RELAY_SERVERS)
+    assert direct.ensemble_of(1, "a:1:2", "relay", others) == others
+    assert relayed.ensemble_of(1, "a:1:2", "relay", others) == {1: "a:1:2", 2: "relay:9:10"}
+    alone = layout(tmp_path, zookeeper={1: ZookeeperPorts(client=2181)})
+    assert alone.ensemble_of(1, "a:1:2", "relay", {1: "a:1:2"}) == {}
 
 
 @pytest.mark.parametrize(

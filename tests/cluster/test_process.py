@@ -93,7 +93,7 @@ async def test_what_a_killed_supervisor_leaves_is_nothing_and_stop_knows_it(
         return [sentence.rpartition("/")[2] for sentence in await alone.residue()]
 
     # The first thread of a JVM may be gone before its last one closes the sockets.
-    sockets = ["relay.sock still exists", "supervisor.sock still exists"]
+    sockets = ["probes.sock still exists", "relay.sock still exists", "supervisor.sock still exists"]
     await until(left, lambda sentences: sentences == sockets, what="nothing but sockets left", timeout_s=120)
     await alone.stop()
     assert await alone.residue() == []

@@ -12,7 +12,7 @@ async def injected(
     """Carry a fault out, up to its proof."""
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(parameters)
-    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=0.5)
+    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=1.5)
     injection = await plugin.inject(cluster.arena, injection)
     return injection, await plugin.confirm(cluster.arena, injection)
 

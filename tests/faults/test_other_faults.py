@@ -44,7 +44,25 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             "no probe came through over 2 links, one over 4 others each",
             id="two that see each other over a bridge only",
         ),
+        pytest.param(
+            "isolate",
+            {"cut_s": 0.4, "whole_s": 0.2},
+            "each of 6 links held probes for 0.4 s at most, and let others pass",
+            id="links that flap",
+        ),
         pytest.param("delay", {"extra_ms": 300}, "the quickest of 6 probes took 300 ms", id="a slow link"),
+        pytest.param(
+            "delay",
+            {"extra_ms": 300, "bytes_per_s": 1000},
+            "the quickest of 6 probes took 400 ms",
+            id="a slow link with a rate",
+        ),
+        pytest.param(
+            "delay",
+            {"jitter_ms": 80},
+            "the quickest of 6 probes took 200 ms, and 12 more were up to 80 ms apart",
+            id="a link with jitter",
+        ),
         pytest.param("reset-connections", {}, "1 connections are gone", id="broken connections"),
         pytest.param("power-loss", {}, "broker 1 is gone, and 10 unsynced bytes", id="a power loss"),
         pytest.param(
@@ -84,7 +102,14 @@ async def test_a_fault_is_confirmed_by_its_effect(
                      "broker 1 to peer", id="a link that was not cut"),
         pytest.param("partition", "separate", {}, "broker 0 reaches 2, broker 2 reaches 0", id="a bridge that nobody "
                      "needs"),
+        pytest.param("isolate", "isolate", {"whole_s": 0.2, "cut_s": 0.2}, "these do not flap: peer to broker 1, ",
+                     id="a link that is whole all the time"),
+        pytest.param("isolate", "rhythm", {"whole_s": 0.2, "cut_s": 0.2}, "these do not flap: peer to broker 1, ",
+                     id="a link that is cut all the time"),
         pytest.param("delay", "delay", {}, "the quickest of 6 probes took 0 ms", id="a link that is quick"),
+        pytest.param("delay", "delay", {"extra_ms": 0, "bytes_per_s": 100}, "the quickest of 6 probes took 0 ms",
+                     id="a link without a rate"),
+        pytest.param("delay", "jitter", {"jitter_ms": 80}, "12 more were up to 0 ms apart", id="a link without jitter"),
         pytest.param("disk-error", "fail_disk", {}, "an error of broker 1's disk: not within", id="a disk that works"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
         pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk is different", id="a disk that is "
@@ -480,7 +505,54 @@ class TestKillZookeeper:
             await heal(cluster, injection)
 
 
-@pytest.mark.parametrize("kind", ["kill-zookeeper", "pause-zookeeper"])
+class TestIsolateZookeeper:
+    @pytest.mark.parametrize(
+        ("target", "apart", "detail"),
+        [
+            pytest.param("zookeeper(1)", {1}, "ZooKeeper server 1 cut off, server 3 leads", id="a server"),
+            pytest.param("zookeeper(leader)", {3}, "server 3 cut off, server 2 leads", id="the leader"),
+            pytest.param("zookeeper(1,2)", {1, 2}, "ZooKeeper server 3 cut off, server 2 leads", id="a majority"),
+        ],
+    )
+    async def test_it_is_confirmed_by_probes_and_by_what_servers_say(
+        self, cluster: FakeCluster, target: str, apart: set[int], detail: str
+    ) -> None:
+        injection, effect = await injected(cluster, "isolate-zookeeper", target=target)
+        assert (effect.verdict, cluster.servers_apart) == (CONFIRMED, apart)
+        assert effect.detail.startswith("no probe came through over 4 links, ")
+        assert detail in effect.detail
+        await heal(cluster, injection)
+        assert cluster.servers_apart == set()
+
+    @pytest.mark.parametrize(
+        ("deaf", "detail"),
+        [
+            pytest.param("isolate_zookeeper", "server 1 reaches 2, server 1 reaches 3", id="links that are whole"),
+            pytest.param("zookeeper_modes", "ZooKeeper server 1 serving nobody, and a leader", id="one that serves"),
+        ],
+    )
+    async def test_anything_else_is_a_mismatch(self, cluster: FakeCluster, deaf: str, detail: str) -> None:
+        cluster.deaf = {deaf}
+        _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)", confirm_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert detail in effect.detail
+
+    async def test_a_single_server_has_nobody_to_be_cut_off_from(self, cluster: FakeCluster) -> None:
+        cluster.servers = {1: "running"}
+        _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
+        assert effect == Effect(verdict=INCONCLUSIVE, detail="there are no other servers")
+
+    async def test_a_server_that_does_not_come_back_is_not_healed(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kafka_chaos.faults.isolate_zookeeper.SERVE_TIMEOUT_S", 0.1)
+        injection, _ = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
+        cluster.servers[1] = "stopped"
+        with pytest.raises(DeadlineError, match="ZooKeeper server 1 taking requests: not within"):
+            await heal(cluster, injection)
+
+
+@pytest.mark.parametrize("kind", ["isolate-zookeeper", "kill-zookeeper", "pause-zookeeper"])
 @pytest.mark.parametrize(
     ("target", "message"),
     [

@@ -261,7 +261,8 @@ def killed_in_drive(world: World) -> RunFolder:
     os.kill(world.process(run, name="supervisor").pid, signal.SIGKILL)
     world.processes[-1].wait()
     (run.cluster / "supervisor.sock").touch()
-    (run.cluster / "relay.sock").touch()
+    (run.cluster / "relay").mkdir()
+    (run.cluster / "relay" / "relay.sock").touch()
     return run
 
 
@@ -276,13 +277,13 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
 
     assert not any(process.alive() for process in left)
     assert stranger.alive()
-    assert list(run.cluster.glob("*.sock")) == []
+    assert list(run.cluster.rglob("*.sock")) == []
     assert [made.name for made in world.engine.things] == ["volume-b"]
     assert fates(reaped.items) == {
         ("closed", "run", run.run_id),
         ("removed", "process", ""),
         ("removed", "socket", str(run.cluster / "supervisor.sock")),
-        ("removed", "socket", str(run.cluster / "relay.sock")),
+        ("removed", "socket", str(run.cluster / "relay" / "relay.sock")),
         ("removed", "container", "container-a"),
         ("removed", "network", "network-a"),
         ("removed", "volume", "volume-a"),

@@ -10,11 +10,11 @@ from harness.cluster.disk_errors import DiskError, error_number
 from harness.cluster.driver import CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
-from harness.cluster.powers import Direction, Side
+from harness.cluster.powers import Direction, Side, Slowness
 from harness.errors import ClusterError
 from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.driver import SimulatedStateChanges, SimulationDriver
+from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
 from harness.simulation.loop import run
 from harness.system.waiting import until
 
@@ -80,7 +80,7 @@ def test_an_isolated_broker_reaches_nobody_it_is_cut_off_from(
 def test_isolation_delay_and_a_full_disk_end_by_themselves() -> None:
     async def story(driver: SimulationDriver) -> None:
         await driver.isolate(1, (Side.CLIENTS,), BOTH, at_most_s=10)
-        await driver.delay(1, (Side.PEERS,), BOTH, extra_s=0.6, at_most_s=10)
+        await driver.delay(1, (Side.PEERS,), BOTH, Slowness(extra_s=0.6), at_most_s=10)
         await driver.fill_disk(0, at_most_s=10)
         assert await reached(driver, 1) == {"<zookeeper", ">zookeeper"}
         assert await driver.disk_is_full(0)
@@ -133,8 +133,8 @@ def test_the_longest_of_several_delays_counts() -> None:
     async def story() -> None:
         links = Links()
         interference = Interference(links)
-        interference.slow("one", [("a", "b")], 0.2, at_most_s=9)
-        interference.slow("other", [("a", "b")], 0.5, at_most_s=9)
+        interference.slow("one", [("a", "b")], Slowness(extra_s=0.2), at_most_s=9)
+        interference.slow("other", [("a", "b")], Slowness(extra_s=0.5), at_most_s=9)
         assert links.delay_s(("a", "b")) == 0.5
         interference.release("other")
         assert links.delay_s(("a", "b")) == 0.2
@@ -223,6 +223,72 @@ def test_without_a_quorum_nobody_is_served_and_no_session_ends() -> None:
         assert await driver.zookeeper_modes() == {1: "follower", 2: "", 3: "leader"}
         assert all(broker.session and broker.session.connection for broker in driver._cluster.brokers.values())
         assert ensemble.sessions == before
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_without_a_quorum_nothing_is_read_or_done_from_outside_and_an_election_is_waited_for() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        view = SimulatedView(driver._cluster)
+        session = (await view.registrations())[1].session
+        await driver.kill_zookeeper(1)
+        assert set(await view.registrations()) == {0, 1}, "the others have elected meanwhile"
+        await driver.kill_zookeeper(2)
+        for act in (view.expire(session), view.controller(), view.partitions(), view.delete("/controller")):
+            with pytest.raises(ClusterError, match="ZooKeeper taking requests: not within 5 s"):
+                await act
+        await driver.start_zookeeper(2)
+        await view.expire(session)
+        assert int(session, 16) not in driver._cluster.ensemble.sessions
+
+    with_driver(story, zookeeper_servers=3)
+
+
+@pytest.mark.parametrize("server", [1, 2, 3])
+def test_a_zookeeper_server_that_is_cut_off_serves_nobody_and_the_others_go_on(server: int) -> None:
+    async def story(driver: SimulationDriver) -> None:
+        ensemble, other = driver._cluster.ensemble, server % 3 + 1
+        before = ensemble.sessions
+        await driver.isolate_zookeeper([server], at_most_s=30)
+        assert await driver.probe_servers(server, other, timeout_s=1) is None
+        assert await driver.probe_servers(other, server, timeout_s=1) is None
+        await asyncio.sleep(3)
+        modes = await driver.zookeeper_modes()
+        assert (modes[server], sorted(modes.values())) == ("", ["", "follower", "leader"])
+        sessions = [broker.session for broker in driver._cluster.brokers.values()]
+        assert all(session and session.connection for session in sessions)
+        assert sessions[0] is not None
+        await sessions[0].create("/meanwhile", b"")
+        await driver.rejoin_zookeeper([server])
+        assert "" not in (await driver.zookeeper_modes()).values()
+        assert "/meanwhile" in ensemble.servers[server - 1].tree.nodes
+        assert ensemble.sessions == before
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_isolations_of_zookeeper_servers_end_by_themselves_and_one_by_one() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        for server in (1, 2):
+            await driver.isolate_zookeeper([server], at_most_s=10 * server)
+        assert await driver.zookeeper_modes() == {1: "", 2: "", 3: ""}
+        await asyncio.sleep(10.5)
+        assert await driver.zookeeper_modes() == {1: "follower", 2: "", 3: "leader"}
+        await asyncio.sleep(10)
+        assert await driver.zookeeper_modes() == {1: "follower", 2: "follower", 3: "leader"}
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_no_zookeeper_server_stands_still_while_one_is_cut_off() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.pause_zookeeper(1, at_most_s=8)
+        with pytest.raises(ClusterError, match="in virtual time no server of ZooKeeper stands still"):
+            await driver.isolate_zookeeper([2], at_most_s=8)
+        await driver.resume_zookeeper(1)
+        await driver.isolate_zookeeper([2], at_most_s=8)
+        with pytest.raises(ClusterError, match="in virtual time no server of ZooKeeper stands still"):
+            await driver.pause_zookeeper(1, at_most_s=8)
 
     with_driver(story, zookeeper_servers=3)
 

@@ -1,4 +1,4 @@
-"""How are the images built? A base, the wheels, then the brokers' image and ZooKeeper's, unless they are up to date."""
+"""How are the images built? A base, the wheels, then the image of each kind of server, unless it is up to date."""
 
 import contextlib
 import fcntl
@@ -53,7 +53,7 @@ def build(
         ClusterError: a base cannot be pulled or made, a package cannot be downloaded, or a step of a build fails.
     """
     store = ImageStore(engine)
-    required = [images.broker(), images.zookeeper()]
+    required = images.needed()
     with _build_lock(images.CHECKOUT / "build", progress):
         stale = [image for image in required if rebuild or not _up_to_date(store, image, base_image)]
         base_name = _base(store, progress, base_image, fresh=rebuild) if stale else ""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.cluster import relay
 from harness.cluster.containers.engine import Engine
 from harness.cluster.containers.plans import BROKER_DATA, ZOOKEEPER_DATA, Names
 from harness.cluster.containers.unpacking import Bounds, unpack
@@ -67,7 +68,15 @@ def copy_data(engine: Engine, layout: ClusterLayout) -> list[str]:
             _save_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
         except (ClusterError, OSError) as error:
             missing.append(f"the data of {process} could not be brought out: {error}")
+    if layout.relay:
+        with contextlib.suppress(ClusterError, OSError):  # no evidence, but the reason if it has ended
+            _save_output(engine, names.of(relay.PROCESS), relay_output(layout))
     return missing
+
+
+def relay_output(layout: ClusterLayout) -> Path:
+    """Return where the relay's output is saved."""
+    return layout.folder / relay.FOLDER / OUTPUT_NAME
 
 
 def _copy_data(engine: Engine, container: str, inside: str, destination: Path) -> None:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from harness.cluster import relay
 from harness.cluster.containers import guard, images, plans
-from harness.cluster.containers.data_copy import containers_lock, copy_data
+from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
+from harness.cluster.relay.layout import ports_needed, relayed
+from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
@@ -41,8 +44,11 @@ RESUME_TIMEOUT_S = 10.0
 _FREEZING = ("pause", "zookeeper-pause")
 
 
-class DockerDriver(SupervisedDriver):
-    """A `SupervisedDriver` with CanPause and CanPauseZookeeper; attaches from any process by the run folder."""
+class DockerDriver(RelayPowers, SupervisedDriver):
+    """A `SupervisedDriver` with CanPause and CanPauseZookeeper, and with a relay `RelayPowers`.
+
+    It attaches from any process by the run folder.
+    """
 
     name = "docker"
 
@@ -118,10 +124,16 @@ class DockerDriver(SupervisedDriver):
         if absent := await self._with_engine(images.missing):
             raise ClusterError(_missing_images(absent))
         per_broker = 2 if request.metrics else 1
-        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers * per_broker))
+        ports = iter(
+            await self._supervision.reserve_ports(
+                request.zookeeper_servers
+                + request.brokers * per_broker
+                + ports_needed(request.brokers, request.zookeeper_servers) * request.relay
+            )
+        )
         servers = range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
         brokers = range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
-        return ClusterLayout(
+        layout = ClusterLayout(
             root=self._root,
             run_id=self._run_id,
             driver=self.name,
@@ -132,6 +144,7 @@ class DockerDriver(SupervisedDriver):
             },
             planted_bugs=request.planted_bugs,
         )
+        return relayed(layout, ports) if request.relay else layout
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
         argv = [sys.executable, "-m", guard.__name__, guard.GUARD, str(self._root.resolve()), self._run_id]
@@ -141,9 +154,10 @@ class DockerDriver(SupervisedDriver):
         async with self._engine() as engine:
             # An earlier cluster in this folder may have left some.
             await _in_thread(partial(engine.remove_run, self._root.resolve()))
-            servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
-            brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]
-            await _in_thread(partial(engine.create_network, self._names.network, self._owner))
+            addresses = await _in_thread(partial(self._create_network, engine, layout))
+            servers = [plans.zookeeper(layout, server_id, addresses) for server_id in layout.zookeeper]
+            relays = [plans.relay(layout, addresses)] if layout.relay else []
+            brokers = [plans.broker(layout, broker_id, properties, addresses) for broker_id in layout.brokers]
             for port in layout.all_ports:
                 require_free_port(port, f"run {self._run_id}")
 
@@ -152,11 +166,18 @@ class DockerDriver(SupervisedDriver):
                     engine.create_volume(volume, self._owner)
                 engine.create_container(plan, self._owner)
 
-            await _each(create, [*servers, *brokers])
-            for group in (servers, brokers):  # ZooKeeper's name resolves once it runs
+            await _each(create, [*servers, *relays, *brokers])
+            for group in (relays, servers, brokers):  # a name resolves once its container runs
                 await _each(engine.start, [plan.name for plan in group])
-        for process in (*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)):
+        for process in _processes(layout):
             self._count_start(process)
+
+    def _create_network(self, engine: Engine, layout: ClusterLayout) -> dict[str, str]:
+        """Create the run's network; where a relay has to know who connects, return every server's address on it."""
+        if layout.relay:
+            return plans.addresses_on(engine.create_addressed_network(self._names.network, self._owner), layout)
+        engine.create_network(self._names.network, self._owner)
+        return {}
 
     def _remove_everything(self, engine: Engine) -> None:
         with containers_lock(self._root, guard.GRACE_S):  # the guard may be removing them
@@ -243,6 +264,7 @@ class DockerDriver(SupervisedDriver):
         layout = ClusterLayout.load(self._root)
         logs = {zookeeper_process(server_id): layout.zookeeper_log(server_id) for server_id in layout.zookeeper}
         logs |= {broker_process(broker_id): layout.human_log(broker_id) for broker_id in layout.brokers}
+        logs[relay.PROCESS] = relay_output(layout)
         written = tail_of(logs[name])
         state = await self._with_engine(lambda engine: engine.state(self._names.of(name)))
         output = await self._with_engine(lambda engine: engine.output(self._names.of(name), LOG_TAIL_LINES))
@@ -256,7 +278,7 @@ class DockerDriver(SupervisedDriver):
     # --- state of the servers ---
 
     async def _servers(self, layout: ClusterLayout) -> dict[str, ServerState]:
-        return await self._servers_of([*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)])
+        return await self._servers_of(_processes(layout))
 
     async def _servers_of(self, processes: Iterable[str]) -> dict[str, ServerState]:
         def look(engine: Engine) -> dict[str, ServerState]:
@@ -282,7 +304,7 @@ class DockerDriver(SupervisedDriver):
         return server
 
     def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
-        return plans.peer_address(broker_id)
+        return plans.peer_address(layout, broker_id)
 
     # --- number of starts, which the engine does not count ---
 
@@ -329,6 +351,12 @@ async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
     for result in await asyncio.gather(*(_in_thread(partial(act, item)) for item in items), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
+
+
+def _processes(layout: ClusterLayout) -> list[str]:
+    """Return the names of all that runs in containers."""
+    servers = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
+    return [*servers, relay.PROCESS] if layout.relay else servers
 
 
 def _thawer(process: str) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,6 +31,8 @@ REQUEST_TIMEOUT_S = 30.0
 REMOVAL_TIMEOUT_S = 15.0
 REMOVAL_POLL_S = 0.05
 PARALLEL_REQUESTS = 8
+MOST_NETWORKS = 10
+"""How often to ask for another range of addresses when somebody else got the one that was free."""
 
 ResourceKind = Literal["container", "network", "volume"]
 
@@ -86,6 +89,8 @@ class ContainerPlan:
     network: str
     alias: str
     """Name under which the other containers of the network find it."""
+    address: str | None = None
+    """Its address there; None for whichever is free when it is started."""
     limits: Limits
     entrypoint: list[str] | None = None
     """None for the image's own."""
@@ -185,6 +190,30 @@ class Engine:
         with self.request(f"creating the network {name}"):
             self.client.networks.create(name, driver="bridge", labels=owner.labels)
 
+    def create_addressed_network(self, name: str, owner: Owner) -> IPv4Network:
+        """Create a bridge network on which plans may name addresses, and return its range.
+
+        An engine allows that only for a range that it was told, and it alone knows one that is free.
+        """
+        from docker.errors import APIError
+        from docker.types import IPAMConfig, IPAMPool
+
+        for left in reversed(range(MOST_NETWORKS)):
+            self.create_network(name, owner)
+            with self.request(f"creating the network {name}"):
+                ranges = [each["Subnet"] for each in self.client.api.inspect_network(name)["IPAM"]["Config"]]
+                range_ = next(each for each in ranges if ":" not in each)
+                self.client.api.remove_network(name)
+                try:
+                    ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=range_)])
+                    self.client.networks.create(name, driver="bridge", labels=owner.labels, ipam=ipam)
+                except APIError:
+                    if not left:
+                        raise
+                else:
+                    return IPv4Network(range_)
+        raise AssertionError("the last one fails")
+
     def create_volume(self, name: str, owner: Owner) -> None:
         """Create a local volume."""
         with self.request(f"creating the volume {name}"):
@@ -201,7 +230,7 @@ class Engine:
         mounts = [Mount(target, source, type="volume") for source, target in plan.volumes.items()]
         mounts += [Mount(target, str(path), type="bind", read_only=True) for path, target in plan.files.items()]
         mounts += [Mount(target, str(path), type="bind") for path, target in plan.folders.items()]
-        endpoint = EndpointConfig(self.client.api.api_version, aliases=[plan.alias])
+        endpoint = EndpointConfig(self.client.api.api_version, aliases=[plan.alias], ipv4_address=plan.address)
         with self.request(f"creating the container {plan.name}"):
             self.client.containers.create(
                 plan.image,

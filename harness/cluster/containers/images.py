@@ -51,13 +51,39 @@ class Image:
         return f"kafka-chaos-{self.part}:{self.digest}"
 
 
+def needed() -> list["Image"]:
+    """Return every image that a cluster takes."""
+    return [broker(), zookeeper(), relay()]
+
+
 def missing(engine: ImageLookup) -> list[str]:
     """Return the names of needed images that the engine does not have."""
-    return [image.name for image in (broker(), zookeeper()) if not engine.has_image(image.name)]
+    return [image.name for image in needed() if not engine.has_image(image.name)]
 
 
 SHARED = ("__init__.py", "events.py", "system/__init__.py", "system/chain.py", "values.py")
 """Modules of the harness that the broker imports."""
+RELAY = (
+    "__init__.py",
+    "cluster/__init__.py",
+    "cluster/command_socket.py",
+    "cluster/interference.py",
+    "cluster/links.py",
+    "cluster/lost_replies.py",
+    "cluster/ports.py",
+    "cluster/powers.py",
+    "cluster/relay/__init__.py",
+    "cluster/relay/__main__.py",
+    "cluster/relay/connection.py",
+    "cluster/relay/election.py",
+    "cluster/relay/listeners.py",
+    "cluster/relay/relay.py",
+    "cluster/relay/senders.py",
+    "cluster/relay/zookeeper.py",
+    "system/__init__.py",
+    "system/pids.py",
+)
+"""Modules of the harness that the relay consists of."""
 
 
 def broker(checkout: Path = CHECKOUT) -> Image:
@@ -77,6 +103,12 @@ def broker(checkout: Path = CHECKOUT) -> Image:
 def zookeeper(checkout: Path = CHECKOUT) -> Image:
     """Return ZooKeeper's image for the present jars; needs no engine."""
     return _image(checkout, "zookeeper", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
+
+
+def relay(checkout: Path = CHECKOUT) -> Image:
+    """Return the relay's image for the present sources; needs no engine."""
+    paths = [checkout / "harness" / name for name in RELAY]
+    return _image(checkout, "relay", {path.relative_to(checkout).as_posix(): _read(path) for path in paths}, {})
 
 
 def base_name(checkout: Path = CHECKOUT) -> str:

@@ -2,18 +2,22 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster import relay as relays
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
-from harness.cluster.ports import LOOPBACK
+from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
+from harness.cluster.relay.layout import Place, listeners_of
+from harness.cluster.relay.listeners import FILE_NAME, Setup, save
 
-ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - in the container; the engine publishes it on loopback only
 PEER_PORT = 9093
 ZOOKEEPER_PORT = 2181
 QUORUM_PORT = 2888
@@ -25,6 +29,7 @@ BROKER_CONFIG = "/etc/kafka/broker.properties"
 ZOOKEEPER_DATA = "/var/lib/zookeeper"
 ZOOKEEPER_LOGS = "/var/log/zookeeper"
 ZOOKEEPER_CONFIG = "/etc/zookeeper"
+RELAY_FOLDER = "/var/lib/relay"
 ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 
 MIB = 1 << 20
@@ -55,18 +60,23 @@ def user() -> tuple[int, int]:
     return (os.getuid(), os.getgid()) if os.getuid() else (NOBODY, NOBODY)
 
 
-def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
+def addresses_on(network: IPv4Network, layout: ClusterLayout) -> dict[str, str]:
+    """Return the address of every server by its process, from the end of a range that begins with others'."""
+    processes = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
+    return {process: str(network.broadcast_address - number) for number, process in enumerate(processes, start=1)}
+
+
+def zookeeper(layout: ClusterLayout, server_id: int, addresses: Mapping[str, str]) -> ContainerPlan:
     """Write the configuration of a ZooKeeper server and return its container."""
     name = Names(layout.root).of(zookeeper_process(server_id))
     folder = layout.zookeeper_folder(server_id).resolve()
+    members = {id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
     plan = ServerPlan(
         server_id=server_id,
         client_host=ALL_INTERFACES,
         client_port=ZOOKEEPER_PORT,
         data_dir=ZOOKEEPER_DATA,
-        ensemble={id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
-        if len(layout.zookeeper) > 1
-        else {},
+        ensemble=layout.ensemble_of(server_id, members[server_id], relays.PROCESS, members),
     )
     log = layout.zookeeper_log(server_id).resolve()
     embedded_zookeeper.write_configuration(
@@ -89,6 +99,7 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
         user=_user_text(),
         network=Names(layout.root).network,
         alias=zookeeper_process(server_id),
+        address=addresses.get(zookeeper_process(server_id)),
         limits=LIMITS,
         volumes={name: ZOOKEEPER_DATA},
         files={_readable(folder / file): inside for file, inside in files.items()},
@@ -97,21 +108,53 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
     )
 
 
-def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) -> ContainerPlan:
+def relay(layout: ClusterLayout, addresses: Mapping[str, str]) -> ContainerPlan:
+    """Write down what the relay is told and return its container; clients reach it over the host's loopback."""
+    brokers = {
+        broker_id: Place(address=broker_process(broker_id), client=own.client, peer=PEER_PORT)
+        for broker_id, own in layout.brokers.items()
+    }
+    servers = {
+        server_id: Place(
+            address=zookeeper_process(server_id), client=ZOOKEEPER_PORT, quorum=QUORUM_PORT, election=ELECTION_PORT
+        )
+        for server_id in layout.zookeeper
+    }
+    folder = layout.folder.resolve() / relays.FOLDER
+    listeners = list(listeners_of(layout, brokers, servers))
+    hosts = {address: process for process, address in addresses.items()}
+    save(folder, Setup(listeners=listeners, listens_on=ALL_INTERFACES, addresses=hosts))
+    _readable(folder / FILE_NAME)
+    return ContainerPlan(
+        name=Names(layout.root).of(relays.PROCESS),
+        image=images.relay().name,
+        command=[RELAY_FOLDER],
+        user=_user_text(),
+        network=Names(layout.root).network,
+        alias=relays.PROCESS,
+        limits=LIMITS,
+        folders={_writable(folder): RELAY_FOLDER},
+        ports={own.client: (LOOPBACK, own.client) for own in layout.relay.values()},
+    )
+
+
+def broker(
+    layout: ClusterLayout, broker_id: int, properties: dict[str, str], addresses: Mapping[str, str]
+) -> ContainerPlan:
     """Write the configuration of a broker and return its container.
 
     Clients and the harness reach it through a port of the host's loopback, which has the same number inside because the
-    broker advertises it; other brokers reach it by its name.
+    broker advertises it; other brokers reach it by its name. Where there is a relay, both are the relay's.
     """
     name = Names(layout.root).of(broker_process(broker_id))
     port = layout.brokers[broker_id].client
     driver_properties = DriverProperties(
-        client_address=f"{LOOPBACK}:{port}",
-        peer_address=peer_address(broker_id),
+        client_address=layout.client_address(broker_id),
+        peer_address=peer_address(layout, broker_id),
         listens_on=(f"{ALL_INTERFACES}:{port}", f"{ALL_INTERFACES}:{PEER_PORT}"),
         metrics_host=ALL_INTERFACES,
         log_dir=BROKER_DATA,
-        zookeeper_connect=",".join(f"{zookeeper_process(id_)}:{ZOOKEEPER_PORT}" for id_ in layout.zookeeper),
+        zookeeper_connect=_zookeeper_connect(layout, broker_id),
     )
     config = broker_properties.write(layout, broker_id, properties, driver_properties).resolve()
     state_log = layout.state_change_log(broker_id).resolve()
@@ -126,6 +169,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         user=_user_text(),
         network=Names(layout.root).network,
         alias=broker_process(broker_id),
+        address=addresses.get(broker_process(broker_id)),
         limits=LIMITS,
         volumes={name: BROKER_DATA},
         files={_readable(config): BROKER_CONFIG},
@@ -134,9 +178,17 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
     )
 
 
-def peer_address(broker_id: int) -> str:
+def peer_address(layout: ClusterLayout, broker_id: int) -> str:
     """Return where other brokers reach a broker."""
-    return f"{broker_process(broker_id)}:{PEER_PORT}"
+    own = layout.relay.get(broker_id)
+    return f"{broker_process(broker_id)}:{PEER_PORT}" if own is None else f"{relays.PROCESS}:{own.peer}"
+
+
+def _zookeeper_connect(layout: ClusterLayout, broker_id: int) -> str:
+    own = layout.relay.get(broker_id)
+    if own is None:
+        return ",".join(f"{zookeeper_process(id_)}:{ZOOKEEPER_PORT}" for id_ in layout.zookeeper)
+    return ",".join(f"{relays.PROCESS}:{port}" for port in own.zookeeper.values())
 
 
 def _user_text() -> str:

@@ -1,6 +1,10 @@
 """One process that all traffic of a run passes through when its links are to be disturbed."""
 
+FOLDER = "relay"
+"""In the cluster's folder, all that the relay itself is to see of that."""
 SOCKET_NAME = "relay.sock"
+PROBES_NAME = "probes.sock"
+"""Where both ends of a probe connect to."""
 PROCESS = "relay"
 CLIENTS = "clients"
 """All clients as one host; whatever comes to the address that they are told counts as one."""

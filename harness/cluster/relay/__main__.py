@@ -1,12 +1,15 @@
-"""`python -m harness.cluster.relay` relays in the working directory, a cluster's folder, until SIGTERM.
+"""`python -m harness.cluster.relay FOLDER` relays until SIGTERM.
 
-Its ports are in `relay.json` there, and it takes commands over `relay.sock`. It is a child of the supervisor.
+Its ports are in `relay.json` there, and it takes commands over `relay.sock`. It is a child of the supervisor, or in a
+container of its own.
 """
 
 import asyncio
 import contextlib
+import os
 import resource
 import signal
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -14,15 +17,14 @@ from harness.cluster.command_socket import taking
 from harness.cluster.relay import SOCKET_NAME
 from harness.cluster.relay.listeners import load
 from harness.cluster.relay.relay import Relay
-from harness.cluster.supervisor import PIDS_NAME
 
 
-async def relay(folder: Path) -> None:
-    """Relay until SIGTERM."""
+async def relay() -> None:
+    """Relay until SIGTERM, in the working directory."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with AsyncExitStack() as stack:
-        own = Relay(load(folder), folder / PIDS_NAME)
+        own = Relay(load(Path.cwd()))
         await own.listen(stack)
         await stack.enter_async_context(taking(own.commands, SOCKET_NAME))
         await ended.wait()
@@ -33,7 +35,8 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    asyncio.run(relay(Path.cwd()))
+    os.chdir(sys.argv[1])
+    asyncio.run(relay())
 
 
 if __name__ == "__main__":

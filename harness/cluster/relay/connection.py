@@ -15,11 +15,12 @@ from enum import Enum, auto
 from typing import cast
 
 from harness.cluster.links import Links, Pipe
-from harness.cluster.ports import LOOPBACK
+from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.zookeeper import Conversation, Frames
 
 MOST_WAITING_BYTES = 4 << 20
 """On its way from one end to the other."""
+AGAIN_S = 0.05
 AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER by which closing a socket resets its connection."""
 
@@ -40,7 +41,7 @@ Item = bytes | Mark
 class Leg(asyncio.Protocol):
     """One of the two sockets."""
 
-    def __init__(self, arrived: Callable[[Item], None], frames: Frames | None) -> None:
+    def __init__(self, arrived: Callable[[Item], None], frames: Frames | Introduction | None) -> None:
         """What comes in here is sent over the pipe of this leg, as whole `frames` if given, to `arrived`."""
         self.arrived = arrived
         self.pipe: Pipe
@@ -58,8 +59,12 @@ class Leg(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Have a socket; nothing is read before `open`."""
         self.transport = cast("asyncio.Transport", transport)
-        self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.flow()
+        own = self.transport.get_extra_info("socket")
+        if own.family != socket.AF_UNIX:
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Not yet: until after this callback Python 3.11.2 forgets that reading is paused, and what comes in too early
+        # would have nowhere to go.
+        asyncio.get_running_loop().call_soon(self.flow)
 
     def data_received(self, data: bytes) -> None:
         """Send it to the other end."""
@@ -139,18 +144,18 @@ class Connection:
         links: Links,
         source: str,
         destination: str,
-        target_port: int,
         *,
         closed: Callable[[], None],
-        conversation: Conversation | None = None,
+        conversation: Conversation | Introduction | None = None,
     ) -> None:
         self.source = source
         self.destination = destination
-        self._target_port = target_port
         self._closed = closed
         self._conversation = conversation
         self._ended = 0
         self._over = False
+        self._target: tuple[str, int]
+        self._patience_s: float
         self._reaching: asyncio.Task[None] | None = None
         self.near = Leg(self._at_source, conversation.requests if conversation else None)
         self.far = Leg(self._at_destination, conversation.answers if conversation else None)
@@ -158,19 +163,21 @@ class Connection:
         self.near.pipe = Pipe(links, source, destination, self._at_destination, copy_context())
         self.far.pipe = Pipe(links, destination, source, self._at_source, copy_context())
 
-    def take(self, transport: asyncio.Transport) -> None:
-        """Have the socket of the source."""
-        transport.set_protocol(self.near)
-        self.near.connection_made(transport)
+    def connect(self, transport: asyncio.Transport, target: tuple[str, int], patience_s: float = 0.0) -> None:
+        """Have the socket of the source, and reach for the destination over the links, as a handshake does.
 
-    def connect(self) -> None:
-        """Reach for the destination over the links, as a handshake does."""
+        Where nobody listens try again for `patience_s`.
+        """
+        self._target, self._patience_s = target, patience_s
+        _give(transport, self.near)
         self.near.pipe.put(Mark.CONNECTS)
 
-    async def connect_at_once(self) -> None:
+    def join(self, near: asyncio.Transport, far: asyncio.Transport) -> None:
         """Have both sockets, whatever the links let through."""
-        await self._reach()
-        self.near.open()
+        for transport, leg in ((near, self.near), (far, self.far)):
+            _give(transport, leg)
+        for leg in (self.near, self.far):
+            leg.open()
 
     def reset(self) -> None:
         """Break it at once; both hosts are told."""
@@ -183,11 +190,18 @@ class Connection:
 
     async def _reach(self) -> None:
         """Connect to the destination, and tell the source over the links."""
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: self.far, LOOPBACK, self._target_port)
-        except OSError:
-            self.far.pipe.put(Mark.BREAKS)
-            return
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._patience_s
+        while not self._over:
+            try:
+                await loop.create_connection(lambda: self.far, *self._target, family=socket.AF_INET)
+            except OSError:
+                if loop.time() >= deadline_s:
+                    self.far.pipe.put(Mark.BREAKS)
+                    return
+                await asyncio.sleep(AGAIN_S)
+            else:
+                break
         if self._over:
             self.far.reset()
             return
@@ -232,3 +246,8 @@ class Connection:
             if leg.transport is not None:
                 leg.transport.close()
         self._closed()
+
+
+def _give(transport: asyncio.Transport, leg: Leg) -> None:
+    transport.set_protocol(leg)
+    leg.connection_made(transport)

@@ -1,43 +1,88 @@
 """Which ports does a cluster's relay have, so that every advertised address leads through it?"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from harness.cluster.layout import ClusterLayout, RelayPorts, broker_process, zookeeper_process
+from harness.cluster.layout import ClusterLayout, RelayPorts, ServerRelayPorts, broker_process, zookeeper_process
 from harness.cluster.relay import CLIENTS
-from harness.cluster.relay.listeners import Listener
+from harness.cluster.relay.listeners import Listener, Speech
+
+PATIENCE_S = 1.0
+"""A server connects to one that is just elected before that listens, and tries again only if nobody accepts."""
 
 
-def relay_ports(layout: ClusterLayout, ports: Iterator[int]) -> dict[int, RelayPorts]:
-    """Give every broker its ports of the relay."""
-    return {
-        broker_id: RelayPorts(
-            client=next(ports), peer=next(ports), zookeeper={server_id: next(ports) for server_id in layout.zookeeper}
-        )
-        for broker_id in layout.brokers
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a server itself listens, as the relay reaches it."""
+
+    address: str
+    client: int
+    peer: int = 0
+    """Of a broker, for other brokers."""
+    quorum: int = 0
+    """With `election`, of a ZooKeeper server, for the other servers."""
+    election: int = 0
+
+
+def relayed(layout: ClusterLayout, ports: Iterator[int]) -> ClusterLayout:
+    """Return the layout with ports of the relay for every broker, and for every server of an ensemble."""
+    servers = layout.zookeeper if len(layout.zookeeper) > 1 else ()
+    return replace(
+        layout,
+        relay={
+            broker_id: RelayPorts(
+                client=next(ports),
+                peer=next(ports),
+                zookeeper={server_id: next(ports) for server_id in layout.zookeeper},
+            )
+            for broker_id in layout.brokers
+        },
+        relay_servers={
+            server_id: ServerRelayPorts(
+                quorum={other: next(ports) for other in servers if other != server_id},
+                election={other: next(ports) for other in servers if other != server_id},
+            )
+            for server_id in servers
+        },
+    )
 
 
 def ports_needed(brokers: int, servers: int) -> int:
     """Return how many ports that takes."""
-    return brokers * (2 + servers)
+    return brokers * (2 + servers) + 2 * servers * (servers - 1)
 
 
-def listeners_of(layout: ClusterLayout) -> Iterator[Listener]:
-    """Yield where the relay listens.
+def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict[int, Place]) -> Iterator[Listener]:
+    """Yield where the relay listens, with where each server is.
 
-    All who connect to a broker read one address of it in ZooKeeper: one port for clients, one for other brokers, of
-    which the kernel says who it is. What each broker connects to ZooKeeper by is its own.
+    All who connect to a broker read one address of it in ZooKeeper: one port for clients, one for other brokers, which
+    the relay tells apart. What each broker connects to ZooKeeper by is its own, and so is what each server of an
+    ensemble connects to the others by.
     """
     for broker_id, relay in layout.relay.items():
-        broker, own = broker_process(broker_id), layout.brokers[broker_id]
-        yield Listener(port=relay.client, destination=broker, target_port=own.client, source=CLIENTS)
-        assert own.peer is not None, "a port of this host"
-        yield Listener(port=relay.peer, destination=broker, target_port=own.peer)
+        name, own = broker_process(broker_id), brokers[broker_id]
+        yield Listener(port=relay.client, destination=name, target=own.address, target_port=own.client, source=CLIENTS)
+        yield Listener(port=relay.peer, destination=name, target=own.address, target_port=own.peer)
         for server_id, port in relay.zookeeper.items():
-            yield Listener(
-                port=port,
-                destination=zookeeper_process(server_id),
-                target_port=layout.zookeeper[server_id].client,
-                source=broker,
-                zookeeper=True,
-            )
+            server = servers[server_id]
+            yield _to(server_id, server, port, server.client, source=name, speech=Speech.ZOOKEEPER)
+    for server_id, ports in layout.relay_servers.items():
+        name = zookeeper_process(server_id)
+        for other, port in ports.quorum.items():
+            quorum = _to(other, servers[other], port, servers[other].quorum, source=name)
+            yield replace(quorum, patience_s=PATIENCE_S)
+        for other, port in ports.election.items():
+            yield _to(other, servers[other], port, servers[other].election, source=name, speech=Speech.ELECTION)
+
+
+def _to(
+    server_id: int, place: Place, port: int, target_port: int, *, source: str, speech: Speech | None = None
+) -> Listener:
+    return Listener(
+        port=port,
+        destination=zookeeper_process(server_id),
+        target=place.address,
+        target_port=target_port,
+        source=source,
+        speech=speech,
+    )

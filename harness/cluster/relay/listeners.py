@@ -1,11 +1,22 @@
 """Where does a relay listen, on whose behalf, and where does it lead? Written down before it starts."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
+from harness.cluster.ports import LOOPBACK
+
 FILE_NAME = "relay.json"
+
+
+class Speech(StrEnum):
+    """What the relay understands."""
+
+    ZOOKEEPER = "zookeeper"
+    """A ZooKeeper server and its client, of which it may lose a reply."""
+    ELECTION = "election"
+    """Two ZooKeeper servers, of which one tells the other where it listens itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,17 +28,35 @@ class Listener:
     """The host that it leads to."""
     target_port: int
     """Where that host itself listens."""
+    target: str = LOOPBACK
+    """The address at which."""
     source: str | None = None
-    """The host that alone knows this port; None where several do, and the kernel is asked whose a connection is."""
-    zookeeper: bool = False
-    """Whether it leads to a ZooKeeper server, whose framing the relay then follows."""
+    """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
+    patience_s: float = 0.0
+    """For so long the relay tries again where nobody listens: it has accepted, so who connects will not."""
+    speech: Speech | None = None
+    """What is spoken there, if the relay has to understand some of it."""
 
 
-def save(folder: Path, listeners: Iterable[Listener]) -> None:
-    """Write them into the cluster's folder."""
-    (folder / FILE_NAME).write_text(json.dumps([asdict(each) for each in listeners], indent=2) + "\n", encoding="utf-8")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """All that a relay is told at its start."""
+
+    listeners: list[Listener]
+    listens_on: str = LOOPBACK
+    pids: str | None = None
+    """Where the hosts' pid files lie if they are processes beside it; the kernel is asked whose a connection is."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """The hosts by the addresses that they connect from, if each has its own."""
 
 
-def load(folder: Path) -> list[Listener]:
+def save(folder: Path, setup: Setup) -> None:
+    """Write it into the relay's folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE_NAME).write_text(json.dumps(asdict(setup), indent=2) + "\n", encoding="utf-8")
+
+
+def load(folder: Path) -> Setup:
     """Read what `save` wrote."""
-    return [Listener(**each) for each in json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))]
+    values = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+    return Setup(**(values | {"listeners": [Listener(**each) for each in values["listeners"]]}))

@@ -5,33 +5,40 @@ outside the relay, so that what shows is whether bytes pass.
 """
 
 import asyncio
-import socket
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from harness.cluster import supervisor_client
-from harness.cluster.interference import PARTITION, delay_of, isolation_of
+from harness.cluster.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links import Link, ways
-from harness.cluster.ports import LOOPBACK
-from harness.cluster.powers import Direction, Side
-from harness.cluster.relay import CLIENTS, SOCKET_NAME, SOMEBODY
+from harness.cluster.powers import Direction, Rhythm, Side, Slowness
+from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
 from harness.errors import ClusterError
 
 
 class RelayPowers:
-    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`."""
+    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`.
+
+    Of `CanIsolateZookeeper` all but what servers say of themselves.
+    """
 
     _root: Path
     """The run folder."""
 
-    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
-        """Send a byte over every link of one side, one way, and return the seconds it took, None for not in time."""
+    async def probe(
+        self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
+    ) -> dict[str, float | None]:
+        """Send bytes over every link of one side, one way, and return the seconds it took, None for not in time."""
         layout = self._relayed(broker_id)
         hosts = _hosts(layout, broker_id, side)
         links = ways(broker_process(broker_id), hosts, way)
-        taken = await asyncio.gather(*(_probe(layout.folder, link, timeout_s) for link in links))
+        taken = await asyncio.gather(*(_probe(layout, link, timeout_s, size_bytes) for link in links))
         return dict(zip(hosts, taken, strict=True))
 
     async def strangers(self) -> set[str]:
@@ -40,10 +47,19 @@ class RelayPowers:
         answers = [await self._call(None, "connections", host=broker, others=[SOMEBODY]) for broker in brokers]
         return {name for answer in answers for name in answer["names"]}
 
-    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+    async def isolate(
+        self,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        *,
+        at_most_s: float,
+        rhythm: Rhythm | None = None,
+    ) -> None:
         """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
-        links = self._links(broker_id, sides, direction)
-        await self._call(broker_id, "cut", holder=isolation_of(broker_id), links=links, at_most_s=at_most_s)
+        links, holder = self._links(broker_id, sides, direction), isolation_of(broker_id)
+        turns = None if rhythm is None else asdict(rhythm)
+        await self._call(broker_id, "cut", holder=holder, links=links, at_most_s=at_most_s, rhythm=turns)
 
     async def rejoin(self, broker_id: int) -> None:
         """Heal the links that were cut for this broker."""
@@ -62,14 +78,14 @@ class RelayPowers:
     async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
         """Send a byte from one broker to another; return the seconds that it took, None for not in time."""
         layout = self._relayed(None)
-        return await _probe(layout.folder, (broker_process(sender), broker_process(receiver)), timeout_s)
+        return await _probe(layout, (broker_process(sender), broker_process(receiver)), timeout_s)
 
     async def delay(
-        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
     ) -> None:
-        """Let everything on a broker's links take longer."""
+        """Slow a broker's links down."""
         links, holder = self._links(broker_id, sides, direction), delay_of(broker_id)
-        await self._call(broker_id, "slow", holder=holder, links=links, extra_s=extra_s, at_most_s=at_most_s)
+        await self._call(broker_id, "slow", holder=holder, links=links, slowness=asdict(slowness), at_most_s=at_most_s)
 
     async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""
@@ -84,6 +100,25 @@ class RelayPowers:
         """Break every connection; both ends are told."""
         host, others = self._ends(broker_id, sides)
         await self._call(broker_id, "reset", host=host, others=others)
+
+    async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
+        """Cut the links between these ZooKeeper servers and the others, both ways."""
+        every = self._relayed(None).zookeeper
+        if unknown := sorted(set(server_ids) - set(every)):
+            raise ClusterError(f"no ZooKeeper server {unknown[0]}; there are: {', '.join(map(str, every))}")
+        own = [zookeeper_process(server_id) for server_id in server_ids]
+        others = [zookeeper_process(server_id) for server_id in every if server_id not in server_ids]
+        links = [link for one in own for way in Direction.BOTH.ways for link in ways(one, others, way)]
+        await self._call(None, "cut", holder=isolation_of_servers(server_ids), links=links, at_most_s=at_most_s)
+
+    async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
+        """Heal the links that were cut for just these servers."""
+        await self._call(None, "release", holder=isolation_of_servers(server_ids))
+
+    async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
+        """Send a byte from one ZooKeeper server to another; return the seconds it took, None for not in time."""
+        layout = self._relayed(None)
+        return await _probe(layout, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
         """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
@@ -116,7 +151,7 @@ class RelayPowers:
         return [link for way in direction.ways for link in ways(own, hosts, way)]
 
     async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
-        folder = self._relayed(broker_id).folder
+        folder = self._relayed(broker_id).folder / FOLDER
         answer: dict[str, Any] = await supervisor_client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
         return answer
 
@@ -131,33 +166,31 @@ def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
             return [zookeeper_process(server_id) for server_id in layout.zookeeper]
 
 
-async def _probe(folder: Path, link: Link, timeout_s: float) -> float | None:
-    """Send a byte over a link, and return the seconds until it came out; None when it did not in time."""
-    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes: int = 1) -> float | None:
+    """Send bytes over a link, and return the seconds until all came out; None when they did not in time."""
+    loop, folder, name = asyncio.get_running_loop(), layout.folder / FOLDER, uuid4().hex
+    try:
+        async with _end(folder, name=name) as (incoming, _), _end(folder, name=name, link=link) as (_, outgoing):
+            start_s = loop.time()
+            outgoing.write(bytes(size_bytes))
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await incoming.readexactly(size_bytes)
+            except TimeoutError:
+                return None
+            return loop.time() - start_s
+    except (OSError, asyncio.IncompleteReadError) as error:
+        raise ClusterError(f"no probe from {link[0]} to {link[1]} could be sent: {error}") from error
 
-    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if await reader.read(1):
-            arrived.set()
-        writer.close()
 
-    receiver = await asyncio.start_server(receive, LOOPBACK, 0)
-    with socket.socket() as sender:
-        sender.setblocking(False)
-        sender.bind((LOOPBACK, 0))
-        port, target_port = sender.getsockname()[1], receiver.sockets[0].getsockname()[1]
-        answer = await supervisor_client.call(
-            folder, "announce", socket_name=SOCKET_NAME, port=port, link=link, target_port=target_port
-        )
-        start_s = loop.time()
-        try:
-            async with asyncio.timeout(timeout_s):
-                await loop.sock_connect(sender, (LOOPBACK, answer["port"]))
-                await loop.sock_sendall(sender, b"?")
-                await arrived.wait()
-        except TimeoutError:
-            return None
-        except OSError as error:
-            raise ClusterError(f"no probe from {link[0]} to {link[1]} could be sent: {error}") from error
-        finally:
-            receiver.close()
-    return loop.time() - start_s
+@asynccontextmanager
+async def _end(folder: Path, **said: Any) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield one end of a probe, of which the relay knows."""
+    async with (
+        asyncio.timeout(supervisor_client.CALL_TIMEOUT_S) as knowing,
+        supervisor_client.connection(folder, PROBES_NAME) as (reader, writer),
+    ):
+        writer.write(json.dumps(said).encode() + b"\n")
+        await reader.readexactly(1)
+        knowing.reschedule(None)
+        yield reader, writer

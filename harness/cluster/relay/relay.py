@@ -1,49 +1,43 @@
 """What does a relay do: it accepts, finds out who called, and lets pass what the links between hosts let pass?"""
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from harness.cluster.command_socket import CommandError, Commands
 from harness.cluster.interference import Interference
 from harness.cluster.links import Link, Links
 from harness.cluster.lost_replies import LostReplies
-from harness.cluster.ports import LOOPBACK
-from harness.cluster.relay import SOMEBODY
+from harness.cluster.powers import Rhythm, Slowness
+from harness.cluster.relay import CLIENTS, PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
-from harness.cluster.relay.listeners import Listener
+from harness.cluster.relay.election import Introduction
+from harness.cluster.relay.listeners import Listener, Setup, Speech
 from harness.cluster.relay.senders import sender
 from harness.cluster.relay.zookeeper import Conversation
 
 BACKLOG = 512
-ANNOUNCED_S = 10.0
-"""After so long a port is anybody's again, whose probe never came."""
-
-
-class _Announced(NamedTuple):
-    """A connection that is about to be made to probe a link."""
-
-    link: Link
-    target_port: int
+READY = b"!"
+"""What each end of a probe hears when the relay knows of it."""
 
 
 class Relay:
     """All connections of one cluster; every command is a method that takes plain values and returns them."""
 
-    def __init__(self, listeners: list[Listener], pids: Path) -> None:
-        self._listeners = listeners
-        self._pids = pids
-        self._brokers = sorted({each.destination for each in listeners if not each.zookeeper})
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._brokers = sorted({each.destination for each in setup.listeners if each.source in (None, CLIENTS)})
         self._links = Links()
         self._interference = Interference(self._links)
         self._replies = LostReplies()
         self._reply_timers: dict[str, asyncio.TimerHandle] = {}
         self._numbers = count(1)
         self._connections: dict[int, Connection] = {}
-        self._announced: dict[int, _Announced] = {}
-        self._probes: set[asyncio.Task[None]] = set()
+        self._receivers: dict[str, asyncio.Transport] = {}
+        """Of probes that are about to be sent, by their names."""
 
     @property
     def commands(self) -> Commands:
@@ -54,19 +48,21 @@ class Relay:
             "release": self.release,
             "connections": self.connections,
             "reset": self.reset,
-            "announce": self.announce,
             "lose_reply": self.lose_reply,
             "lost_reply": self.lost_reply,
             "lose_no_reply": self.lose_no_reply,
         }
 
     async def listen(self, stack: AsyncExitStack) -> None:
-        """Accept connections on every port until the stack is closed."""
+        """Accept connections on every port, and probes, until the stack is closed."""
         loop = asyncio.get_running_loop()
-        for listener in self._listeners:
+        probes = await loop.create_unix_server(lambda: _Probing(self), PROBES_NAME)
+        stack.callback(Path(PROBES_NAME).unlink, missing_ok=True)
+        stack.callback(probes.close)
+        for listener in self._setup.listeners:
             server = await loop.create_server(
                 lambda listener=listener: _Accepting(self, listener),  # type: ignore[misc]
-                LOOPBACK,
+                self._setup.listens_on,
                 listener.port,
                 backlog=BACKLOG,
             )
@@ -74,30 +70,25 @@ class Relay:
 
     # --- links ---
 
-    async def cut(self, holder: str, links: list[list[str]], at_most_s: float) -> dict[str, Any]:
-        """Let nothing pass over some links, until `release` or the end of the time."""
-        self._interference.cut(holder, _links(links), at_most_s=at_most_s)
+    async def cut(
+        self, holder: str, links: list[list[str]], at_most_s: float, rhythm: dict[str, float] | None = None
+    ) -> dict[str, Any]:
+        """Let nothing pass over some links, in a rhythm or not, until `release` or the end of the time."""
+        turns = None if rhythm is None else Rhythm(**rhythm)
+        self._interference.cut(holder, _links(links), at_most_s=at_most_s, rhythm=turns)
         return {}
 
-    async def slow(self, holder: str, links: list[list[str]], extra_s: float, at_most_s: float) -> dict[str, Any]:
-        """Let everything on some links take longer, until `release` or the end of the time."""
-        self._interference.slow(holder, _links(links), extra_s, at_most_s=at_most_s)
+    async def slow(
+        self, holder: str, links: list[list[str]], slowness: dict[str, Any], at_most_s: float
+    ) -> dict[str, Any]:
+        """Slow some links down, until `release` or the end of the time."""
+        self._interference.slow(holder, _links(links), Slowness(**slowness), at_most_s=at_most_s)
         return {}
 
     async def release(self, holder: str) -> dict[str, Any]:
         """Give up what a holder holds; nothing happens when that is nothing."""
         self._interference.release(holder)
         return {}
-
-    async def announce(self, port: int, link: list[str], target_port: int) -> dict[str, Any]:
-        """Take the next connection from a port as one over a link to `target_port`; return where to connect to.
-
-        It is there at once: what shows is whether bytes pass, one way.
-        """
-        source, destination = link
-        announced = self._announced[port] = _Announced((source, destination), target_port)
-        asyncio.get_running_loop().call_later(ANNOUNCED_S, self._withdraw, port, announced)
-        return {"port": self._listeners[0].port}
 
     # --- connections ---
 
@@ -144,13 +135,8 @@ class Relay:
 
     def accepted(self, listener: Listener, transport: asyncio.Transport) -> None:
         """Lead a connection on."""
-        port = transport.get_extra_info("peername")[1]
-        announced = self._announced.pop(port, None)
-        if announced is not None and listener is self._listeners[0]:  # elsewhere the port has another owner by now
-            self._probe(announced, transport)
-            return
         try:
-            source = listener.source or sender(port, listener.port, self._brokers, self._pids) or SOMEBODY
+            source = listener.source or self._sender(transport, listener) or SOMEBODY
         except OSError:  # no descriptor is free to ask with
             transport.abort()
             return
@@ -159,24 +145,45 @@ class Relay:
             self._links,
             source,
             listener.destination,
-            listener.target_port,
             closed=lambda: self._forget(number),
-            conversation=Conversation(source, self._replies) if listener.zookeeper else None,
+            conversation=self._conversation(source, listener),
         )
         self._connections[number] = connection
-        connection.take(transport)
-        connection.connect()
+        connection.connect(transport, (listener.target, listener.target_port), listener.patience_s)
 
-    def _probe(self, announced: _Announced, transport: asyncio.Transport) -> None:
-        connection = Connection(self._links, *announced.link, announced.target_port, closed=lambda: None)
-        connection.take(transport)
-        probe = asyncio.ensure_future(connection.connect_at_once())
-        self._probes.add(probe)
-        probe.add_done_callback(self._probes.discard)
+    def _conversation(self, source: str, listener: Listener) -> Conversation | Introduction | None:
+        """Return what is to be understood of a connection's speech."""
+        match listener.speech:
+            case Speech.ZOOKEEPER:
+                return Conversation(source, self._replies)
+            case Speech.ELECTION:
+                return Introduction()
+        return None
 
-    def _withdraw(self, port: int, announced: _Announced) -> None:
-        if self._announced.get(port) is announced:  # not a later one of the same port
-            del self._announced[port]
+    def _sender(self, transport: asyncio.Transport, listener: Listener) -> str | None:
+        """Return which host it is that connected, if it is known; raises OSError when nobody can be asked."""
+        address, port = transport.get_extra_info("peername")
+        if self._setup.pids is None:
+            return self._setup.addresses.get(address)
+        return sender(port, listener.port, self._brokers, Path(self._setup.pids))
+
+    # --- probes ---
+
+    def receiving(self, name: str, transport: asyncio.Transport) -> None:
+        """Have one end of a probe, which waits for what the other one sends."""
+        self._receivers[name] = transport
+        transport.write(READY)
+
+    def sending(self, name: str, link: list[str], transport: asyncio.Transport) -> None:
+        """Have both ends: what comes in at the second goes over a link, and comes out at the first."""
+        source, destination = link
+        connection = Connection(self._links, source, destination, closed=lambda: None)
+        connection.join(transport, self._receivers.pop(name))
+        transport.write(READY)
+
+    def without(self, name: str) -> None:
+        """Forget the end of a probe whose other one never came."""
+        self._receivers.pop(name, None)
 
     def _forget(self, number: int) -> None:
         self._connections.pop(number, None)
@@ -192,6 +199,39 @@ class _Accepting(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Hand it on."""
         self._relay.accepted(self._listener, cast("asyncio.Transport", transport))
+
+
+class _Probing(asyncio.Protocol):
+    """Has one end of a probe until it has said in a JSON line which, by the probe's name, and over which link."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._line = b""
+        self._name = ""
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Have its socket."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand it on when the line is there; one that is no such line ends it."""
+        self._line += data
+        if not self._line.endswith(b"\n"):
+            return
+        try:
+            said = json.loads(self._line)
+            if "link" in said:
+                self._relay.sending(said["name"], said["link"], self._transport)
+            else:
+                self._name = said["name"]
+                self._relay.receiving(self._name, self._transport)
+        except (KeyError, TypeError, ValueError):
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Let it be forgotten; nothing happens when it was handed on."""
+        self._relay.without(self._name)
 
 
 def _links(links: list[list[str]]) -> list[Link]:

@@ -168,6 +168,8 @@ class Ensemble:
             Server(host=f"zookeeper-{number}", tree=tree, lag=None if tree is self.tree else deque())
             for number, tree in enumerate(trees, start=1)
         ]
+        self.apart: dict[str, frozenset[str]] = {}
+        """Hosts of servers that do not reach the others, by the name of who holds them so."""
         self.leader: Server | None = self.servers[0]
         """None while they have no quorum, or elect one; nobody is served then."""
 
@@ -262,9 +264,35 @@ class Ensemble:
         if self.leader is None:
             self._elect()
 
+    def separate(self, holder: str, servers: Sequence[Server]) -> None:
+        """Let servers and the others not reach each other; who is without a majority serves nobody from now on."""
+        self.apart[holder] = frozenset(server.host for server in servers)
+        if self.leader is None or not self.takes_part(self.leader):
+            self._elect()
+        for server in self.servers:
+            if not self.takes_part(server):
+                self._disconnect(server)
+
+    def reunite(self, holder: str) -> None:
+        """Let them reach each other again; nothing happens when they do."""
+        if self.apart.pop(holder, None) is None:
+            return
+        for server in self.servers:
+            server.catch_up()
+        if self.leader is None:
+            self._elect()
+
+    def takes_part(self, server: Server) -> bool:
+        """Return whether a server runs and reaches, with itself, a majority of all."""
+        reached = [other for other in self.servers if other.runs and self._reach(server, other)]
+        return server.runs and len(reached) > len(self.servers) // 2
+
+    def _reach(self, one: Server, other: Server) -> bool:
+        return all((one.host in hosts) == (other.host in hosts) for hosts in self.apart.values())
+
     @property
     def _has_quorum(self) -> bool:
-        return sum(server.runs for server in self.servers) > len(self.servers) // 2
+        return any(map(self.takes_part, self.servers))
 
     def _elect(self) -> None:
         self.leader = None
@@ -276,7 +304,7 @@ class Ensemble:
         """Let a server lead that knows all that is decided; every session has its whole time-out from then on."""
         if self.leader is not None or not self._has_quorum:
             return
-        running = [server for server in self.servers if server.runs]
+        running = [server for server in self.servers if self.takes_part(server)]
         for server in running:
             server.catch_up()
         self.leader = running[-1]  # of equal logs, the one with the highest number wins
@@ -297,7 +325,7 @@ class Ensemble:
 
     def attach(self, server: Server, session_id: int, timeout_s: float, down: Pipe) -> Connection | None:
         """Open a session (`session_id` 0) or go on with one over a new connection; None when that one is over."""
-        if self.leader is None or not server.runs:
+        if self.leader is None or not self.takes_part(server):
             down.put(Closed())
             return None
         now_s = _now_s()

@@ -1,22 +1,39 @@
-"""A broker's links are slow: everything on them takes longer, in its order."""
+"""A broker's links are slow: all takes longer, steadily or by chance, or only so much passes; the order stays."""
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from harness.cluster.powers import CanDelay
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, inconclusive
-from harness.contracts.links import LinkParameters, links_of, probe
-from harness.verdict import FaultVerdict
+from harness.cluster.powers import CanDelay, Slowness
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.links import LinkParameters, Probed, links_of, probe
 
 PROBE_TIMEOUT_S = 2.0
-"""Beyond the delay itself."""
+"""Beyond the delay itself, and …"""
+QUEUE_TIMEOUT_S = 10.0
+"""… what a link with a rate takes until all has passed that waits before the probe."""
+PASSING_S = 0.1
+"""A probe is so long that it takes this to pass over a link with a rate."""
+DRAWS = 12
+"""So many probes show whether there is jitter: they all fall into a quarter of it once in 300,000 times."""
+SHARE_SEEN = 0.25
 
 
 class Parameters(LinkParameters):
     """What the scenario may say about a delay; its length is the fault's `duration_s`."""
 
-    extra_ms: Annotated[float, Field(gt=0, le=60_000, description="How much longer everything takes")] = 200.0
+    extra_ms: Annotated[float, Field(ge=0, le=60_000, description="How much longer everything takes")] = 200.0
+    jitter_ms: Annotated[float, Field(ge=0, le=60_000, description="Up to how much longer than that, by chance")] = 0.0
+    bytes_per_s: Annotated[
+        int | None, Field(gt=0, le=10_000_000, description="How much passes over each link; else any amount")
+    ] = None
+
+    @model_validator(mode="after")
+    def _slows(self) -> Self:
+        if not (self.extra_ms or self.jitter_ms or self.bytes_per_s):
+            raise ValueError("a delay takes an extra_ms or a jitter_ms above 0, or a bytes_per_s")
+        return self
 
 
 class Delay(BrokerFault):
@@ -35,28 +52,51 @@ class Delay(BrokerFault):
         """Slow the links down."""
         assert isinstance(arena.driver, CanDelay)
         sides, direction = links_of(injection.parameters)
-        extra_s = injection.parameters["extra_ms"] / 1000
+        slowness, at_most_s = _slowness(injection), injection.state["at_most_s"]
         for broker in injection.targets:
-            await arena.driver.delay(broker, sides, direction, extra_s=extra_s, at_most_s=injection.state["at_most_s"])
+            await arena.driver.delay(broker, sides, direction, slowness, at_most_s=at_most_s)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Send something over every slow link, and see how long it takes; a link that is cut too says nothing."""
-        extra_s = injection.parameters["extra_ms"] / 1000
-        probed = await probe(arena.driver, injection, timeout_s=extra_s + PROBE_TIMEOUT_S)
-        taken = [each.taken_s for each in probed if each.taken_s is not None]
+        slowness = _slowness(injection)
+        rate = slowness.bytes_per_s
+        size_bytes = 1 if rate is None else max(1, int(rate * PASSING_S))
+        timeout_s = slowness.extra_s + slowness.jitter_s + (PROBE_TIMEOUT_S if rate is None else QUEUE_TIMEOUT_S)
+        taken = _came(await probe(arena.driver, injection, timeout_s=timeout_s, size_bytes=size_bytes))
         if not taken:
             return inconclusive("no probe came through at all")
-        return Effect(
-            verdict=FaultVerdict.CONFIRMED if min(taken) >= extra_s else FaultVerdict.MISMATCH,
-            detail=f"the quickest of {len(taken)} probes took {min(taken) * 1000:.0f} ms",
-        )
+        least_s = slowness.extra_s + (0.0 if rate is None else size_bytes / rate)
+        detail = f"the quickest of {len(taken)} probes took {min(taken) * 1000:.0f} ms"
+        if min(taken) < least_s:
+            return mismatch(detail)
+        if not slowness.jitter_s:
+            return confirmed(detail)
+        draws = [await probe(arena.driver, injection, timeout_s=timeout_s) for _ in range(-(-DRAWS // len(taken)))]
+        drawn = [taken_s for probed in draws for taken_s in _came(probed)] or taken
+        apart_s = max(drawn) - min(drawn)
+        detail = f"{detail}, and {len(drawn)} more were up to {apart_s * 1000:.0f} ms apart"
+        return confirmed(detail) if apart_s >= slowness.jitter_s * SHARE_SEEN else mismatch(detail)
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Make the links quick again; those that are so already are left alone."""
         assert isinstance(arena.driver, CanDelay)
         for broker in injection.targets:
             await arena.driver.remove_delay(broker)
+
+
+def _slowness(injection: Injection) -> Slowness:
+    own = injection.parameters
+    return Slowness(
+        extra_s=own["extra_ms"] / 1000,
+        jitter_s=own.get("jitter_ms", 0.0) / 1000,  # of a journal of before there was any
+        bytes_per_s=own.get("bytes_per_s"),
+    )
+
+
+def _came(probed: Sequence[Probed]) -> list[float]:
+    """Return the seconds that probes took which came through."""
+    return [each.taken_s for each in probed if each.taken_s is not None]
 
 
 PLUGIN: type[Fault] = Delay

@@ -1,14 +1,20 @@
-"""A broker's links are cut: to its peers, its clients, ZooKeeper or all, both ways or one; nobody is told."""
+"""A broker's links are cut: to its peers, its clients, ZooKeeper or all, both ways or one, for good or on and off."""
 
-from typing import Annotated, Any, ClassVar
+import asyncio
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from harness.cluster.powers import CanIsolate, CanReset, Side
+from harness.cluster.powers import CanIsolate, CanReset, Rhythm, Side
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
-from harness.contracts.links import LinkParameters, links_of, probe, undisturbed
+from harness.contracts.links import LinkParameters, Probed, links_of, probe, undisturbed
 
 PROBE_TIMEOUT_S = 0.5
+SHORTEST_S = 0.2
+LATE_S = 2.0
+"""By then a probe has come through over a link that was just healed."""
+SHARE_HELD = 0.25
+"""A probe that took this part of a cut was held by it; what passes takes far less."""
 
 
 class Parameters(LinkParameters):
@@ -17,6 +23,17 @@ class Parameters(LinkParameters):
     reset: Annotated[
         bool, Field(description="Break open connections too; otherwise they stay half open, and nobody is told")
     ] = False
+    whole_s: Annotated[
+        float,
+        Field(ge=0, le=10, description="They flap: whole for so long after each cut; 0: cut all the time"),
+    ] = 0.0
+    cut_s: Annotated[float, Field(ge=SHORTEST_S, le=10, description="How long each cut is, if they flap")] = 1.0
+
+    @model_validator(mode="after")
+    def _shows(self) -> Self:
+        if 0 < self.whole_s < SHORTEST_S:
+            raise ValueError(f"a whole_s is 0, or {SHORTEST_S} or more")
+        return self
 
 
 class Isolate(BrokerFault):
@@ -39,11 +56,15 @@ class Isolate(BrokerFault):
         for broker in injection.targets:
             if injection.parameters["reset"]:
                 await driver.reset_connections(broker, sides)
-            await driver.isolate(broker, sides, direction, at_most_s=injection.state["at_most_s"])
+            await driver.isolate(
+                broker, sides, direction, at_most_s=injection.state["at_most_s"], rhythm=_rhythm(injection)
+            )
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """Send something over every link that was cut, and see that it does not come through."""
+        """Send something over every link that was cut, and see that it does not come through, or only now and then."""
+        if (rhythm := _rhythm(injection)) is not None:
+            return await _flapping(arena, injection, rhythm)
         timeout_s = min(PROBE_TIMEOUT_S, injection.state["at_most_s"] / 2)
         probed = await probe(arena.driver, injection, timeout_s=timeout_s)
         if not probed:
@@ -60,6 +81,36 @@ class Isolate(BrokerFault):
         assert isinstance(arena.driver, CanIsolate)
         for broker in injection.targets:
             await arena.driver.rejoin(broker)
+
+
+def _rhythm(injection: Injection) -> Rhythm | None:
+    whole_s = injection.parameters.get("whole_s", 0.0)  # a journal of before links flapped has none
+    return Rhythm(cut_s=injection.parameters["cut_s"], whole_s=whole_s) if whole_s else None
+
+
+async def _flapping(arena: Arena, injection: Injection, rhythm: Rhythm) -> Effect:
+    """See by probes, sent all through one period, that each link holds some for long, and lets some pass."""
+    in_force_s = injection.state["at_most_s"]
+    if in_force_s < 2 * rhythm.period_s:
+        return inconclusive(f"a rhythm of {rhythm.period_s:g} s does not show within {in_force_s:g} s")
+    step_s = min(rhythm.cut_s, rhythm.whole_s) / 2
+    timeout_s = rhythm.cut_s + LATE_S
+
+    async def probed_after(delay_s: float) -> list[Probed]:
+        await asyncio.sleep(delay_s)
+        return await probe(arena.driver, injection, timeout_s=timeout_s)
+
+    rounds = await asyncio.gather(*(probed_after(n * step_s) for n in range(int(rhythm.period_s / step_s) + 1)))
+    links: dict[str, list[float]] = {}
+    for each in (each for probed in rounds for each in probed):
+        links.setdefault(each.described, []).append(timeout_s if each.taken_s is None else each.taken_s)
+    if not links:
+        return inconclusive("there is no such link")
+    held_s = rhythm.cut_s * SHARE_HELD
+    steady = [link for link, taken in links.items() if not min(taken) < held_s <= max(taken)]
+    if steady:
+        return mismatch(f"these do not flap: {', '.join(steady)}")
+    return confirmed(f"each of {len(links)} links held probes for {rhythm.cut_s:g} s at most, and let others pass")
 
 
 PLUGIN: type[Fault] = Isolate

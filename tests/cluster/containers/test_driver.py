@@ -26,6 +26,7 @@ from harness.cluster.containers.engine import (
     Resource,
 )
 from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.powers import Direction, Side
 from harness.errors import ClusterError, Refused
 from harness.system.waiting import until
 from tests.cluster.containers.engine_proxy import EngineProxy
@@ -33,6 +34,13 @@ from tests.cluster.containers.engine_proxy import EngineProxy
 REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})
 GUARD_S = 40.0
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+WRITABLE = {
+    "broker": {"/var/lib/kafka", "/var/log/kafka"},
+    "relay": {"/var/lib/relay"},
+    "zookeeper": {"/var/lib/zookeeper", "/var/log/zookeeper"},
+}
+"""Folders of a container, by a part of its name."""
 
 docker = pytest.mark.docker
 
@@ -59,10 +67,10 @@ def containers(engine: Engine, root: Path) -> dict[str, Any]:
 async def test_containers_are_named_confined_limited_and_reached_over_loopback_only(
     alone: DockerDriver, docker_images: Engine, tmp_path: Path
 ) -> None:
-    status = await alone.start(REQUEST)
+    status = await alone.start(dataclasses.replace(REQUEST, relay=True))
     found = containers(docker_images, tmp_path)
     names = plans.Names(tmp_path)
-    assert set(found) == {names.of("broker-0"), names.of("zookeeper-1")}
+    assert set(found) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
     assert status.broker(0).container == names.of("broker-0")
     for name, container in found.items():
         host = container["HostConfig"]
@@ -80,11 +88,26 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
         published = [own["HostIp"] for ports in container["NetworkSettings"]["Ports"].values() for own in ports or []]
         assert published == ["127.0.0.1"], name
         writable = {mount["Destination"] for mount in container["Mounts"] if mount["RW"]}
-        data, logs = (
-            ("/var/lib/kafka", "/var/log/kafka") if "broker" in name else ("/var/lib/zookeeper", "/var/log/zookeeper")
-        )
-        assert writable == {data, logs}, name
+        assert writable == WRITABLE[next(kind for kind in WRITABLE if kind in name)], name
         assert Path(f"/proc/{container['State']['Pid']}").stat().st_uid != 0, name
+
+
+@docker
+async def test_the_relay_sees_no_more_of_the_cluster_than_its_own_folder_and_says_why_it_ended(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+) -> None:
+    assert (await alone.start(dataclasses.replace(REQUEST, relay=True))).severed == ""
+    name = plans.Names(tmp_path).of("relay")
+    mounts = containers(docker_images, tmp_path)[name]["Mounts"]
+    assert [mount["Source"] for mount in mounts] == [str(tmp_path / "cluster" / "relay")]
+    docker_images.signal(name, "KILL")
+
+    async def severed() -> str:
+        return (await alone.status()).severed
+
+    await until(severed, lambda seen: "the relay ended" in seen, what="word of its end", timeout_s=60)
+    with pytest.raises(ClusterError, match=r"nobody answers at relay\.sock"):
+        await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
 
 
 @docker

@@ -1,5 +1,6 @@
 import ast
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ Change = Callable[[Path], object]
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small checkout, with a PySpark of its own."""
     for name in (
-        *(f"harness/{name}" for name in images.SHARED),
+        *(f"harness/{name}" for name in (*images.SHARED, *images.RELAY)),
         "harness/cli/app.py",
         "harness/broker/wire/codec.py",
     ):
@@ -53,7 +54,7 @@ def put(name: str, text: str) -> Change:
     return lambda checkout: write(checkout / name, text)
 
 
-BROKER, ZOOKEEPER = {"broker"}, {"zookeeper"}
+BROKER, ZOOKEEPER, RELAY = {"broker"}, {"zookeeper"}, {"relay"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,10 @@ BROKER, ZOOKEEPER = {"broker"}, {"zookeeper"}
         pytest.param(append("docker/zookeeper.Dockerfile"), ZOOKEEPER, id="ZooKeeper's Dockerfile"),
         pytest.param(put("pyspark/jars/zookeeper-3.9.5.jar", "jar"), ZOOKEEPER, id="another version of a jar"),
         pytest.param(put("pyspark/jars/zookeeper-3.9.4.jar", "longer"), ZOOKEEPER, id="a patched jar"),
-        pytest.param(append("docker/base.sh"), BROKER | ZOOKEEPER, id="the base"),
+        pytest.param(append("docker/relay.Dockerfile"), RELAY, id="the relay's Dockerfile"),
+        pytest.param(append("harness/cluster/links.py"), RELAY, id="a module of the relay"),
+        pytest.param(append("harness/system/__init__.py"), BROKER | RELAY, id="a module of both"),
+        pytest.param(append("docker/base.sh"), BROKER | ZOOKEEPER | RELAY, id="the base"),
         pytest.param(append("harness/cli/app.py"), set(), id="a module that no image has"),
         pytest.param(put("harness/broker/wire/__pycache__/codec.pyc", "x"), set(), id="compiled Python"),
         pytest.param(put("requirements.txt", requirements("1.0", "2.0")), set(), id="a package that the broker lacks"),
@@ -87,7 +91,8 @@ def test_a_tag_changes_exactly_when_something_that_goes_in_does(
     checkout: Path, change: Change, changed: set[str]
 ) -> None:
     def names() -> dict[str, str]:
-        return {"broker": images.broker(checkout).name, "zookeeper": images.zookeeper(checkout).name}
+        every = (images.broker(checkout), images.zookeeper(checkout), images.relay(checkout))
+        return {image.part: image.name for image in every}
 
     before = names()
     change(checkout)
@@ -112,7 +117,7 @@ def test_what_the_engine_lacks_is_named() -> None:
         def has_image(self, name: str) -> bool:
             return name.startswith("kafka-chaos-broker:")
 
-    assert images.missing(Half()) == [images.zookeeper().name]
+    assert images.missing(Half()) == [images.zookeeper().name, images.relay().name]
 
 
 def imports_of_the_broker() -> set[str]:
@@ -144,6 +149,16 @@ def test_the_context_has_every_module_of_the_harness_that_the_broker_imports() -
     ours = {name.replace(".", "/") for name in imports_of_the_broker() if name.startswith("harness")}
     assert ours
     assert [name for name in ours if not {f"{name}.py", f"{name}/__init__.py"} & set(sources)] == []
+
+
+def test_the_relay_consists_of_what_it_imports() -> None:
+    modules = (
+        "import sys, harness.cluster.relay.__main__; print(*(m.__file__ for m in sys.modules.values() if m.__name__"
+    )
+    program = f"{modules}.startswith('harness')))"
+    output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    imported = {Path(path).relative_to(images.CHECKOUT).as_posix() for path in output.split()}
+    assert imported == {f"harness/{name}" for name in images.RELAY}
 
 
 def test_every_dockerfile_stands_on_the_same_base() -> None:

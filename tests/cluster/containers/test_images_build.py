@@ -18,7 +18,7 @@ from harness.cluster.containers.wheelhouse import Platform
 from harness.errors import ClusterError, Interrupted
 from tests.raising import raising
 
-BROKER, ZOOKEEPER = images.broker().name, images.zookeeper().name
+BROKER, ZOOKEEPER, RELAY = images.broker().name, images.zookeeper().name, images.relay().name
 STEP = {"stream": "Step 1/2 : RUN x\n ---> Running in 0123456789ab\n"}
 
 
@@ -124,10 +124,11 @@ def build(api: FakeApi, **options: Any) -> list[str]:
 
 
 def test_from_nothing_all_is_built_on_a_base_made_here(api: FakeApi) -> None:
-    assert build(api) == ["broker", "zookeeper"]
+    assert build(api) == ["broker", "zookeeper", "relay"]
     assert [(one["tag"], one["buildargs"]) for one in api.built] == [
         (BROKER, {"BASE_IMAGE": images.base_name()}),
         (ZOOKEEPER, {"BASE_IMAGE": images.base_name()}),
+        (RELAY, {"BASE_IMAGE": images.base_name()}),
     ]
 
 
@@ -147,20 +148,20 @@ def test_what_is_there_is_not_built_again(api: FakeApi) -> None:
 
 def test_another_base_builds_all_again_and_the_same_one_does_not(api: FakeApi) -> None:
     build(api)
-    assert build(api, base_image="other:1") == ["broker", "zookeeper"]
+    assert build(api, base_image="other:1") == ["broker", "zookeeper", "relay"]
     assert build(api, base_image="other:1") == []
     assert api.pulled == ["other:1"]
 
 
 def test_rebuild_uses_nothing_that_is_there(api: FakeApi) -> None:
     build(api)
-    assert build(api, rebuild=True) == ["broker", "zookeeper"]
-    assert [one["nocache"] for one in api.built] == [False, False, True, True]
+    assert build(api, rebuild=True) == ["broker", "zookeeper", "relay"]
+    assert [one["nocache"] for one in api.built] == [False, False, False, True, True, True]
 
 
 def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
     build(api)
-    broker, zookeeper = (set(names) for names in api.contexts)
+    broker, zookeeper, relay = (set(names) for names in api.contexts)
     assert {name for name in broker if not name.startswith("harness/broker/")} == {
         "Dockerfile",
         "requirements.txt",
@@ -172,6 +173,7 @@ def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
         "harness/values.py",
     }
     assert {Path(name).suffix for name in broker if name.startswith("harness/")} == {".py", ".json"}
+    assert relay == {"Dockerfile", *(f"harness/{name}" for name in images.RELAY)}
     assert {name for name in zookeeper if not name.startswith("jars/")} == {"Dockerfile"}
     assert any(name.startswith("jars/zookeeper-3") for name in zookeeper)
 
@@ -293,6 +295,7 @@ def test_json_of_build_names_every_image(chaos: Callable[..., Result]) -> None:
     assert json.loads(chaos("build", "--json").stdout) == [
         {"part": "broker", "image": BROKER, "base": images.base_name(), "rebuilt": False},
         {"part": "zookeeper", "image": ZOOKEEPER, "base": images.base_name(), "rebuilt": False},
+        {"part": "relay", "image": RELAY, "base": images.base_name(), "rebuilt": False},
     ]
 
 
@@ -304,6 +307,7 @@ def test_list_tells_current_old_and_missing_apart(api: FakeApi, chaos: Callable[
     answer = json.loads(chaos("list", "--json").stdout)
     assert {image["image"]: image["in_use"] for image in answer["images"]} == {
         BROKER: True,
+        RELAY: True,
         images.base_name(): True,
         "kafka-chaos-broker:old": False,
     }
@@ -314,7 +318,7 @@ def test_remove_takes_ours_alone_and_a_base_last(api: FakeApi, chaos: Callable[.
     api.stored["python:3.11"] = {}
     chaos("build")
     assert chaos("remove").exit_code == 0
-    assert api.removed == [BROKER, ZOOKEEPER, images.base_name()]
+    assert api.removed == [BROKER, ZOOKEEPER, RELAY, images.base_name()]
     assert list(api.stored) == ["python:3.11"]
 
 

@@ -90,7 +90,11 @@ def test_a_fresh_data_volume_is_writable_by_any_user(engine: Engine, image: str,
 
 @pytest.mark.parametrize(
     "image",
-    [pytest.param(images.broker().name, id="the brokers'"), pytest.param(images.zookeeper().name, id="ZooKeeper's")],
+    [
+        pytest.param(images.broker().name, id="the brokers'"),
+        pytest.param(images.zookeeper().name, id="ZooKeeper's"),
+        pytest.param(images.relay().name, id="the relay's"),
+    ],
 )
 def test_an_image_starts_as_nobody_and_declares_no_volume_of_its_own(engine: Engine, image: str) -> None:
     config = engine.client.images.get(image).attrs["Config"]
@@ -106,5 +110,5 @@ def test_the_image_has_what_the_checkout_has(engine: Engine) -> None:
 
 
 def test_unchanged_images_are_found_up_to_date(engine: Engine) -> None:
-    assert [one.rebuilt for one in building.build(engine, Quiet())] == [False, False]
+    assert [one.rebuilt for one in building.build(engine, Quiet())] == [False, False, False]
     assert images.missing(engine) == []

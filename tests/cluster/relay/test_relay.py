@@ -16,10 +16,10 @@ from harness.cluster.command_socket import answer
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.process import ProcessDriver
-from harness.cluster.relay import SOMEBODY, senders
+from harness.cluster.relay import PROBES_NAME, SOMEBODY, senders
 from harness.cluster.relay.connection import AT_ONCE, MOST_WAITING_BYTES
-from harness.cluster.relay.listeners import Listener, load, save
-from harness.cluster.relay.relay import Relay
+from harness.cluster.relay.listeners import Listener, Setup, load, save
+from harness.cluster.relay.relay import READY, Relay
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 
@@ -36,6 +36,9 @@ class Stage:
     for_clients: int
     for_peers: int
     leads_nowhere: int
+    leads_nowhere_yet: int
+    free_port: int
+    """Where that leads."""
     broker_port: int
     pids: Path
     accepted: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -54,10 +57,17 @@ class Stage:
         except ConnectionError:
             self.broken.set()
 
-    async def connect(self, port: int, own_port: int = 0) -> Ends:
+    async def connect(self, port: int, own_address: str = LOOPBACK) -> Ends:
         """Connect to the relay."""
-        reader, writer = await asyncio.open_connection(LOOPBACK, port, local_addr=(LOOPBACK, own_port))
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, local_addr=(own_address, 0))
         self.opened.append(writer)
+        return reader, writer
+
+    async def probe_end(self, line: bytes) -> Ends:
+        """Be one end of a probe, which says this of itself."""
+        reader, writer = await asyncio.open_unix_connection(PROBES_NAME)
+        self.opened.append(writer)
+        writer.write(line)
         return reader, writer
 
     async def echoed(self, ends: Ends, text: bytes) -> bytes:
@@ -76,10 +86,14 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    """A relay that runs."""
+async def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Stage]:
+    """A relay that runs in its folder; it knows hosts by their processes, or by these addresses."""
+    monkeypatch.chdir(tmp_path)
+    addresses: dict[str, str] = getattr(request, "param", {})
     async with AsyncExitStack() as stack:
-        ports = stack.enter_context(PortReservations()).reserve(4)
+        ports = stack.enter_context(PortReservations()).reserve(6)
         broker = await asyncio.start_server(lambda *ends: made.serve(*ends), LOOPBACK, 0)
         stack.callback(broker.close)
         target_port = broker.sockets[0].getsockname()[1]
@@ -87,16 +101,20 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             Listener(port=ports[0], destination="broker-0", target_port=target_port, source="clients"),
             Listener(port=ports[1], destination="broker-0", target_port=target_port),
             Listener(port=ports[2], destination="broker-1", target_port=ports[3], source="clients"),
+            Listener(port=ports[4], destination="broker-1", target_port=ports[5], source="clients", patience_s=LONG_S),
         ]
-        save(tmp_path, listeners)
-        assert load(tmp_path) == listeners
-        relay = Relay(listeners, tmp_path)
+        setup = Setup(listeners=listeners, pids=None if addresses else str(tmp_path), addresses=addresses)
+        save(tmp_path, setup)
+        assert load(tmp_path) == setup
+        relay = Relay(setup)
         await relay.listen(stack)
         made = Stage(
             relay,
             for_clients=ports[0],
             for_peers=ports[1],
             leads_nowhere=ports[2],
+            leads_nowhere_yet=ports[4],
+            free_port=ports[5],
             broker_port=target_port,
             pids=tmp_path,
         )
@@ -105,14 +123,6 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             writer.transport.abort()
         for host in ("broker-0", "broker-1"):
             await relay.reset(host, ["clients", "broker-1", SOMEBODY])
-
-
-@pytest.fixture
-def own_port() -> int:
-    """A port to connect from."""
-    with socket.socket() as bound:
-        bound.bind((LOOPBACK, 0))
-        return int(bound.getsockname()[1])
 
 
 async def nothing_comes(coming: asyncio.Future[bytes]) -> None:
@@ -194,7 +204,7 @@ async def test_a_slow_link_takes_its_time_and_keeps_the_order(stage: Stage) -> N
     ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"quick") == b"quick"
     loop = asyncio.get_running_loop()
-    await stage.relay.slow("test", [["clients", "broker-0"]], 0.05, LONG_S)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"extra_s": 0.05}, LONG_S)
     began_s = loop.time()
     ends[1].write(b"one, ")
     await asyncio.sleep(0)
@@ -207,7 +217,7 @@ async def test_a_delay_that_ends_loses_and_reorders_nothing(stage: Stage) -> Non
     reader, writer = ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"quick") == b"quick"
     (connection,) = stage.relay.between("broker-0", ["clients"]).values()
-    await stage.relay.slow("test", [["clients", "broker-0"]], 0.2, LONG_S)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"extra_s": 0.2}, LONG_S)
     pieces = [bytes([number]) * 1024 for number in range(120)]
     for number, piece in enumerate(pieces):
         if number == len(pieces) // 2:
@@ -216,6 +226,22 @@ async def test_a_delay_that_ends_loses_and_reorders_nothing(stage: Stage) -> Non
     writer.write_eof()
     async with asyncio.timeout(LONG_S):
         assert await reader.read(-1) == b"".join(pieces)
+
+
+async def test_over_a_link_with_a_rate_no_more_passes_and_all_that_waits_does_when_it_is_lifted(stage: Stage) -> None:
+    ends = await stage.connect(stage.for_clients)
+    assert await stage.echoed(ends, b"quick") == b"quick"
+    loop, text = asyncio.get_running_loop(), os.urandom(1000)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 10_000}, LONG_S)
+    began_s = loop.time()
+    assert await stage.echoed(ends, text) == text
+    assert loop.time() - began_s >= 0.1
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 1}, LONG_S)
+    coming = asyncio.ensure_future(stage.echoed(ends, text))
+    await beside(stage)
+    await nothing_comes(coming)
+    await stage.relay.release("test")
+    assert await coming == text
 
 
 async def test_what_cannot_come_out_breaks_the_connection(stage: Stage) -> None:
@@ -272,6 +298,17 @@ async def test_a_connection_to_where_nobody_listens_is_reset(stage: Stage) -> No
         await reader.read(1)
 
 
+async def test_with_patience_a_connection_waits_for_who_is_to_listen(stage: Stage) -> None:
+    reader, writer = await stage.connect(stage.leads_nowhere_yet)
+    writer.write(b"early")
+    coming = asyncio.ensure_future(reader.readexactly(5))
+    await beside(stage)
+    await nothing_comes(coming)
+    late = await asyncio.start_server(stage.serve, LOOPBACK, stage.free_port)
+    assert await coming == b"early"
+    late.close()
+
+
 async def test_who_sends_much_over_a_cut_link_has_to_wait(stage: Stage) -> None:
     ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"first") == b"first"
@@ -290,21 +327,55 @@ async def test_who_sends_much_over_a_cut_link_has_to_wait(stage: Stage) -> None:
     assert await coming == text
 
 
-async def test_an_announcement_that_runs_out_leaves_a_later_one_of_its_port(
-    stage: Stage, own_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for announced_s in (0.05, LONG_S):
-        monkeypatch.setattr("harness.cluster.relay.relay.ANNOUNCED_S", announced_s)
-        answered = await stage.relay.announce(own_port, ["broker-1", "broker-0"], stage.broker_port)
-    await asyncio.sleep(0.05)  # due after the timer of the first
-    assert await stage.echoed(await stage.connect(answered["port"], own_port), b"probe") == b"probe"
-    assert await stage.names("clients") == []
+async def test_a_probe_is_two_sockets_and_passes_where_its_link_does(stage: Stage) -> None:
+    await stage.cut(("broker-1", "broker-0"))
+    taken: dict[str, asyncio.Future[bytes]] = {}
+    for name, link in (("cut", b'["broker-1", "broker-0"]'), ("whole", b'["broker-0", "broker-1"]')):
+        receiver, _ = await stage.probe_end(b'{"name": "%b"}\n' % name.encode())
+        assert await receiver.read(1) == READY
+        reader, sender = await stage.probe_end(b'{"name": "%b", "link": %b}\n' % (name.encode(), link))
+        assert await reader.read(1) == READY
+        sender.write(b"?")
+        taken[name] = asyncio.ensure_future(receiver.read(1))
+    assert await taken["whole"] == b"?"
+    await nothing_comes(taken["cut"])
+    assert await stage.names("broker-1") == [], "it is no connection of theirs"
+    await stage.relay.release("test")
+    assert await taken["cut"] == b"?"
 
 
-async def test_a_probe_that_never_came_leaves_its_port_to_others(stage: Stage, own_port: int) -> None:
-    await stage.relay.announce(own_port, ["broker-1", "broker-0"], stage.broker_port)
-    assert await stage.echoed(await stage.connect(stage.for_peers, own_port), b"another") == b"another"
-    assert len(await stage.names(SOMEBODY)) == 1
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b'{"name": "nobody", "link": ["broker-1", "broker-0"]}\n', id="to an end that is not there"),
+        pytest.param(b'{"link": ["broker-1", "broker-0"]}\n', id="without a name"),
+        pytest.param(b'{"name": "x", "link": ["broker-1"]}\n', id="over no link"),
+        pytest.param(b"[]\n", id="of which nothing is said"),
+        pytest.param(b"?\n", id="in no JSON"),
+    ],
+)
+async def test_a_probe_that_cannot_be_is_broken_off(stage: Stage, line: bytes) -> None:
+    reader, _ = await stage.probe_end(line)
+    assert await reader.read(1) == b""
+
+
+async def test_the_end_of_a_probe_that_went_away_is_forgotten(stage: Stage) -> None:
+    receiver, writer = await stage.probe_end(b'{"name": "x"}\n')
+    assert await receiver.read(1) == READY
+    writer.close()
+
+    async def sent() -> bytes:
+        reader, _ = await stage.probe_end(b'{"name": "x", "link": ["broker-1", "broker-0"]}\n')
+        return await reader.read(1)
+
+    await until(sent, lambda seen: seen == b"", what="nobody to send to", timeout_s=LONG_S)
+
+
+@pytest.mark.parametrize("stage", [{"127.0.0.9": "broker-1"}], indirect=True)
+async def test_where_each_host_has_an_address_that_says_who_connects(stage: Stage) -> None:
+    for address in ("127.0.0.9", "127.0.0.8"):
+        assert await stage.echoed(await stage.connect(stage.for_peers, address), b"peer") == b"peer"
+    assert len(await stage.names("broker-1")) == len(await stage.names(SOMEBODY)) == 1
 
 
 async def test_the_kernel_says_which_broker_it_is_that_connects(stage: Stage) -> None:

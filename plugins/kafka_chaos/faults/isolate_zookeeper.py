@@ -1,0 +1,87 @@
+"""ZooKeeper servers and the others do not reach each other: a majority of them has a leader, the rest serves nobody.
+
+Brokers and the harness reach all of them; who was connected to one that serves nobody goes on at another one.
+"""
+
+import asyncio
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanIsolateZookeeper
+from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.parameters import Strict
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+
+SILENCE_S = 0.5
+"""For so long nothing comes through over a link that is cut."""
+SERVE_TIMEOUT_S = 60.0
+"""For all servers to take requests once they reach each other again."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about it; its length is the fault's `duration_s`."""
+
+    confirm_timeout_s: Annotated[
+        float,
+        Field(gt=0, le=100, description="Deadline for a majority to have a leader, and the rest to serve nobody"),
+    ] = 30.0
+
+
+class IsolateZookeeper(ZookeeperFault):
+    """Cuts servers of an ensemble off from the others; the driver itself heals the links after the fault's duration."""
+
+    name: ClassVar[str] = "isolate-zookeeper"
+    requires: ClassVar[tuple[str, ...]] = ("zookeeper-isolate",)
+    shortest_s: ClassVar[float] = 8.0
+    """It takes a server five seconds of silence to give a leader or its followers up (`syncLimit`)."""
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Cut the links."""
+        assert isinstance(arena.driver, CanIsolateZookeeper)
+        await arena.driver.isolate_zookeeper(injection.state[SERVERS], at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that no probe comes through, then that the majority has a leader, and the rest takes no requests."""
+        driver, own = arena.driver, set(injection.state[SERVERS])
+        assert isinstance(driver, CanIsolateZookeeper)
+        every = set(await modes_of(arena))
+        links = [link for one in own for other in every - own for link in ((one, other), (other, one))]
+        if not links:
+            return inconclusive("there are no other servers")
+        taken = await asyncio.gather(*(driver.probe_servers(*link, timeout_s=SILENCE_S) for link in links))
+        if through := [link for link, taken_s in zip(links, taken, strict=True) if taken_s is not None]:
+            return mismatch(", ".join(f"server {one} reaches {other}" for one, other in sorted(through)))
+        most, rest = sorted((own, every - own), key=len, reverse=True)
+        timeout_s = min(injection.parameters["confirm_timeout_s"], injection.state["at_most_s"])
+        try:
+            modes = await until(
+                lambda: modes_of(arena),
+                lambda modes: "leader" in {modes[it] for it in most} and not any(modes[it] for it in rest),
+                what=f"{in_words(sorted(rest))} serving nobody, and a leader among the others",
+                timeout_s=timeout_s,
+            )
+        except DeadlineError as error:
+            return mismatch(str(error))
+        leader = next(it for it in most if modes[it] == "leader")
+        return confirmed(
+            f"no probe came through over {len(links)} links, {in_words(sorted(rest))} cut off, server {leader} leads"
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Heal the links, and wait until all take requests that run."""
+        assert isinstance(arena.driver, CanIsolateZookeeper)
+        await arena.driver.rejoin_zookeeper(injection.state[SERVERS])
+        await until(
+            lambda: modes_of(arena),
+            lambda modes: all(modes[number] for number in injection.state[SERVERS]),
+            what=f"{in_words(injection.state[SERVERS])} taking requests",
+            timeout_s=SERVE_TIMEOUT_S,
+        )
+
+
+PLUGIN: type[Fault] = IsolateZookeeper
