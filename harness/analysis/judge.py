@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.dialect import require_same_files, to_read, to_write
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built_facts, row_counts, written_counts
 from harness.analysis.findings import phrase
-from harness.analysis.frames import union
+from harness.analysis.frames import in_turn, union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
 from harness.analysis.jvm import still_there
@@ -26,7 +27,6 @@ from harness.analysis.origins import PLACES, kinds_of
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
-from harness.analysis.storage import literal_glob
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, Severity, assumptions, handed_to
 from harness.progress import Listener, Silent, number_of, step
@@ -116,7 +116,7 @@ def judge_runs(
         PluginError: there is no check of one of the names.
         SparkError: Spark has ended.
     """
-    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
+    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders), anywhere=True) as spark:
         question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
         return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
 
@@ -149,6 +149,8 @@ def judge_sources(
     progress = progress or Silent()
     run_ids = [run_id for question in questions for run_id in question.run_ids]
     checks_of = [(question, question.plugins()) for question in questions]
+    if isinstance(into.root, Path):
+        require_same_files(spark, into.root)
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
     with tuned(spark, size_bytes, together=together), ExitStack() as stack:
@@ -219,7 +221,7 @@ def _run_checks(
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
-        rows.write.mode("append").partitionBy("check").parquet(str(folder))
+        rows.write.mode("append").partitionBy("check").parquet(to_write(spark, folder))
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
     for check, _ in _broken(able, write):
@@ -315,10 +317,10 @@ def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, 
     if not any(folder.glob("check=*")):
         return {}  # nothing was found
     schema = ", ".join(f"`{name}` {type_}" for name, type_ in FINDING_COLUMNS)
-    place = F.struct("topic", "partition", "offset", "leader_epoch", "message")
+    place = in_turn("topic", "partition", "offset", "leader_epoch", "message")
     rows = (
         spark.read.schema(schema)
-        .parquet(literal_glob(str(folder)))
+        .parquet(to_read(spark, folder))
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )
