@@ -4,10 +4,10 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
-from warnings import catch_warnings, filterwarnings
+from warnings import filterwarnings
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -78,13 +78,14 @@ def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSes
     filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # whoever calls is told by an error
     os.environ[_MODE] = "1"
     try:
-        builder = ConnectSession.builder.remote(address).config("spark.sql.session.timeZone", "UTC")
+        spark = ConnectSession.builder.remote(address).create()
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=retries)])
         try:
-            with catch_warnings(action="ignore"):  # a server may keep a setting to itself
-                spark = builder.config(_CALL_SITES, "false").create()
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
         except PySparkException as error:
             raise SparkError(f"{address} does not judge: {_details(error)}") from error
-        spark.client.set_retry_policies([DefaultPolicy(max_retries=retries)])
+        with suppress(PySparkException):  # a server may keep it to itself
+            spark.conf.set(_CALL_SITES, "false")
         try:
             yield spark  # type: ignore[misc]  # PySpark's two sessions share their methods, but no class
         except (PySparkException, SparkError) as error:

@@ -19,6 +19,7 @@ from harness.analysis.lines import ENDS
 
 ROWS_AT_ONCE = 20_000
 """Rows that one message takes to the engine."""
+_DECODER = json.JSONDecoder()
 _LARGEST_LONG = 2**63
 
 Line = tuple[str, str, bytes]
@@ -46,7 +47,7 @@ def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | N
     run_id, file, text = line
     place = {"run_id": run_id, "file": file}
     try:
-        content = json.loads(text.decode())
+        content, _ = _DECODER.raw_decode(text.decode().lstrip())  # whatever follows an object, Spark passes over
     except ValueError:
         content = None
     if not isinstance(content, dict):

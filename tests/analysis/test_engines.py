@@ -40,10 +40,11 @@ def sail() -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_answers_its_cases_as_on_apache_spark(check: str, sail: SparkSession) -> None:
-    importlib.import_module(f"tests.checks.test_{check.replace('-', '_').lower()}")
-    tables = [cases for name, cases in answers.TABLES if name == check]
+    plugin = registry.check(check)
+    importlib.import_module(f"tests.checks.test_{check.replace('-', '_')}")
+    tables = [cases for name, cases in answers.TABLES if name.lower() == check]
     for batch in batches_of(sail, tables[-1]):
-        answer = judged(registry.check(check), batch)
+        answer = judged(plugin, batch)
         for name, case in batch.cases.items():
             confirm(case, answer[name])
 
