@@ -20,6 +20,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
+from harness.system.engine import by_jvm
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def _answers(
     with watched(), ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in validated:
-            session = None if table.is_small else stack.enter_context(spark_session())
+            in_memory = table.is_small or not by_jvm()  # Great Expectations does not speak Spark Connect
+            session = None if in_memory else stack.enter_context(spark_session())
             frame = _frame(folder, suite, table, session)
             validations.append(TableValidation.of(context, suite, frame))
         if not validations:

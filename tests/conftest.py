@@ -135,7 +135,7 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
 
     with shared(pytestconfig, "spark") as running:
         running.callback(gc.collect)  # what speaks to its JVM when it goes has nobody to speak to later
-        session = running.enter_context(spark_session())
+        session = running.enter_context(spark_session(anywhere=True))
         running.enter_context(tuned(session, 0))
         yield session
 

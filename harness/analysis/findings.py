@@ -105,7 +105,7 @@ def finding(
     """
     computed = {
         "message": phrase(message) if isinstance(message, str) else message,
-        "evidence": F.slice(F.array_compact(evidence), 1, EVIDENCE_LIMIT),
+        "evidence": F.slice(F.array_compact(evidence), 1, EVIDENCE_LIMIT).cast("array<string>"),
     }
     if severity is not None:
         excused = severity.startswith(_EXCUSED)

@@ -6,12 +6,12 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 from weakref import WeakKeyDictionary
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
 
+from harness.analysis.dialect import checkpoint, in_tasks, is_local
 from harness.analysis.table import Table
 
 PLANNERS = 2
@@ -57,8 +57,8 @@ def union(frames: Sequence[DataFrame], *, apart: bool = True) -> DataFrame:
         apart: Whether each has a plan of its own on a local master; what only picks rows or columns is cheaper in one.
     """
     spark = frames[0].sparkSession
-    tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    return _balanced_union(checkpointed(frames) if apart and is_local(spark) else frames).coalesce(int(tasks))
+    tasks = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    return in_tasks(_balanced_union(checkpointed(frames) if apart and is_local(spark) else frames), tasks)
 
 
 def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
@@ -67,10 +67,6 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
     The optimizer goes through a whole plan until nothing changes in it: many small plans cost less than a large one,
     and what is built on these rows is planned from here. Only for a local master: a lost executor loses what it stored.
     """
-
-    def checkpoint(frame: DataFrame) -> DataFrame:
-        return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
-
     with ThreadPoolExecutor(max_workers=PLANNERS) as pool:
         return list(pool.map(checkpoint, frames))
 
@@ -94,11 +90,6 @@ def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[
     return once
 
 
-def is_local(spark: SparkSession) -> bool:
-    """Return whether the session's tasks run in its own process."""
-    return str(spark.sparkContext.master).startswith("local")
-
-
 def _balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the union by halves: Spark analyses each step whole, so one after the other would be quadratic."""
     if len(frames) == 1:
@@ -110,6 +101,17 @@ def _balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
 def null_if_unknown(name: str) -> Column:
     """Return a number with null in the place of -1, by which lines say that it is not known."""
     return F.nullif(F.col(name), F.lit(-1)).alias(name)
+
+
+def contains(array: Column | str, value: Column) -> Column:
+    """Return whether a value is in an array; null where it is not known, which not every engine says by itself."""
+    return F.when(value.isNotNull(), F.array_contains(array, value))
+
+
+def in_turn(*columns: Column | str) -> Column:
+    """Return what rows are compared by, column by column; null comes first, as not every engine has it by itself."""
+    parts = [F.col(column) if isinstance(column, str) else column for column in columns]
+    return F.struct(*(each for part in parts for each in (part.isNotNull(), part)))
 
 
 def in_order(*keys: str, by: tuple[str, ...]) -> WindowSpec:

@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.dialect import require_same_files, to_read, to_write
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built_facts, row_counts, written_counts
 from harness.analysis.findings import phrase
-from harness.analysis.frames import union
+from harness.analysis.frames import in_turn, union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
 from harness.analysis.jvm import still_there
@@ -27,7 +28,6 @@ from harness.analysis.schemas import TABLES, TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.settings import settings_at_once
 from harness.analysis.sources import Sources, read
-from harness.analysis.storage import literal_glob
 from harness.contracts import registry
 from harness.contracts.checks import (
     FINDING_COLUMNS,
@@ -128,7 +128,7 @@ def judge_runs(
         PluginError: there is no check of one of the names.
         SparkError: Spark has ended.
     """
-    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
+    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders), anywhere=True) as spark:
         question = Question(settings={folder.run_id: settings for folder in folders}, checks=checks)
         return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
 
@@ -161,6 +161,8 @@ def judge_sources(
     progress = progress or Silent()
     run_ids = [run_id for question in questions for run_id in question.settings]
     checks_of = [(question, question.plugins()) for question in questions]
+    if isinstance(into.root, Path):
+        require_same_files(spark, into.root)
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
     with tuned(spark, size_bytes, together=together), ExitStack() as stack:
@@ -245,7 +247,7 @@ def _run_checks(
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
-        rows.write.mode("append").partitionBy("check").parquet(str(folder))
+        rows.write.mode("append").partitionBy("check").parquet(to_write(spark, folder))
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
     for check, _ in _broken(able, write):
@@ -341,10 +343,10 @@ def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, 
     if not any(folder.glob("check=*")):
         return {}  # nothing was found
     schema = ", ".join(f"`{name}` {type_}" for name, type_ in FINDING_COLUMNS)
-    place = F.struct("topic", "partition", "offset", "leader_epoch", "message")
+    place = in_turn("topic", "partition", "offset", "leader_epoch", "message")
     rows = (
         spark.read.schema(schema)
-        .parquet(literal_glob(str(folder)))
+        .parquet(to_read(spark, folder))
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from harness.analysis import connect
 from harness.errors import SparkError, not_interrupted
 from harness.system.scratch import SCRATCH_VARIABLE
 
@@ -86,7 +87,7 @@ def still_there(error: Exception) -> None:
     not_interrupted(error)
     if isinstance(error, SparkError):
         raise error
-    if lost := _lost():
+    if lost := connect.lost(error) or _lost():
         raise lost from error
 
 

@@ -180,7 +180,7 @@ def _events_of(fact: str) -> set[str]:
     return {event for event in KINDS if f"`{event}`" in ORIGINS[fact].get("state_changes", "")}
 
 
-def lines_of(kind: str) -> set[str]:
+def all_of(kind: str) -> set[str]:
     """Return a kind of evidence, and what its lines say that they are: absent is all of it where there are none."""
     return {kind, *LINE_KINDS[kind]}
 

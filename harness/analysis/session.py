@@ -5,7 +5,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +13,12 @@ import psutil
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from harness.analysis import jvm
+from harness.analysis import connect, jvm
+from harness.analysis.dialect import parallelism
 from harness.errors import HarnessError
 from harness.progress import Listener, Silent, step
-from harness.system.scratch import new_scratch_folder
+from harness.system.engine import by_jvm, chosen_remote
+from harness.system.scratch import new_scratch_folder, scratch_folder
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
 CONF_VARIABLE = "CHAOS_SPARK_CONF"
@@ -72,7 +74,12 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m %ex{1}%n
 
 @contextmanager
 def spark_session(
-    master: str | None = None, *, lasting: bool = False, size_bytes: int = 0, progress: Listener | None = None
+    master: str | None = None,
+    *,
+    lasting: bool = False,
+    size_bytes: int = 0,
+    progress: Listener | None = None,
+    anywhere: bool = False,
 ) -> Iterator[SparkSession]:
     """Yield the active session, or start one and end it with its JVM and its scratch folder.
 
@@ -81,6 +88,7 @@ def spark_session(
         lasting: Whether it has work for minutes, not seconds.
         size_bytes: Of what is to be judged; if it is large, the session lasts.
         progress: Whoever wants to see how it goes on.
+        anywhere: Whether its work takes no more than Spark Connect has, so that the engine does it that was chosen.
 
     Raises:
         SparkError: Spark does not start, or ends in the middle of its work.
@@ -89,6 +97,10 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
+        return
+    if anywhere and not by_jvm():
+        with _connected(progress or Silent()) as spark:
+            yield spark
         return
     settings = _own_settings()
     scratch = new_scratch_folder()
@@ -108,6 +120,19 @@ def spark_session(
 
 
 @contextmanager
+def _connected(progress: Listener) -> Iterator[SparkSession]:
+    """Yield a session with the server that was named, or else with Sail."""
+    address = chosen_remote()
+    with ExitStack() as stack:
+        with step(progress, f"{address or 'Sail'} is asked to judge"):
+            if address:
+                spark = stack.enter_context(connect.remote_session(address))
+            else:
+                spark = stack.enter_context(connect.sail_session(stack.enter_context(scratch_folder())))
+        yield spark
+
+
+@contextmanager
 def _ended_in_good_order(spark: SparkSession) -> Iterator[None]:
     try:
         yield
@@ -124,7 +149,7 @@ def _ended_in_good_order(spark: SparkSession) -> Iterator[None]:
 def tasks_for(spark: SparkSession, size_bytes: int) -> int:
     """Return how many tasks share so many bytes of lines: one where more would only cost, else at least one a core."""
     wanted = -(-size_bytes // TASK_BYTES)
-    return wanted if wanted <= 1 else max(wanted, spark.sparkContext.defaultParallelism)
+    return wanted if wanted <= 1 else max(wanted, parallelism(spark))
 
 
 @contextmanager
@@ -134,7 +159,7 @@ def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> It
     Where all of a run is `together`, no table is sent to all tasks for a join: each has its part already.
     """
     tasks = max(tasks_for(spark, size_bytes), 1)
-    joining = tasks if together else max(-(-size_bytes // SHUFFLED_BYTES), spark.sparkContext.defaultParallelism)
+    joining = tasks if together else max(-(-size_bytes // SHUFFLED_BYTES), parallelism(spark))
     values = {"spark.sql.shuffle.partitions": str(joining), "spark.sql.files.minPartitionNum": str(tasks)}
     if size_bytes <= SMALL_BYTES:
         values |= _INTERPRETED

@@ -6,19 +6,22 @@ does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so t
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.dialect import is_sail, to_read
 from harness.analysis.lines import ENDS, SCHEMAS
-from harness.analysis.origins import LINE_KINDS, lines_of
+from harness.analysis.origins import LINE_KINDS, all_of
+from harness.analysis.parsed_lines import Line, frame_of, lines_of
 from harness.analysis.sealing.sealed import sealed_tables
 from harness.analysis.session import tasks_for
-from harness.analysis.storage import file_path_column, literal_glob
+from harness.analysis.storage import file_path_column
 from harness.analysis.table import Table
 from harness.analysis.typed import FACTS, TYPED
 from harness.store.folder import RunFolder
@@ -64,16 +67,19 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
             continue
         paths = _with_lines(path for files, tables in runs if kind not in tables for path in files[kind])
         if not paths and not any(kind in tables for _, tables in runs):
-            absent |= lines_of(kind)
+            absent |= all_of(kind)
         lines[kind] = _lines(spark, schema, paths)
-        torn += [_in_run(path) for path in paths if _is_torn(path)]
+        torn += ["/".join(_place(path)) for path in paths if _is_torn(path)]
     files: dict[str, list[Path]] = {}
     for _, tables in runs:
         for of_kind in tables.values():
             for name, path in of_kind.paths.items():
                 files.setdefault(name, []).append(path)
     columns = {name: of_table for of_kind in TYPED.values() for name, of_table in of_kind.items()}
-    frames = {name: spark.read.schema(columns[name]).parquet(*map(_literal, paths)) for name, paths in files.items()}
+    frames = {
+        name: spark.read.schema(columns[name]).parquet(*(to_read(spark, path) for path in paths))
+        for name, paths in files.items()
+    }
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -88,10 +94,6 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
 
 def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: frame.coalesce(1) for name, frame in frames.items()}
-
-
-def _literal(path: Path) -> str:
-    return literal_glob(str(path))
 
 
 def from_table(table: DataFrame, size_bytes: int) -> Sources:
@@ -119,10 +121,11 @@ def _is_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def _in_run(path: Path) -> str:
+def _place(path: Path) -> tuple[str, str]:
+    """Return run id and file within the run folder."""
     match = re.search(_RUN_AND_FILE, str(path))
     assert match is not None, f"no file of a run: {path}"
-    return f"{match[1]}/{match[2]}"
+    return match[1], match[2]
 
 
 def _with_lines(paths: Iterable[Path]) -> list[Path]:
@@ -144,8 +147,10 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
     """Return one row a line of the files."""
     whole = with_corrupt(schema)
     if not paths:
-        named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
-        return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
+        return _no_lines(spark, schema)
+    if is_sail(spark):
+        places = [(path, *_place(path)) for path in paths]
+        return _frame(spark, chain.from_iterable(lines_of(*place) for place in places), schema)
     path = file_path_column()
     return (
         spark.read.schema(T.StructType([*whole.fields, T.StructField(ENDS, T.LongType())]))
@@ -160,8 +165,26 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
     )
 
 
+def _no_lines(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    fields = [*with_corrupt(schema).fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))]
+    return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in fields])
+
+
+def _frame(spark: SparkSession, lines: Iterable[Line], schema: T.StructType) -> DataFrame:
+    frame = frame_of(spark, lines, schema, CORRUPT)
+    return _no_lines(spark, schema) if frame is None else frame
+
+
+def _lines_in(table: DataFrame, kind: str) -> Iterator[Line]:
+    for row in table.select("run_id", kind).toArrow().to_pylist():
+        for file, lines in row[kind] or ():
+            yield from ((row["run_id"], file, line.encode()) for line in lines if line)
+
+
 def _parsed(table: DataFrame, schema: T.StructType, kind: str) -> DataFrame:
     """Return one row a line of one kind of file, as `_lines` does."""
+    if is_sail(table.sparkSession):
+        return _frame(table.sparkSession, _lines_in(table, kind), schema)
     return (
         table.select("run_id", F.explode(kind).alias("file", "lines"))
         .select("run_id", "file", F.explode("lines").alias("line"))

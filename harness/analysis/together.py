@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.dialect import to_read, to_write
 from harness.analysis.facts.build import fact_path, in_threads
 from harness.analysis.halves import by_halves
 from harness.analysis.judge import Judgement, judge_sources, questions
@@ -108,8 +109,8 @@ def _give_facts(spark: SparkSession, into: RunFolder, folders: dict[str, RunFold
 
     def give(name: str) -> None:
         parted = into.root / f"{name}-by-run"
-        rows = spark.read.parquet(str(fact_path(into.facts, name))).withColumn(BY_RUN, F.col("run_id"))
-        rows.write.partitionBy(BY_RUN).parquet(str(parted))
+        rows = spark.read.parquet(to_read(spark, fact_path(into.facts, name))).withColumn(BY_RUN, F.col("run_id"))
+        rows.write.partitionBy(BY_RUN).parquet(to_write(spark, parted))
         _give(parted, {run_id: fact_path(folder.facts, name) for run_id, folder in folders.items()})
 
     in_threads([partial(give, name) for name in TABLES])
@@ -119,9 +120,9 @@ def _give_findings(spark: SparkSession, into: RunFolder, folders: dict[str, RunF
     for folder in folders.values():
         shutil.rmtree(folder.findings, ignore_errors=True)
     if any(into.findings.glob("check=*")):
-        rows = spark.read.parquet(str(into.findings)).withColumn(BY_RUN, F.col("run_id"))
+        rows = spark.read.parquet(to_read(spark, into.findings)).withColumn(BY_RUN, F.col("run_id"))
         parted = into.root / "findings-by-run"
-        rows.write.partitionBy(BY_RUN, "check").parquet(str(parted))
+        rows.write.partitionBy(BY_RUN, "check").parquet(to_write(spark, parted))
         _give(parted, {run_id: folder.findings for run_id, folder in folders.items()})
     for folder in folders.values():
         folder.findings.mkdir(exist_ok=True)  # that nothing was found is evidence

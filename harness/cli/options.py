@@ -38,6 +38,14 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, e.g. cluster.brokers=5; YAML; repeatable."),
 ]
 Master = Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="What judges: spark, or sail, which takes no JVM; default: CHAOS_ENGINE.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what held too, each by itself.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -9,10 +9,11 @@ import typer
 from rich.markup import escape
 
 from harness.cli import simulate as sweep_command
-from harness.cli.options import Json, Verbose, run_folders, say_left_out
+from harness.cli.options import EngineName, Json, Verbose, run_folders, say_left_out
 from harness.errors import HarnessError, ScenarioError
 from harness.progress import number_of
 from harness.sweep.sweep import request_file
+from harness.system.engine import choose_engine
 from harness.system.extras import require
 from harness.verdict import ExitCode
 
@@ -31,6 +32,7 @@ def rejudge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask the checks alone, write nothing: what would change? Runs only.")
     ] = False,
+    engine: EngineName = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -40,6 +42,7 @@ def rejudge(
     """
     from harness.cli.terminal import PatientConsole
 
+    choose_engine(engine)
     console = PatientConsole()
     sweeps = list({path.resolve(): path for path in paths if request_file(path).exists()}.values())
     folders = run_folders((path for path in paths if not request_file(path).exists()), some=bool(sweeps))

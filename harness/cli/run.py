@@ -8,6 +8,7 @@ import typer
 from harness.cli.options import (
     DEFAULT_RUNS,
     Driver,
+    EngineName,
     Json,
     PlantedBugs,
     RunPath,
@@ -20,6 +21,7 @@ from harness.cli.options import (
     run_folder,
     scenario_of,
 )
+from harness.system.engine import choose_engine
 
 if TYPE_CHECKING:
     from harness.store.folder import RunFolder
@@ -33,22 +35,31 @@ def run(
     runs: Runs = DEFAULT_RUNS,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
+    engine: EngineName = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Carry out a whole experiment and say what held."""
     from harness import phases
 
+    choose_engine(engine)
     wanted = scenario_of(scenario, driver, planted_bugs, sets, system)
     _carry_out(phases.create_from(wanted, seed, runs), as_json=as_json, verbose=verbose)
 
 
-def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False, verbose: Verbose = False) -> None:
+def replay(
+    run_path: RunPath,
+    runs: Runs = DEFAULT_RUNS,
+    engine: EngineName = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
     """Run again what a run did: the same scenario, the same plan."""
     from harness import phases
     from harness.experiment.judge import scenario_of as scenario_of_run
     from harness.scenario.plan import load_plan
 
+    choose_engine(engine)
     old = run_folder(run_path)
     _carry_out(phases.create(scenario_of_run(old), load_plan(old.plan), runs), as_json=as_json, verbose=verbose)
 

@@ -321,7 +321,7 @@ def run_checks(
         from harness.analysis.jvm import watched
         from harness.analysis.session import spark_session
 
-        kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
+        kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress, anywhere=True))
         with watched():
             judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.jvm import still_there
 from harness.analysis.lines import SCHEMAS
-from harness.analysis.origins import PLACES, lines_of
+from harness.analysis.origins import PLACES, all_of
 from harness.analysis.session import configured, tasks_for
 from harness.analysis.sources import CORRUPT, PERMISSIVE, Sources, no_rows, with_corrupt
 from harness.analysis.storage import (
@@ -87,7 +87,7 @@ class RecordedEvidence:
             for file in files
             if file.torn
         )
-        absent = set[str]().union(*(lines_of(kind) for kind, files in self.files.items() if not files))
+        absent = set[str]().union(*(all_of(kind) for kind, files in self.files.items() if not files))
         return Sources(
             spark=self.spark,
             lines=frames,

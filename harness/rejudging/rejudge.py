@@ -87,7 +87,7 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     """Return what the checks make of each run; the session is left open in the thread."""
     cases = [_case(folder) for folder in folders]
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
-    spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress))
+    spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {}
     with watched(), scratch_folder() as scratch:
         for folder, answer in judge_together(spark, cases, scratch, keep=keep, progress=progress):

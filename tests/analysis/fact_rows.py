@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
+from harness.analysis.sources import no_rows, of_table
 
 RUN = "run-1"
 TOPIC = "orders"
@@ -28,7 +29,7 @@ def facts(spark: SparkSession, *rows: Row) -> dict[str, DataFrame]:
 @cache
 def _empty(spark: SparkSession, name: str) -> DataFrame:
     """Return one fact without rows, as most facts of a case are; to make one takes as long as with rows."""
-    return table_of(spark, name, [])
+    return no_rows(spark, of_table(TABLES[name]))
 
 
 def table_of(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:

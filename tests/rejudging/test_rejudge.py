@@ -67,7 +67,7 @@ class Bench:
 
 
 @contextmanager
-def no_session(*, size_bytes: int, progress: Progress) -> Iterator[None]:
+def no_session(*, size_bytes: int, progress: Progress, anywhere: bool) -> Iterator[None]:
     """Stands for a session; it is told how much there is to judge."""
     assert size_bytes >= 0
     yield

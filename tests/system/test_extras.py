@@ -70,6 +70,20 @@ def chaos_without(packages: list[str], *arguments: str | Path) -> subprocess.Com
             "not installed: prometheus_client; in the project's folder: pip install '.[metrics]'",
             id="metrics without the library that serves them",
         ),
+        pytest.param(
+            "pysail",
+            ["rejudge", "--engine", "sail"],
+            4,
+            "not installed: pysail; in the project's folder: pip install '.[sail]'",
+            id="a run judged again without its engine",
+        ),
+        pytest.param(
+            "pysail",
+            ["run", "smoke", "--engine", "sail"],
+            4,
+            "not installed: pysail; in the project's folder: pip install '.[sail]'",
+            id="a run without the engine that is to judge it",
+        ),
     ],
 )
 def test_a_command_names_the_extra_that_it_takes(
@@ -125,7 +139,7 @@ def test_a_program_of_airflow_names_the_extra_too(tmp_path: Path, program: str) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_project_declares_every_extra_and_one_with_all_of_them() -> None:
+def test_the_project_declares_every_extra_and_one_with_all_but_a_second_engine() -> None:
     declared = PROJECT["optional-dependencies"]
     assert set(declared) == {*EXTRAS.values(), "all"}
-    assert declared["all"] == [f"{PROJECT['name']}[{','.join(sorted(set(EXTRAS.values())))}]"]
+    assert declared["all"] == [f"{PROJECT['name']}[{','.join(sorted({*EXTRAS.values()} - {'sail'}))}]"]

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis import client_tables, group_tables, protocol_tables, schemas
 from harness.analysis.arrow import columns_of
+from harness.analysis.dialect import forgetting, is_local, is_sail, to_read, to_write
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import sends
 from harness.analysis.facts.compaction import compactions, superseded
@@ -63,13 +64,12 @@ from harness.analysis.facts.znodes import (
     topic_configs,
     topics,
 )
-from harness.analysis.frames import checkpointed, is_local, union
+from harness.analysis.frames import checkpointed, union
 from harness.analysis.hadoop import Folder, remove
 from harness.analysis.origins import has_no_rows
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows, of_table
 from harness.analysis.state_changes import LIVES, StateChanges
-from harness.analysis.storage import literal_glob
 from harness.analysis.typed import DELETED, FACTS, TYPED
 from harness.events import FetchResponse
 from harness.store.folder import R
@@ -190,14 +190,13 @@ def built_facts(
 ) -> Iterator[Facts]:
     """Yield the facts of these names, and those that they are made of, each computed once.
 
-    Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so.
+    Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so; so do
+    Sail's, whose memory is files.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
     names = with_what_they_are_made_of(names)
-    context = sources.spark.sparkContext
-    before = set(context._jsc.getPersistentRDDs())
-    try:
-        if sources.together:
+    with forgetting(sources.spark):
+        if sources.together or is_sail(sources.spark):
             with _in_memory(sources, names) as facts:
                 if write:
                     rest = facts.keys() - _written_already(sources, names, folder)
@@ -206,10 +205,6 @@ def built_facts(
         else:
             with _on_disk(sources, names, folder) as facts:
                 yield facts
-    finally:
-        for number, rows in dict(context._jsc.getPersistentRDDs()).items():
-            if number not in before:
-                rows.unpersist(False)  # Spark itself would wait until its JVM collects garbage
 
 
 @contextmanager
@@ -256,7 +251,7 @@ def _stored(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
     """Return the same rows, read from where they are written."""
     write_facts(frames, folder)
     return {
-        name: frame.sparkSession.read.schema(frame.schema).parquet(literal_glob(str(fact_path(folder, name))))
+        name: frame.sparkSession.read.schema(frame.schema).parquet(to_read(frame.sparkSession, fact_path(folder, name)))
         for name, frame in frames.items()
     }
 
@@ -318,9 +313,8 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
     facts = {}
     for name, table in TABLES.items():
         path = fact_path(folder, name)
-        facts[name] = (
-            spark.read.schema(table.ddl).parquet(str(path)) if path.is_dir() else no_rows(spark, of_table(table))
-        )
+        rows = spark.read.schema(table.ddl).parquet(to_read(spark, path)) if path.is_dir() else None
+        facts[name] = no_rows(spark, of_table(table)) if rows is None else rows
     return facts
 
 
@@ -330,7 +324,7 @@ def fact_path(folder: R, name: str) -> R:
 
 
 def _write(frame: DataFrame, path: Folder) -> None:
-    frame.write.mode("overwrite").parquet(str(path))
+    frame.write.mode("overwrite").parquet(to_write(frame.sparkSession, path))
 
 
 def _save(frame: DataFrame, path: Folder) -> None:

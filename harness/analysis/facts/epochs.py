@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.facts.znodes import with_time_ns
-from harness.analysis.frames import PARTITION_KEY, conform, in_order
+from harness.analysis.frames import PARTITION_KEY, conform, contains, in_order
 from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
 from harness.analysis.state_changes import StateChanges
 from harness.events import NO_LEADER
@@ -152,7 +152,7 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
         .withColumn("claimed", F.lit(True))
     )
     adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
-    outside = ~F.array_contains("previous_isr", F.col("leader"))
+    outside = ~contains("previous_isr", F.col("leader"))
     unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
     return conform(

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.clients import successes
 from harness.analysis.facts.epochs import STATE_PATH
-from harness.analysis.frames import conform
+from harness.analysis.frames import conform, in_turn
 from harness.analysis.protocol_tables import (
     ACKNOWLEDGEMENTS,
     CONSUMER_FETCHES,
@@ -78,7 +78,8 @@ def leader_isrs(state_changes: StateChanges) -> DataFrame:
     """One row a set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark."""
     advances = state_changes.of("hw").where(F.col("role") == "leader")
     high_watermark = F.col("new").cast("bigint").alias("high_watermark")
-    furthest = F.max(F.struct(high_watermark, "incarnation", "seq"))
+    place = F.struct(high_watermark, "incarnation", "seq")
+    furthest = F.max_by(place, in_turn(high_watermark, "incarnation", "seq"))
     return conform(
         advances.groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "zk_version", "isr")
         .agg(F.count("*").alias("advances"), furthest.alias("furthest"))
@@ -129,5 +130,6 @@ def consumer_fetches(state_changes: StateChanges) -> DataFrame:
 
 def _furthest() -> Column:
     """The answer that went furthest past the high watermark."""
-    past = (F.col("last_offset") - F.col("high_watermark")).alias("past")
-    return F.max(F.struct(past, "seq", F.col("last_offset").alias("offset"), "high_watermark")).alias("furthest")
+    past = F.col("last_offset") - F.col("high_watermark")
+    answer = F.struct("seq", F.col("last_offset").alias("offset"), "high_watermark")
+    return F.max_by(answer, in_turn(past, "seq", "last_offset", "high_watermark")).alias("furthest")

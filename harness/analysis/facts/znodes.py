@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, in_order
+from harness.analysis.frames import conform, in_order, in_turn
 from harness.analysis.protocol_tables import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
 from harness.analysis.schemas import CONTROLLER_EPOCHS
 from harness.analysis.state_changes import StateChanges
@@ -22,7 +22,7 @@ def changes(zookeeper: DataFrame) -> DataFrame:
 
     One transaction may change a path twice (delete and create in one multi), hence the type in the key.
     """
-    by_trust = F.struct((F.col("source") == "transaction_log").alias("trusted"), "time_ms", "data")
+    by_trust = in_turn(F.col("source") == "transaction_log", "time_ms", "data")
     return (
         zookeeper.where(F.col("path").isNotNull())
         .groupBy("run_id", "zxid", "path", "type")
@@ -55,13 +55,13 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         "run_id",
         "zxid",
         "time_ms",
-        F.col("data").try_cast("int").alias("controller_epoch"),
+        F.col("data").try_cast("bigint").alias("controller_epoch"),
         F.col("version").alias("zk_version"),
     )
     winners = values.where(F.col("path") == "/controller").select(
         "run_id",
         "zxid",
-        F.from_json("data", "brokerid int").getField("brokerid").alias("broker"),
+        F.from_json("data", "brokerid bigint").getField("brokerid").alias("broker"),
         F.col("ephemeral_owner").alias("session"),
     )
     elected = epochs.where(F.col("controller_epoch") > 0).join(winners, on=["run_id", "zxid"], how="left")
@@ -91,7 +91,7 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
         .select(
             "run_id",
             F.lit("zookeeper").alias("source"),
-            F.regexp_extract("path", _REGISTRATION_PATH, 1).try_cast("int").alias("broker"),
+            F.regexp_extract("path", _REGISTRATION_PATH, 1).try_cast("bigint").alias("broker"),
             F.col("zxid").alias("czxid"),
             F.col("ephemeral_owner").alias("session"),
             "until_zxid",

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import UNCLEAN_ELECTION
 from harness.analysis.assumptions import UNIQUE_VALUES
 from harness.analysis.findings import event, finding, phrase, severity, with_unclean_election
+from harness.analysis.frames import in_turn
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
@@ -32,6 +33,7 @@ class Duplicate:
         """One finding a value."""
         polls = facts["polls"]
         key = ["run_id", "topic", "value"]
+        place = ("partition", "offset", "leader_epoch")
         moved = (F.min("offset") != F.max("offset")) | (F.min("partition") != F.max("partition"))
         suspects = polls.groupBy(*key).agg(moved.alias("moved")).where("moved").drop("moved")
         rows = (
@@ -39,7 +41,7 @@ class Duplicate:
             .groupBy(*key)
             .agg(
                 F.array_sort(F.collect_set(F.struct("partition", "offset"))).alias("places"),
-                F.min(F.struct("partition", "offset", "leader_epoch")).alias("first"),
+                F.min_by(F.struct(*place), in_turn(*place)).alias("first"),
                 F.array_sort(F.collect_set(event("polls", "process", "partition", "offset", "value"))).alias("events"),
             )
             .select(*key, "places", "events", "first.*")

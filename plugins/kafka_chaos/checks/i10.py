@@ -15,7 +15,7 @@ from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
 from harness.analysis.compaction import SUPERSEDED, not_superseded
 from harness.analysis.findings import event, finding, last_isr, phrase, severity, with_unclean_election
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, contains
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
@@ -88,7 +88,7 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     assigned = facts["topics"].select("run_id", "topic", F.inline("assignment"))
     return (
         dumped.join(assigned, on=list(PARTITION_KEY), how="left")
-        .where(F.coalesce(F.array_contains("replicas", F.col("broker")), F.lit(True)))
+        .where(F.coalesce(contains("replicas", F.col("broker")), F.lit(True)))
         .drop("replicas")
         .join(last_leaderships, on=key, how="left")
         .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")

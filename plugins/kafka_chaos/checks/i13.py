@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import said
 from harness.analysis.findings import event, finding
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, contains
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 
@@ -39,7 +39,7 @@ class IsrJoins:
         rows = proposals.select(
             "*",
             F.explode(F.arrays_zip(F.col("new_isr").alias("broker_id"), F.col("ends").alias("end"))).alias("member"),
-        ).where(~F.array_contains("old_isr", F.col("member.broker_id")) & (F.col("member.end") < least))
+        ).where(~contains("old_isr", F.col("member.broker_id")) & (F.col("member.end") < least))
         return finding(
             rows,
             self.name,

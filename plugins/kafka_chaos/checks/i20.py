@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import HEALED
 from harness.analysis.findings import event, finding, ids, phrase
-from harness.analysis.frames import PARTITION_KEY, stored
+from harness.analysis.frames import PARTITION_KEY, contains, stored
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.events import NO_LEADER
 
@@ -40,9 +40,9 @@ class Recovery:
         return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts["sends"], quiet))
 
     def _not_whole(self, facts: dict[str, DataFrame], quiet: DataFrame, settings: Settings) -> DataFrame:
-        members = F.filter("assignment", lambda replica: F.array_contains("live", replica))
+        members = F.filter("assignment", lambda replica: contains("live", replica))
         missing = F.array_except(members, F.col("isr"))
-        leaderless = (F.size(members) > 0) & ~F.array_contains("live", F.col("leader"))
+        leaderless = (F.size(members) > 0) & ~contains("live", F.col("leader"))
         rows = (
             _last_states(facts["partition_states"], facts["topics"])
             .join(_live(facts["registrations"]), on="run_id", how="inner")

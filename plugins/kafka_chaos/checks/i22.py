@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import said
 from harness.analysis.findings import event, finding, ids, phrase
+from harness.analysis.frames import contains
 from harness.contracts.checks import Assumption, Check, Settings
 
 _NOBODY = "no replica is eligible"
@@ -103,7 +104,7 @@ def _isr(leader: Column) -> Column:
     strategy = F.col("strategy")
     isr_by_rule = (
         F.when(strategy == "initialize", F.array_intersect(assigned, online))
-        .when(strategy == "offline", F.when(F.array_contains(isr, leader), live_isr).otherwise(F.array(leader)))
+        .when(strategy == "offline", F.when(contains(isr, leader), live_isr).otherwise(F.array(leader)))
         .when(strategy == "controlled_shutdown", F.array_except(isr, "shutting_down"))
         .otherwise(isr)
     )

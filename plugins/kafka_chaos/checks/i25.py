@@ -50,10 +50,11 @@ class ProducerIdBlocks:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a block that does not come after all earlier ones."""
+        block = F.struct("last", "broker", "zk_version")
         earlier = in_order("run_id", by=("zxid",)).rowsBetween(-(2**31), -1)
         rows = (
             facts["producer_id_blocks"]
-            .withColumn("taken", F.max(F.struct("last", "broker", "zk_version")).over(earlier))
+            .withColumn("taken", F.max(F.when(F.col("last").isNotNull(), block)).over(earlier))
             .where(F.col("first") <= F.col("taken.last"))
         )
         return finding(

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
+from harness.analysis.frames import contains
 from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
@@ -48,7 +49,7 @@ def _wrong() -> Column:
     return (
         F.when(F.size("isr") == 0, "the ISR is empty")
         .when(
-            (F.col("leader") != NO_LEADER) & ~F.array_contains("isr", F.col("leader")),
+            (F.col("leader") != NO_LEADER) & ~contains("isr", F.col("leader")),
             phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),
         )
         .when(F.size(strangers) > 0, phrase("the ISR names {strangers}, not assigned", strangers=listed))

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, phrase, severity
-from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.analysis.frames import PARTITION_KEY, contains, in_order
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 _ADMINISTRATOR = "admin"
@@ -71,7 +71,7 @@ class CleanElections:
         )
 
     def _not_flagged(self, elections: DataFrame) -> DataFrame:
-        outside = ~F.array_contains("previous_isr", F.col("leader"))
+        outside = ~contains("previous_isr", F.col("leader"))
         rows = elections.where(outside & ~F.col("unclean"))
         return finding(
             rows,

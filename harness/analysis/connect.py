@@ -1,0 +1,141 @@
+"""Sessions through Spark Connect, without a JVM here: with Sail in this process, or with a server somewhere else."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+from warnings import filterwarnings
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from harness.errors import HarnessError, SparkError
+from harness.system.engine import CLIENT
+from harness.system.extras import require
+
+DEFAULT_PORT = 15002
+REACHED_IN_S = 10
+"""A server that does not take a connection within so long is taken for absent."""
+RETRIES = 5
+"""Of a call that a server did not answer: about 20 s in all; PySpark's own 15 take ten minutes."""
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""Set by PySpark, for this whole process, while its functions make columns for Spark Connect."""
+_CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
+"""Has PySpark look for IPython with each call."""
+_LOST, _UNAVAILABLE = "SparkConnectGrpcException", "StatusCode.UNAVAILABLE"
+"""What PySpark makes of a call that nobody answered; its class cannot be imported without the client's libraries."""
+
+
+@contextmanager
+def sail_session(scratch: Path) -> Iterator[SparkSession]:
+    """Yield a session with a server of Sail in this process, which keeps what it stores in `scratch`.
+
+    It listens on the loopback interface until the session ends, and asks nobody who connects for a name.
+
+    Raises:
+        NotInstalled: the extra `sail` is not installed.
+        SparkError: it does not start.
+    """
+    require("pysail", *CLIENT)
+    from pysail.spark import SparkConnectServer
+
+    os.environ.setdefault("RUST_LOG", "off")  # what goes wrong is told by the call that it ends
+    with _environment("SAIL_EXECUTION__CHECKPOINT__PATH", scratch.as_uri()):
+        try:
+            server = SparkConnectServer("127.0.0.1", 0)
+            server.start(background=True)
+            _, port = server.listening_address
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise SparkError(f"Sail did not start: {error}") from error
+    try:
+        with remote_session(f"sc://127.0.0.1:{port}", retries=0) as spark:  # Ctrl-C ends the server too
+            yield spark
+    finally:
+        server.stop()
+
+
+@contextmanager
+def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSession]:
+    """Yield a session with a server of Spark Connect, `sc://HOST:PORT` with parameters as PySpark takes them.
+
+    Args:
+        address: The server's.
+        retries: Of a call that it does not answer.
+
+    Raises:
+        NotInstalled: the client's libraries are not installed.
+        HarnessError: it is no such address.
+        SparkError: nothing answers there.
+    """
+    require(*CLIENT)
+    _reach(address)
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # whoever calls is told by an error
+    os.environ[_MODE] = "1"
+    try:
+        spark = ConnectSession.builder.remote(address).create()
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=retries)])
+        try:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        except PySparkException as error:
+            raise SparkError(f"{address} does not judge: {_details(error)}") from error
+        with suppress(PySparkException):  # a server may keep it to itself
+            spark.conf.set(_CALL_SITES, "false")
+        try:
+            yield spark  # type: ignore[misc]  # PySpark's two sessions share their methods, but no class
+        except (PySparkException, SparkError) as error:
+            gone = lost(error)
+            spark.release_session_on_close = not (gone or isinstance(error, SparkError))  # nobody is there who could
+            if gone:
+                raise gone from error
+            raise
+        finally:
+            spark.stop()
+    finally:
+        del os.environ[_MODE]
+
+
+def lost(error: BaseException) -> SparkError | None:
+    """Return what stands for a server that does not answer any more, if an error says that."""
+    if isinstance(error, PySparkException) and type(error).__name__ == _LOST and _UNAVAILABLE in str(error):
+        return SparkError("the Spark Connect server does not answer any more")
+    return None
+
+
+def _details(error: PySparkException) -> str:
+    """Return what a server said, without what the client's library says around it."""
+    said = re.search(r'details = "(.*)"', str(error))
+    return said[1] if said else next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _reach(address: str) -> None:
+    """Return when somebody takes a connection there: PySpark itself would try for ten minutes."""
+    url = urlsplit(address.split(";")[0])
+    try:
+        host, port = url.hostname, url.port or DEFAULT_PORT
+    except ValueError:
+        host, port = None, 0
+    if url.scheme != "sc" or not host:
+        raise HarnessError(f"{address!r} is no address of Spark Connect; give sc://HOST:PORT")
+    try:
+        socket.create_connection((host, port), timeout=REACHED_IN_S).close()
+    except OSError as error:
+        raise SparkError(f"no Spark Connect server answers at {host}:{port}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,98 @@
+"""How are lines read for an engine that does not say which of them do not fit? They are parsed here, as Spark does it.
+
+What has another type than its column is null, and the text of such a line, or of one that is no JSON, is kept.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.lines import ENDS
+
+ROWS_AT_ONCE = 20_000
+"""Rows that one message takes to the engine."""
+_DECODER = json.JSONDecoder()
+_LARGEST_LONG = 2**63
+
+Line = tuple[str, str, bytes]
+"""Run id, file within the run folder, and a line without its end."""
+
+
+def lines_of(path: Path, run_id: str, file: str) -> Iterator[Line]:
+    """Yield the lines of a file that are not blank."""
+    return ((run_id, file, line) for line in path.read_bytes().splitlines() if line.strip())
+
+
+def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, corrupt: str) -> DataFrame | None:
+    """Return one row a line that is no writer's end: its columns, the text of one that does not fit, run and file."""
+    columns = T.StructType([*schema, *(T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))])
+    schema_of_parts = to_arrow_schema(columns)
+    rows = (row for line in lines if (row := row_of(line, schema, corrupt)) is not None)
+    parts = []
+    while part := list(islice(rows, ROWS_AT_ONCE)):
+        parts.append(spark.createDataFrame(pa.Table.from_pylist(part, schema=schema_of_parts)))
+    return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
+    """Return the columns of one line that have a value; None for the end of a writer."""
+    run_id, file, text = line
+    place = {"run_id": run_id, "file": file}
+    try:
+        content, _ = _DECODER.raw_decode(text.decode().lstrip())  # whatever follows an object, Spark passes over
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        return {corrupt: text.decode(errors="replace"), **place}
+    if isinstance(content.get(ENDS), int):
+        return None
+    row, fits = _struct(content, schema)
+    return row | place | ({} if fits else {corrupt: text.decode()})
+
+
+def _struct(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, Any], bool]:
+    """Return the fields that there are columns for, those that do not fit without a value, and whether all fit."""
+    types = _types(schema)
+    row, fits = {}, True
+    for name in content.keys() & types.keys():
+        row[name], fitting = _value(content[name], types[name])
+        fits &= fitting
+    return row, fits
+
+
+def _types(schema: T.StructType) -> dict[str, T.DataType]:
+    return {field.name: field.dataType for field in schema.fields}
+
+
+def _value(value: Any, wanted: T.DataType) -> tuple[Any, bool]:
+    """Return what a column holds of a value, and whether it fits; a text column holds what is no text as JSON."""
+    if value is None:
+        return None, True
+    if isinstance(wanted, T.StringType):
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False), True
+    if isinstance(wanted, T.StructType):
+        return _struct(value, wanted) if isinstance(value, dict) else (None, False)
+    if isinstance(wanted, T.ArrayType):
+        return _elements(value, wanted.elementType) if isinstance(value, list) else (None, False)
+    fits = _is_number(value, wanted) if not isinstance(value, bool) else isinstance(wanted, T.BooleanType)
+    return (value, True) if fits else (None, False)
+
+
+def _elements(values: Sequence[Any], wanted: T.DataType) -> tuple[list[Any] | None, bool]:
+    elements = [_value(value, wanted) for value in values]
+    fits = all(fitting for _, fitting in elements)
+    return ([element for element, _ in elements] if fits else None), fits
+
+
+def _is_number(value: Any, wanted: T.DataType) -> bool:
+    if isinstance(wanted, T.LongType):
+        return isinstance(value, int) and -_LARGEST_LONG <= value < _LARGEST_LONG
+    return isinstance(wanted, T.DoubleType) and isinstance(value, int | float)

@@ -1,0 +1,70 @@
+"""Which engine judges? Apache Spark on this machine, unless somebody chose another."""
+
+import os
+from enum import StrEnum
+
+from harness.errors import ScenarioError
+from harness.system.extras import require
+
+ENGINE_VARIABLE = "CHAOS_ENGINE"
+REMOTE_VARIABLE = "CHAOS_SPARK_REMOTE"
+"""Address of a Spark Connect server, `sc://HOST:PORT`, that judges instead of an engine on this machine."""
+CLIENT = ("grpc", "grpc_status", "zstandard")
+"""Packages without which PySpark does not speak Spark Connect."""
+
+
+class Engine(StrEnum):
+    """What can judge on this machine."""
+
+    SPARK = "spark"
+    SAIL = "sail"
+
+
+def choose_engine(name: str | None) -> None:
+    """Let this process and its children judge with an engine; None leaves it at what was chosen before.
+
+    Raises:
+        ScenarioError: there is none of that name, or a server was named too.
+        NotInstalled: the extra that it takes is not installed.
+    """
+    if name is not None:
+        os.environ[ENGINE_VARIABLE] = name
+    if chosen_remote():
+        require(*CLIENT)
+    elif chosen_engine() is Engine.SAIL:
+        require("pysail", *CLIENT)
+
+
+def chosen_engine() -> Engine:
+    """Return what judges where no server is named.
+
+    Raises:
+        ScenarioError: there is none of the name that was chosen.
+    """
+    name = os.environ.get(ENGINE_VARIABLE) or Engine.SPARK
+    if name not in set(Engine):
+        raise ScenarioError(f"there is no engine {name!r}; there are {', '.join(Engine)}")
+    return Engine(name)
+
+
+def chosen_remote() -> str | None:
+    """Return the address of the server that judges, if there is one.
+
+    Raises:
+        ScenarioError: an engine on this machine was chosen too.
+    """
+    address, engine = os.environ.get(REMOTE_VARIABLE), os.environ.get(ENGINE_VARIABLE)
+    if address and engine:
+        raise ScenarioError(
+            f"{REMOTE_VARIABLE}={address} judges elsewhere and {ENGINE_VARIABLE}={engine} here: choose one"
+        )
+    return address or None
+
+
+def by_jvm() -> bool:
+    """Return whether Apache Spark judges in a JVM of this process.
+
+    Raises:
+        ScenarioError: as `chosen_engine` and `chosen_remote`.
+    """
+    return not chosen_remote() and chosen_engine() is Engine.SPARK

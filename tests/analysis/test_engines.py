@@ -1,0 +1,150 @@
+"""Sail judges as Apache Spark does: the cases of every check, and recorded histories, whose answers Spark has given."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from harness.analysis.connect import remote_session, sail_session
+from harness.analysis.dialect import require_same_files
+from harness.analysis.judge import Judgement, judge_sources, questions
+from harness.analysis.session import tuned
+from harness.analysis.sources import from_table
+from harness.contracts import registry
+from harness.errors import EvidenceError, HarnessError, SparkError
+from harness.experiment.judge import settings_of
+from harness.store.folder import RunFolder
+from harness.sweep.jobs import HISTORIES
+from harness.sweep.recorded import History, RecordedAnswer, histories_in
+from harness.system.engine import ENGINE_VARIABLE, Engine
+from harness.system.scratch import scratch_folder
+from tests.checks import answers
+from tests.checks.answers import batches_of, confirm, judged
+from tests.histories.one_table import one_table
+
+KEPT = histories_in(Path(__file__).parents[1] / "histories")
+CHECKS = registry.names(registry.Kind.CHECK)
+
+
+@pytest.fixture(scope="module")
+def sail() -> Iterator[SparkSession]:
+    with scratch_folder() as scratch, sail_session(scratch) as session, tuned(session, 0):
+        yield session
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_answers_its_cases_as_on_apache_spark(check: str, sail: SparkSession) -> None:
+    plugin = registry.check(check)
+    importlib.import_module(f"tests.checks.test_{check.replace('-', '_')}")
+    tables = [cases for name, cases in answers.TABLES if name.lower() == check]
+    for batch in batches_of(sail, tables[-1]):
+        answer = judged(plugin, batch)
+        for name, case in batch.cases.items():
+            confirm(case, answer[name])
+
+
+@pytest.fixture(scope="module")
+def judgements(sail: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judgement]:
+    """All recorded histories, judged at once."""
+    root = tmp_path_factory.mktemp("kept")
+    one_table(KEPT, [], root / "all.parquet")
+    table = parquet.read_table(root / "all.parquet", columns=["run_id"])
+    histories = dict(zip(table["run_id"].to_pylist(), KEPT, strict=True))
+    criteria = {}
+    for run_id, history in histories.items():
+        candidate = history.candidate()
+        criteria[run_id] = (settings_of(candidate.scenario, candidate.plan), tuple(history.recorded().checks))
+    sources = from_table(sail.read.schema(HISTORIES).parquet(str(root / "all.parquet")), 0)
+    made = judge_sources(sail, sources, questions(criteria), into=RunFolder(root / "judged"), keep=False)
+    return {histories[judgement.run_id].name: judgement for judgement in made}
+
+
+@pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in KEPT])
+def test_a_recorded_history_gets_the_answers_of_apache_spark(
+    history: History, judgements: dict[str, Judgement]
+) -> None:
+    now = {
+        check.check: RecordedAnswer(verdict=check.verdict, violations=check.violations, expected=check.expected)
+        for check in judgements[history.name].checks
+    }
+    assert now == history.recorded().checks
+
+
+CHOSEN = """
+from harness.analysis.dialect import is_sail
+from harness.analysis.session import spark_session
+with spark_session(anywhere=True) as spark, spark_session() as inner:
+    print(inner is spark, is_sail(spark), spark.range(3).count())
+"""
+
+
+def test_the_engine_that_was_chosen_judges() -> None:
+    environment = os.environ | {ENGINE_VARIABLE: Engine.SAIL}
+    command = [sys.executable, "-c", CHOSEN]
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("True True 3\n", "")
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "sentence"),
+    [
+        pytest.param(
+            "sc://127.0.0.1:1", SparkError, "no Spark Connect server answers at 127.0.0.1:1", id="nobody there"
+        ),
+        pytest.param("spark://127.0.0.1:7077", HarnessError, "give sc://HOST:PORT", id="the address of a master"),
+        pytest.param("sc://127.0.0.1:none", HarnessError, "give sc://HOST:PORT", id="a port that is no number"),
+    ],
+)
+def test_a_server_that_cannot_judge_is_named(address: str, error: type[HarnessError], sentence: str) -> None:
+    with pytest.raises(error, match=sentence), remote_session(address):
+        pass
+
+
+class Elsewhere:
+    """Stands for a session whose server writes to the disk of another machine."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __getattr__(self, name: str) -> "Elsewhere":
+        return self
+
+    def __call__(self, *_: object) -> "Elsewhere":
+        return self
+
+
+def test_a_server_that_writes_elsewhere_is_not_asked(sail: SparkSession, tmp_path: Path) -> None:
+    require_same_files(sail, tmp_path / "here")
+    with pytest.raises(EvidenceError, match="must lie in storage that both share"):
+        require_same_files(Elsewhere(), tmp_path)  # type: ignore[arg-type]
+    assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
+
+
+LOST = """
+import os, signal, sys
+from harness.analysis.connect import remote_session
+from harness.errors import SparkError
+try:
+    with remote_session(sys.argv[2], retries=0) as spark:
+        spark.range(1).count()
+        os.kill(int(sys.argv[1]), signal.SIGKILL)
+        spark.range(1).count()
+except SparkError as error:
+    print(error)
+"""
+
+
+def test_a_server_that_ends_in_the_middle_is_said_in_a_sentence() -> None:
+    serve = "from pysail.spark import SparkConnectServer as S; s = S('127.0.0.1', 0); s.start(background=True);"
+    serve += "print(s.listening_address[1], flush=True); import time; time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        address = f"sc://127.0.0.1:{int(server.stdout.readline())}"
+        command = [sys.executable, "-c", LOST, str(server.pid), address]
+        ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ended.stdout == "the Spark Connect server does not answer any more\n"
