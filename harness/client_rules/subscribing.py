@@ -70,7 +70,7 @@ class Subscribing:
         self.commits = Commits(self.group, recorder, plan.parameters["commits"])
         self.positions: dict[TopicPartition, int] = {}
         """Of each partition that it owns, the next offset that a poll will hand out; -1 where nobody knows."""
-        self._commits_by_itself = not library_commits
+        self.library_commits = library_commits
         self._commit_due_s = 0.0
         self._subscribing: Operation | None = None
         """Until the first assignment."""
@@ -133,7 +133,7 @@ class Subscribing:
             yield from self._leave()
             yield Pause(self._about(self._plan.parameters["away_s"]), until_stopped=True)
             yield from self._subscribe()
-        elif self._commits_by_itself and self._now_s() >= self._commit_due_s:
+        elif not self.library_commits and self._now_s() >= self._commit_due_s:
             yield from self._commit()
             self._commit_due_s = self._now_s() + self._plan.parameters["commit_interval_s"]
 
@@ -211,7 +211,7 @@ class Subscribing:
 
     def _give_up(self, kind: OpKind, partitions: Iterable[TopicPartition], before: tuple[Record, ...]) -> Script[None]:
         invoked = self._begin(kind, partitions, before)
-        if kind is OpKind.REVOKED and self._commits_by_itself:
+        if kind is OpKind.REVOKED and not self.library_commits:
             yield from self._commit(invoked)
         yield Unassign(tuple(invoked))
         for partition, operation in invoked.items():

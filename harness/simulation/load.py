@@ -6,7 +6,7 @@ from functools import partial
 
 from harness.client_rules.committing import Committing
 from harness.client_rules.reading import Reading
-from harness.client_rules.subscribing import Subscribing
+from harness.client_rules.subscribing import AUTOMATIC, Subscribing
 from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
 from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
@@ -63,7 +63,13 @@ class SimulatedClients:
             rules = GROUP_RULES[plan.role](plan, recorder, now_s)
             return SimulatedGroupMember(plan, rules, transport, self._cluster.bootstrap)
         if plan.role == MEMBER:
-            members_rules = Subscribing(plan, recorder, now_s, at_once=lambda: plan.process in self._hurried)
+            members_rules = Subscribing(
+                plan,
+                recorder,
+                now_s,
+                library_commits=plan.parameters["commits"] == AUTOMATIC,
+                at_once=lambda: plan.process in self._hurried,
+            )
             return SimulatedSubscriber(plan, members_rules, transport, self._cluster.bootstrap)
         producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
         return producer(plan, recorder, transport, self._cluster.bootstrap)

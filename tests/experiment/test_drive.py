@@ -46,7 +46,7 @@ class FakeClients(Undisturbed):
         if self.start_error is not None:
             raise self.start_error
 
-    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
+    async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
         self.calls.append(f"stop {', '.join(processes)}")
         return self.problems
 

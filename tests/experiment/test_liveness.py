@@ -87,7 +87,7 @@ class Readers(Undisturbed):
 
     async def start(self, plan: ClientPlan) -> None: ...
 
-    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
+    async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
         return {}
 
     def progress(self) -> ClientProgress:

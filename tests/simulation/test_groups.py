@@ -73,6 +73,37 @@ def test_a_member_that_was_frozen_for_longer_than_its_session_loses_what_it_owne
     assert any(each.kind is OpKind.LOST for each in operations)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("mode", ["manual", "automatic"])
+def test_what_is_committed_was_handed_out_before(seed: int, mode: str) -> None:
+    handed_out: defaultdict[str, set[tuple[str, int, int]]] = defaultdict(set)
+    commits = 0
+    for each in of_members(seed):
+        handed_out[each.process] |= {(record.topic, record.partition, record.offset) for record in each.records}
+        if each.kind is OpKind.COMMIT and each.type is OpType.INVOKE and each.mode == mode:
+            commits += 1
+            assert (each.topic, each.partition, each.offset - 1) in handed_out[each.process]
+    assert commits > 50
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_automatic_commits_go_on_beside_the_polls_and_are_made_of_what_is_given_back(seed: int) -> None:
+    open_polls: defaultdict[str, bool] = defaultdict(bool)
+    committed: dict[tuple[str, str, int], int] = {}
+    beside = given_back = 0
+    for each in of_members(seed):
+        key = (each.process, each.topic, each.partition)
+        if each.kind is OpKind.POLL:
+            open_polls[each.process] = each.type is OpType.INVOKE
+        elif each.kind is OpKind.COMMIT and each.mode == "automatic" and each.type is OpType.OK:
+            committed[key] = each.offset
+            beside += open_polls[each.process]
+        elif each.kind is OpKind.REVOKED and each.type is OpType.OK and key in committed:
+            given_back += committed[key] == each.offset
+    assert beside > 20
+    assert given_back > 0
+
+
 def test_no_callback_comes_within_a_poll() -> None:
     open_polls = defaultdict(bool)
     for each in of_members(1):

@@ -1,7 +1,11 @@
-"""Members of groups: what their rules say, in virtual time, with a group that speaks to them as they poll."""
+"""Members of groups: what their rules say, in virtual time, with a group that speaks to them as they poll.
+
+Automatic commits are librdkafka's (`enable.auto.commit`): every so often, beside the polls, one after the other, of
+what was handed out before; and of what is given back.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.transport import PeerError
@@ -16,6 +20,9 @@ from harness.simulation.clients.offsets import GroupOffsets
 from harness.simulation.clients.refusals import Refused
 from harness.values import TopicPartition
 
+Decided = Callable[[TopicPartition, int, str], None]
+"""Takes a partition, the error code of its commit, and what that means."""
+
 
 class SimulatedSubscriber(SimulatedGroupMember):
     """One member."""
@@ -26,6 +33,9 @@ class SimulatedSubscriber(SimulatedGroupMember):
 
     _coordinator: OwnCoordinator
     _fetching: Fetching
+    _automatic: asyncio.Task[None] | None = None
+    """The automatic commit that is on its way."""
+    _due_s = 0.0
 
     async def _act(self, step: steps.Step) -> steps.Answer:
         match step:
@@ -39,6 +49,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
             case steps.Assign(positions):
                 self._fetching.assign({key: await self._position(key, at) for key, at in positions.items()})
             case steps.Unassign(partitions):
+                await self._commit_the_rest(partitions)
                 self._fetching.unassign(partitions)
             case steps.Leave():
                 await self._leave()
@@ -55,9 +66,11 @@ class SimulatedSubscriber(SimulatedGroupMember):
         self._offsets = GroupOffsets(self._rules.group, self._coordinator)
         self._fetching = Fetching(self._client)
         self._open.callback(self._fetching.stop)
+        self._open.callback(self._abandon_commit)
 
     async def _poll(self) -> steps.Answer:
         until_s = now_s() + POLL_S
+        self._commit_now_and_then()
         await self._hear_the_group()
         await asyncio.sleep(max(0.0, until_s - now_s()))
         self._look_who_it_is()
@@ -99,21 +112,58 @@ class SimulatedSubscriber(SimulatedGroupMember):
     def _look_who_it_is(self) -> None:
         self._rules.known_as(self._membership.member_id, self._membership.generation)
 
-    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+    # --- automatic commits ---
+
+    def _commit_now_and_then(self) -> None:
+        """Begin a commit of what was handed out before this poll, when it is time and none is on its way."""
+        if not self._rules.library_commits or now_s() < self._due_s or self._is_committing():
+            return
+        self._due_s = now_s() + self._plan.parameters["commit_interval_s"]
+        if moved := self._moved(self._owned):
+            self._automatic = asyncio.ensure_future(self._commit(moved, self._telling(moved)))
+
+    async def _commit_the_rest(self, partitions: Sequence[TopicPartition]) -> None:
+        """Commit what is given back; what is lost is somebody else's, of which nothing is known any more."""
+        if not self._rules.library_commits or self._membership.generation < 0:
+            return
+        if self._automatic is not None and self._is_committing():
+            await self._automatic
+        if moved := self._moved(partitions):
+            await self._commit(moved, self._telling(moved))
+
+    def _moved(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        acknowledged, positions = self._rules.commits.acknowledged, self._rules.positions
+        return {each: positions[each] for each in partitions if positions[each] > acknowledged.get(each, -1)}
+
+    def _telling(self, positions: Mapping[TopicPartition, int]) -> Decided:
+        """Return what writes an automatic commit down, of which its member hears when it is decided."""
+        return lambda partition, code, error: self._rules.commits.told(partition, positions[partition], code, error)
+
+    def _is_committing(self) -> bool:
+        return self._automatic is not None and not self._automatic.done()
+
+    def _abandon_commit(self) -> None:
+        if self._automatic is not None:
+            self._automatic.cancel()
+            self._automatic = None
+
+    # --- commits ---
+
+    async def _commit(self, positions: Mapping[TopicPartition, int], told: Decided | None = None) -> None:
         """Commit as a member of a generation; who has given everything back has nothing to send while it joins.
 
         Who keeps partitions commits on as of the generation that it knows, as librdkafka does.
         """
-        group = self._membership
+        group, told = self._membership, told or self._rules.commits.decided
         if group.generation < 0 or (group.joining and self._rules.protocol == EAGER):
             code = ErrorCode.REBALANCE_IN_PROGRESS if group.joining else ErrorCode.UNKNOWN_MEMBER_ID
             for partition in positions:
-                self._rules.commits.decided(partition, code, described(code))
+                told(partition, code, described(code))
             return
         generation = group.generation
 
         def decided(partition: TopicPartition, code: int, error: str) -> None:
-            self._rules.commits.decided(partition, code, error)
+            told(partition, code, error)
             if generation == group.generation and not group.joining:
                 group.refused(code)
 
