@@ -28,6 +28,8 @@ from tests.checks import answers
 from tests.checks.answers import batches_of, confirm, judged
 from tests.histories.one_table import one_table
 
+pytestmark = pytest.mark.whole
+
 KEPT = histories_in(Path(__file__).parents[1] / "histories")
 CHECKS = registry.names(registry.Kind.CHECK)
 

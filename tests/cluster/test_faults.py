@@ -208,7 +208,7 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
         pytest.param(
             "clock",
             {"step_s": -3600, "drift": 0.8},
-            "line was dated -3600.",
+            "line was dated -3",
             marks=needs_faketime,
             id="an hour back, and too slow",
         ),
