@@ -1,15 +1,19 @@
 """Which optional powers can a cluster driver have over network, disks and ZooKeeper?
 
-Every disturbance ends by itself after `at_most_s`, even when the caller has died.
+Every disturbance ends by itself after `at_most_s`, even when the caller has died. The relay imports this, and consists
+of few modules: so those of disks are named for the type checker only.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from harness.cluster.damage import Damage
-from harness.cluster.disk_errors import DiskError
+if TYPE_CHECKING:
+    from harness.cluster.damage import Damage
+    from harness.cluster.disk_errors import DiskError
 
 
 class Side(StrEnum):
@@ -28,7 +32,7 @@ class Direction(StrEnum):
     OUTBOUND = "outbound"
 
     @property
-    def ways(self) -> tuple["Direction", ...]:
+    def ways(self) -> tuple[Direction, ...]:
         """The single directions that it consists of."""
         return (Direction.INBOUND, Direction.OUTBOUND) if self is Direction.BOTH else (self,)
 

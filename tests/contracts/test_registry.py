@@ -83,10 +83,9 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     ("driver", "refused"),
     [
         ("process", []),
-        ("docker", ["clock", "delay", "disk-damage", "disk-error", "disk-full", "isolate", "lose-zookeeper-reply",
-                    "partition", "power-loss", "reset-connections"]),
+        ("docker", ["clock", "disk-damage", "disk-error", "disk-full", "power-loss"]),
     ],
-)  # fmt: skip
+)
 def test_a_real_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:
     able = registry.capabilities(driver)
     kinds = registry.names(Kind.FAULT)

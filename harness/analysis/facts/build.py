@@ -213,24 +213,28 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
     try:
         sources = replace(sources, lines=_stored(sources.lines, lines))
         tables = tables_of(sources)
+        empty = _without_rows(sources, names)
+        first = _empty(sources, empty) | {name: tables[name] for name in names & sources.sealed_facts.keys()}
         written = _written_already(sources, names, folder)
-        first = _empty(sources, written) | {name: tables[name] for name in names & sources.sealed_facts.keys()}
-        more = {name: tables[name] for name in FACTS if name in names - written}
-        first |= _stored(more | facts_from_tables(tables, names - written), folder)
-        yield first | _stored(facts_from_facts(first, sources, tables, names - written), folder)
+        write_facts({name: frame for name, frame in first.items() if name not in written}, folder)
+        rest = names - first.keys()
+        more = {name: tables[name] for name in FACTS if name in rest}
+        first |= _stored(more | facts_from_tables(tables, rest), folder)
+        yield first | _stored(facts_from_facts(first, sources, tables, rest), folder)
     finally:
         remove(lines)
 
 
 def _written_already(sources: Sources, names: set[str], folder: Folder) -> set[str]:
-    """Put those facts in their places that a run was sealed with, or that have no rows; return their names."""
+    """Put facts in their places on this machine that a run was sealed with or that have no rows; return their names."""
+    if not isinstance(folder, Path):
+        return set()
     empty = _without_rows(sources, names)
     sealed = {name: path for name, path in sources.sealed_facts.items() if name in names}
-    if isinstance(folder, Path):
-        for name, path in sealed.items():
-            _link(_new_file(fact_path(folder, name)), path)
-        for name in empty - sealed.keys():
-            pq.write_table(columns_of(TABLES[name]).empty_table(), _new_file(fact_path(folder, name)))
+    for name, path in sealed.items():
+        _link(_new_file(fact_path(folder, name)), path)
+    for name in empty - sealed.keys():
+        pq.write_table(columns_of(TABLES[name]).empty_table(), _new_file(fact_path(folder, name)))
     return {*sealed, *empty}
 
 

@@ -45,7 +45,9 @@ class Parameters(MayForfeit):
     checkpoint: Annotated[Checkpoint, Field(strict=False, description="Which checkpoint, if one is to go")] = (
         Checkpoint.RECOVERY_POINTS
     )
-    tail_bytes: Annotated[int, Field(ge=1, description="How much of the tail of a log is gone")] = 1
+    tail_bytes: Annotated[
+        int, Field(ge=1, le=1_000_000_000, description="Bytes of the tail of a log that are gone")
+    ] = 1
 
 
 class DiskDamage(BrokerFault):

@@ -30,7 +30,11 @@ DAY_MS = 24 * 3_600_000
 
 async def test_broker_id_listeners_and_names_are_what_others_are_told() -> None:
     """`broker.id`, `listeners`, `inter.broker.listener.name`; `log.dir` and `zookeeper.connect` are the cluster's."""
-    named = {"listeners": f"A://{HOST}:9001,B://{HOST}:77", "inter.broker.listener.name": "B"}
+    named = {
+        "listeners": f"A://{HOST}:9001,B://{HOST}:77",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+        "inter.broker.listener.name": "B",
+    }
     async with WholeCluster() as cluster:
         broker = cluster.brokers[1] = cluster.prepare(1, **named)
         await broker.start()

@@ -29,6 +29,7 @@ def config_of(broker_id: int, properties: Mapping[str, str] | None = None) -> Br
         {
             "broker.id": str(broker_id),
             "listeners": f"{LISTENER}://h:{broker_id}",
+            "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT",
             "log.dir": "/unused",
             "zookeeper.connect": "unused",
             **(properties or {}),
