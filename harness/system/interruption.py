@@ -10,7 +10,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from types import FrameType
@@ -23,6 +23,8 @@ T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 ALL_SIGNALS = math.inf
 AGAIN_S = 0.05
+MISSED_SIGNAL_S = 1.0
+"""A signal that comes between a look for one and the wait for a lock is seen when that wait is over, not before."""
 
 
 class Interrupts:
@@ -149,6 +151,8 @@ class Background:
 
         self._work.put(call)
         try:
+            while not wait([result], timeout=MISSED_SIGNAL_S).done:
+                continue
             return result.result()
         finally:
             self._wait_interrupted = not result.done()
