@@ -15,6 +15,7 @@ POLL_STEPS = CLIENT_TABLES.declare(
     Column("previous_offset", "bigint", "offset of the record before"),
     Column("previous_leader_epoch", "int", "leader epoch of the record before; null when the client did not say"),
     Column("index", "bigint", "number of the poll that gave this record"),
+    Column("time_ns", "bigint", "when that poll ended"),
     Column("offset", "bigint", "offset of this record"),
     EPOCH,
 )

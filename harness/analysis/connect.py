@@ -76,14 +76,13 @@ def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSes
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # whoever calls is told by an error
-    os.environ[_MODE] = "1"
-    try:
+    with _environment(_MODE, "1"):
         spark = ConnectSession.builder.remote(address).create()
         spark.client.set_retry_policies([DefaultPolicy(max_retries=retries)])
         try:
             spark.conf.set("spark.sql.session.timeZone", "UTC")
         except PySparkException as error:
-            raise SparkError(f"{address} does not judge: {_details(error)}") from error
+            raise SparkError(f"{place_of(address)} does not judge: {_details(error)}") from error
         with suppress(PySparkException):  # a server may keep it to itself
             spark.conf.set(_CALL_SITES, "false")
         try:
@@ -96,8 +95,11 @@ def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSes
             raise
         finally:
             spark.stop()
-    finally:
-        del os.environ[_MODE]
+
+
+def place_of(address: str) -> str:
+    """Return a server's address without its parameters, among which a token may be."""
+    return address.partition(";")[0]
 
 
 def lost(error: BaseException) -> SparkError | None:
@@ -115,13 +117,13 @@ def _details(error: PySparkException) -> str:
 
 def _reach(address: str) -> None:
     """Return when somebody takes a connection there: PySpark itself would try for ten minutes."""
-    url = urlsplit(address.split(";")[0])
+    url = urlsplit(place_of(address))
     try:
         host, port = url.hostname, url.port or DEFAULT_PORT
     except ValueError:
         host, port = None, 0
     if url.scheme != "sc" or not host:
-        raise HarnessError(f"{address!r} is no address of Spark Connect; give sc://HOST:PORT")
+        raise HarnessError(f"{place_of(address)!r} is no address of Spark Connect; give sc://HOST:PORT")
     try:
         socket.create_connection((host, port), timeout=REACHED_IN_S).close()
     except OSError as error:

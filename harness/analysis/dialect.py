@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.analysis.hadoop import Folder
@@ -18,7 +20,6 @@ from harness.errors import EvidenceError
 
 LOCAL_TASKS, REMOTE_TASKS = 2, 16
 """At once, as far as is known behind Spark Connect: on one machine, and on a cluster."""
-_PROBE = ".engine-was-here"
 
 _masters: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
@@ -90,15 +91,17 @@ def require_same_files(spark: SparkSession, folder: Path) -> None:
     """Return when the engine writes to the folder that this process sees: findings elsewhere would look like none.
 
     Raises:
-        EvidenceError: it writes somewhere else.
+        EvidenceError: it writes somewhere else, or cannot write there.
     """
     if not is_connect(spark):
         return
-    probe = folder / _PROBE
+    probe = folder / f".engine-was-here-{uuid4().hex}"  # one that an earlier probe left must not speak for this engine
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        spark.range(1).write.mode("overwrite").parquet(to_write(spark, probe))
+        spark.range(1).write.parquet(to_write(spark, probe))
         seen = any(probe.glob("*.parquet"))
+    except AnalysisException:
+        seen = False
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     if not seen:

@@ -251,12 +251,22 @@ def _run_checks(
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
     for check, _ in _broken(able, write):
-        run_ids = [run_id for run_id in counts if (run_id, check.name) not in unknown]
-        for part, error in by_halves(run_ids, partial(_about, write, check), (Exception,)):
-            if isinstance(error, Exception):
-                unknown |= {(run_id, check.name): _broke(error) for run_id in part}
-                logger.warning("check.failed check=%s runs=%d error=%s", check.name, len(part), _first_line(error))
+        of_check = {run_id: settings[run_id] for run_id in counts if (run_id, check.name) not in unknown}
+        for run_ids in _of_same_settings(
+            of_check
+        ):  # a check that decides by a value in Python breaks for columns alone
+            for part, error in by_halves(run_ids, partial(_about, write, check), (Exception,)):
+                if isinstance(error, Exception):
+                    unknown |= {(run_id, check.name): _broke(error) for run_id in part}
+                    logger.warning("check.failed check=%s runs=%d error=%s", check.name, len(part), _first_line(error))
     return unknown
+
+
+def _of_same_settings(settings: Mapping[str, Settings]) -> list[list[str]]:
+    run_ids: dict[Settings, list[str]] = {}
+    for run_id, each in settings.items():
+        run_ids.setdefault(each, []).append(run_id)
+    return list(run_ids.values())
 
 
 def _about(write: Callable[[Sequence[Check], Sequence[str]], None], check: Check, run_ids: Sequence[str]) -> None:

@@ -47,8 +47,8 @@ def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | N
     run_id, file, text = line
     place = {"run_id": run_id, "file": file}
     try:
-        content, _ = _DECODER.raw_decode(text.decode().lstrip())  # whatever follows an object, Spark passes over
-    except ValueError:
+        content = _parsed(text.decode().lstrip())
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         return {corrupt: text.decode(errors="replace"), **place}
@@ -56,6 +56,13 @@ def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | N
         return None
     row, fits = _struct(content, schema)
     return row | place | ({} if fits else {corrupt: text.decode()})
+
+
+def _parsed(text: str) -> Any:
+    content, _ = _DECODER.raw_decode(text)  # whatever follows an object, Spark passes over
+    if "\\u" not in text:
+        return content
+    return json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))  # half a character is a "?"
 
 
 def _struct(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, Any], bool]:

@@ -75,14 +75,15 @@ def with_moves(steps: DataFrame, ownerships: DataFrame) -> DataFrame:
     """Return the steps with `moved`: a rebalance may have moved the reader, as no ownership of its own spans the step.
 
     What began last before the step must have begun before the poll that it comes from: who is told anew of a partition
-    that it has kept was moved too. Where a history does not tell of ownerships, any of its members may have been moved.
+    that it has kept was moved too. It must not end before the poll to which the step leads has ended: a rebalance may
+    come within a poll. Where a history does not tell of ownerships, any of its members may have been moved.
     """
     key = [*PARTITION_KEY, "process"]
-    owned = ownerships.select(*key, F.struct(F.col("index").alias("since"), "until_index").alias("owned"))
+    owned = ownerships.select(*key, F.struct(F.col("index").alias("since"), "until_index", "until_ns").alias("owned"))
     last = F.max(F.when(F.col("owned.since") < F.col("index"), F.col("owned"))).alias("owned")
-    spans = (F.col("owned.since") < F.col("previous_index")) & F.coalesce(
-        F.col("owned.until_index") > F.col("index"), F.lit(True)
-    )
+    ended_later = (F.col("owned.until_index") > F.col("index")) & (F.col("owned.until_ns") >= F.col("time_ns"))
+    not_ended = F.col("owned.until_index").isNull()
+    spans = (F.col("owned.since") < F.col("previous_index")) & (not_ended | ended_later)
     return (
         steps.join(owned, on=key, how="left")
         .groupBy(*steps.columns)

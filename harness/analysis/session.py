@@ -124,7 +124,7 @@ def _connected(progress: Listener) -> Iterator[SparkSession]:
     """Yield a session with the server that was named, or else with Sail."""
     address = chosen_remote()
     with ExitStack() as stack:
-        with step(progress, f"{address or 'Sail'} is asked to judge"):
+        with step(progress, f"{connect.place_of(address) if address else 'Sail'} is asked to judge"):
             if address:
                 spark = stack.enter_context(connect.remote_session(address))
             else:

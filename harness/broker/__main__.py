@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.properties_file import properties_in
+from harness.broker.configs.properties_file import ENCODING, properties_in
 from harness.broker.log.file_storage import FileStorage, Synced
 from harness.broker.log.storage import StorageError
 from harness.broker.log.sync_log import sync_line
@@ -94,7 +94,7 @@ def _set_up_logging(path: Path | None) -> None:
 def _properties(path: Path) -> dict[str, str]:
     """Return the properties of a file in Java's format."""
     try:
-        return properties_in(path.read_text(encoding="utf-8"))
+        return properties_in(path.read_text(encoding=ENCODING))
     except ValueError as error:
         raise ConfigError(f"{path}:{error}") from error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.properties_file import escaped
+from harness.broker.configs.properties_file import ENCODING, escaped
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ScenarioError
@@ -137,7 +137,7 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
     path.parent.mkdir(parents=True, exist_ok=True)
     properties = {**profile(len(layout.brokers)), **requested, **own}
     path.write_text(
-        "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding="utf-8"
+        "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding=ENCODING
     )
     return path
 

@@ -43,8 +43,9 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 class Settings:
     """What a run was allowed to do; decides which anomalies are expected.
 
-    Of runs that are judged at once, a field in which they differ is a column. `F.lit(settings.idempotence)` takes both;
-    a check that decides by a value in Python is asked about each run anew.
+    Of runs that are judged at once, a field in which they differ is a column. `F.lit(settings.idempotence)` takes both.
+    A check that decides by `if settings.idempotence` is asked anew about the runs that agree. One that compares by
+    `is`, or puts a setting into a text, takes a column for a value, and must not.
     """
 
     acks: frozenset[int]

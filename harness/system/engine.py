@@ -56,7 +56,7 @@ def chosen_remote() -> str | None:
     address, engine = os.environ.get(REMOTE_VARIABLE), os.environ.get(ENGINE_VARIABLE)
     if address and engine:
         raise ScenarioError(
-            f"{REMOTE_VARIABLE}={address} judges elsewhere and {ENGINE_VARIABLE}={engine} here: choose one"
+            f"{REMOTE_VARIABLE} names who judges elsewhere, and {ENGINE_VARIABLE}={engine} here: choose one"
         )
     return address or None
 

@@ -138,7 +138,7 @@ def stepped(previous: int, offset: int, *, polls: tuple[int, int] = (0, 1), **ot
     """A reader that came from offset `previous` to `offset`, in these polls."""
     row = {**_HERE, "process": "c0", "mode": "assign", "previous_index": polls[0], "previous_offset": previous}
     row |= {"previous_leader_epoch": 0}
-    return "poll_steps", row | {"index": polls[1], "offset": offset, "leader_epoch": 0} | other
+    return "poll_steps", row | {"index": polls[1], "time_ns": 15, "offset": offset, "leader_epoch": 0} | other
 
 
 def overtaken(*, acknowledged_ns: int, invoke_ns: int, **other: Any) -> Row:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
+LARGE_PART = 30
+"""Runs of which halves and halves of halves would be more than are asked about one by one."""
 ALL_CHECKS = registry.names(registry.Kind.CHECK)
 
 
@@ -247,12 +249,12 @@ def test_each_run_is_judged_by_what_it_was_allowed_to_do(
 ) -> None:
     plugins = {"decides": DecidesInPython(), "lost-write": registry.check("lost-write")}
     monkeypatch.setattr(registry, "check", plugins.__getitem__)
-    folders = [write_intact_run(tmp_path / name) for name in ("from the start", "from anywhere")]
+    settings = (replace(SETTINGS, idempotence=True), replace(SETTINGS, acks=frozenset({0, 1}), read_from_start=False))
+    folders = [write_intact_run(tmp_path / f"{number}") for number in range(2 * LARGE_PART)]
     for folder in folders:
         lose(folder, 0)
-    settings = (replace(SETTINGS, idempotence=True), replace(SETTINGS, acks=frozenset({0, 1}), read_from_start=False))
-    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "into"), *settings)
-    assert [list(verdicts(each).values()) for each in judged] == [[FAIL, FAIL], [PASS, PASS]]
+    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "into"), *settings * LARGE_PART)
+    assert [list(verdicts(each).values()) for each in judged] == [[FAIL, FAIL], [PASS, PASS]] * LARGE_PART
 
 
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ LINES = {
     "text in an inner object": b'{"inner":{"x":"3"},"number":1}',
     "a list in the place of an object": b'{"inner":[],"number":1}',
     "escapes": b'{"text":"\\u00e9\\n\\"\\\\ \\ud83d\\ude00"}',
+    "half a character": b'{"text":"a\\ud800b"}',
+    "a list in itself, again and again": b'{"text":' + b"[" * 2000 + b"]" * 2000 + b"}",
     "a key twice": b'{"number":1,"number":2}',
     "spaces around": b'  {"number":1}  ',
     "something after the object": b'{"number":1} {"number":2}',

@@ -7,7 +7,11 @@ below. They are compared with Java itself in the tests.
 import re
 from collections.abc import Iterator
 
+ENCODING = "iso-8859-1"
+"""In which Java reads the bytes of such a file; other characters are escaped in it."""
 _BLANKS = " \t\f"
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+"""What Kafka takes away around a value, as Java's `trim` does."""
 _ENTRY = re.compile(rf"((?:\\.|[^\\=:{_BLANKS}])*)[{_BLANKS}]*(?:[=:][{_BLANKS}]*)?(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -27,13 +31,15 @@ def properties_in(text: str) -> dict[str, str]:
             name, value = map(_unescaped, entry.groups())
         except ValueError as error:
             raise ValueError(f"{number}: {error}") from None
-        properties[name] = value.strip()
+        properties[name] = value.strip(_TRIMMED)
     return properties
 
 
 def escaped(value: str) -> str:
-    """Return a value as it is written into a file, where a backslash stands for something else."""
-    return value.replace("\\", "\\\\")
+    """Return a value as it is written into a file: in ASCII, where a backslash stands for something else."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -50,7 +56,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_meant, text)
+    units = _ESCAPE.sub(_meant, text).encode("utf-16", "surrogatepass")
+    return units.decode("utf-16", "replace")  # two escapes may be the halves of one character
 
 
 def _meant(escape: re.Match[str]) -> str:

@@ -47,7 +47,8 @@ def test_an_escape_that_is_cut_short_is_named_with_its_line() -> None:
 
 
 def test_what_is_escaped_is_read_back() -> None:
-    path = r"C:\x\u00"
+    path = r"C:\x\u00 \N{} é 😀"
+    assert escaped(path).isascii()
     assert properties_in(f"a={escaped(path)}") == {"a": path}
 
 
@@ -75,4 +76,4 @@ def javas(found: str) -> dict[str, str] | None:
     if found == "malformed":
         return None
     pairs = (pair.partition("\x02") for pair in found.split("\x03") if pair)
-    return {name: value.strip() for name, _, value in pairs}
+    return {name: value.strip("".join(map(chr, range(33)))) for name, _, value in pairs}
