@@ -15,7 +15,7 @@ from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
 from kafka_chaos.faults.partition import ring
 from tests.fake_cluster import FakeCluster
-from tests.faults.injecting import heal, injected
+from tests.faults.injecting import heal, injected, prepared
 from tests.raising import raising
 
 TAKE_RECORDS = ["disk-damage", "power-loss"]
@@ -234,6 +234,34 @@ class TestSparing:
         with pytest.raises(ClusterError, match="with a replica elsewhere"):
             await injected(cluster, name, 0, 1, 2, whole_timeout_s=0.1)
 
+    async def test_whatever_became_of_it_a_broker_comes_back_only_when_the_isr_is_without_it(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        injection = await prepared(cluster, name, 1, 2, confirm_timeout_s=0.1)
+        whole, partitions = await cluster.partitions(), cluster.partitions
+
+        async def unchanged() -> list[PartitionView]:
+            return whole
+
+        await cluster.kill_broker(1)
+        monkeypatch.setattr(cluster, "partitions", unchanged)
+        with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
+            await heal(cluster, injection)
+        assert cluster.states[1] == "stopped"
+        monkeypatch.setattr(cluster, "partitions", partitions)
+        await heal(cluster, injection)
+        assert set(cluster.states.values()) == {"running"}
+        assert cluster.calls == ["kill_broker 1", "start_broker 1"], "the other one was never hit"
+
+    async def test_it_comes_back_at_once_when_nothing_is_spared(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        injection = await prepared(cluster, name, 1, spares_committed=False, confirm_timeout_s=0.1)
+        await cluster.kill_broker(1)
+        monkeypatch.setattr(cluster, "isr", [0, 1, 2])
+        await heal(cluster, injection)
+        assert cluster.states[1] == "running"
+
 
 class TestPowerLoss:
     async def test_it_is_not_over_before_the_isr_is_without_the_broker(
@@ -342,6 +370,22 @@ class TestDiskDamage:
         with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
             await injected(cluster, "disk-damage", 1, confirm_timeout_s=0.1)
         assert "start_broker 1" not in cluster.calls
+
+    async def test_no_kill_is_in_flight_any_more_when_it_has_failed(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kill = cluster.kill_broker
+
+        async def late_or_never(broker_id: int) -> None:
+            if broker_id == 1:
+                raise ClusterError("broker 1 cannot be killed")
+            await asyncio.sleep(0.05)
+            await kill(broker_id)
+
+        monkeypatch.setattr(cluster, "kill_broker", late_or_never)
+        with pytest.raises(ClusterError, match="broker 1 cannot be killed"):
+            await injected(cluster, "disk-damage", 1, 2, spares_committed=False)
+        assert cluster.calls == ["kill_broker 2"]
 
     @pytest.mark.parametrize(
         ("parameters", "target", "log"),

@@ -1,6 +1,5 @@
 """A broker is killed and its disk damaged or replaced; once it is missed it is started again with what is left."""
 
-import asyncio
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -20,8 +19,8 @@ from harness.contracts.faults import (
     mismatch,
     not_running,
 )
-from harness.contracts.restoring import start_stopped
-from harness.contracts.sparing import everything_elsewhere, lives, missed
+from harness.contracts.restoring import of_all, start_stopped
+from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
 NAMED = 4
@@ -83,7 +82,7 @@ class DiskDamage(BrokerFault):
         driver, running = arena.driver, injection.state["running"]
         assert isinstance(driver, CanDamageDisk)
         assert isinstance(driver, CanKill)
-        await asyncio.gather(*map(driver.kill_broker, running))
+        await of_all(map(driver.kill_broker, running))
         seen = {str(broker): await _damaged(arena, injection, broker) for broker in running}
         if running:
             await missed(arena, injection)
@@ -98,8 +97,8 @@ class DiskDamage(BrokerFault):
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run."""
-        await start_stopped(arena, injection.targets)
+        """Start what does not run, once it is missed."""
+        await start_missed(arena, injection)
 
 
 async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:
