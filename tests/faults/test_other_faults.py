@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.powers import Side
+from harness.cluster.powers import Side, Slowness
 from harness.contracts import registry
 from harness.contracts.faults import AIMED_AT, Effect
 from harness.contracts.targets import parse_target
@@ -165,6 +165,10 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
         pytest.param("isolate", {}, INCONCLUSIVE, id="one that is cut off may reach its peers"),
         pytest.param("isolate", {"sides": ["zookeeper"]}, CONFIRMED, id="no other side's sender has to be asked for"),
         pytest.param("partition", {}, INCONCLUSIVE, id="a part may reach another one"),
+        pytest.param("isolate", {"cut_s": 0.4, "whole_s": 0.2}, INCONCLUSIVE, id="one whose links flap may reach them"),
+        pytest.param("delay", {}, INCONCLUSIVE, id="one whose links are slow may reach them at once"),
+        pytest.param("delay", {"jitter_ms": 80}, INCONCLUSIVE, id="so may one whose links take long by chance"),
+        pytest.param("delay", {"sides": ["clients"]}, CONFIRMED, id="nor has that of a slow link"),
     ],
 )
 async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
@@ -173,6 +177,49 @@ async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
     cluster.unknown = {"7"}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is verdict
+
+
+async def test_a_stall_is_no_cut(cluster: FakeCluster) -> None:
+    cluster.deaf = {"isolate"}
+    cluster.slow = {1: Slowness(jitter_s=0.1)}
+    _, effect = await injected(cluster, "isolate", 1, whole_s=0.2, cut_s=0.2)
+    assert effect.verdict is MISMATCH
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.03, 0.06, 0.09], ids="{} s after its beginning".format)
+async def test_the_shortest_cut_is_seen_whenever_it_is_looked_at_first(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, late_s: float
+) -> None:
+    begun_s = asyncio.get_running_loop().time() - late_s
+
+    async def probe(*_link: object, **_limits: object) -> dict[str, float | None]:
+        into_s = (asyncio.get_running_loop().time() - begun_s) % 0.4
+        return {"peer": max(0.0, 0.2 - into_s)}
+
+    monkeypatch.setattr(cluster, "probe", probe)
+    _, effect = await injected(cluster, "isolate", 1, whole_s=0.2, cut_s=0.2)
+    assert effect.verdict is CONFIRMED, effect.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        pytest.param("isolate", {"cut_s": 2.0}, "a cut_s takes a whole_s", id="how long a cut is that does not end"),
+        pytest.param("disk-damage", {"what": "log", "tail_bytes": 7}, "a tail_bytes takes what: tail",
+                     id="how long a tail is that stays"),
+        pytest.param("disk-damage", {"checkpoint": "replication-offset-checkpoint"},
+                     "a checkpoint takes what: checkpoint", id="which checkpoint, if none goes"),
+    ],
+)  # fmt: skip
+def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        registry.fault(name).Parameters.model_validate(parameters)
+
+
+@pytest.mark.parametrize("name", ["disk-damage", "isolate"])
+def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
+    said = registry.fault(name).Parameters().model_dump(mode="json")
+    assert registry.fault(name).Parameters.model_validate(said)
 
 
 async def test_a_partition_hits_all_and_tells_whom_it_was_aimed_at(cluster: FakeCluster) -> None:
