@@ -142,7 +142,7 @@ async def _lines(arena: Arena, injection: Injection, *, from_start: bool = False
 
 
 def _is_own(line: dict[str, Any], injection: Injection) -> bool:
-    return line["ev"] == "group_member" and line["member"].startswith(f"{injection.state['known_as']}-")
+    return line["ev"] == "group_member" and str(line["member"]).startswith(f"{injection.state['known_as']}-")
 
 
 def _who_came(own: list[dict[str, Any]]) -> set[str]:
