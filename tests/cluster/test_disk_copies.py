@@ -1,5 +1,4 @@
 """What is copied from disks of brokers' own, and how they are freed: with folders and a supervisor of this test's."""
-# ruff: noqa: ASYNC240 - small local files only
 
 import shutil
 from collections.abc import Callable
