@@ -15,12 +15,20 @@ class FakeMembers:
     now: str = "running"
     generation: int = 4
     calls: list[str] = field(default_factory=list)
+    lives: int = 1
+    """How often any was started: a part of the ids that the group gives."""
+    instance: str = ""
+
+    def __post_init__(self) -> None:
+        """Let the second member have joined."""
+        line = {"group": "group-1", "generation": self.generation, "change": "joined", "reason": ""}
+        self.cluster.say(0, ev="group_member", member=self.known_as("group-1-member-2") + "-1f", **line)
 
     def member(self, group: str, number: int) -> str:
         return f"{group}-member-{number}"
 
     def known_as(self, process: str) -> str:
-        return process
+        return self.instance or process
 
     async def state(self, _process: str) -> str:
         return self.now
@@ -34,6 +42,7 @@ class FakeMembers:
 
     async def start_again(self, process: str) -> None:
         self._do(f"start {process}", "running")
+        self.lives += 1
         self._tell(process, "joined", "")
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
@@ -49,6 +58,13 @@ class FakeMembers:
     def _tell(self, process: str, change: str, reason: str) -> None:
         if not (self.deaf or self.silent):
             line = {"group": "group-1", "generation": self.generation}
-            self.cluster.say(0, ev="group_member", member=f"{process}-1f", change=change, reason=reason, **line)
+            self.cluster.say(
+                0,
+                ev="group_member",
+                member=f"{self.known_as(process)}-{self.lives}f",
+                change=change,
+                reason=reason,
+                **line,
+            )
             self.generation += 1
             self.cluster.say(0, ev="group_state", **line | {"generation": self.generation})

@@ -11,6 +11,8 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, Severity, allowances
 from harness.contracts.faults import MayForfeit
 
+_NEVER_NS = (1 << 63) - 1
+
 
 def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks: Iterable[Check]) -> DataFrame:
     """Return the findings of these checks; what no power loss can have taken is a violation.
@@ -21,8 +23,8 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
     """
     stored_anywhere = [check.name for check in checks if any(each.anywhere for each in allowances(check))]
     journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))
-    cuts = facts["fault_windows"].where(F.col("fault").isin(forfeiting()) & F.col("injected_ns").isNotNull())
-    last = cuts.groupBy("run_id").agg(F.max("injected_ns").alias("last_cut_ns"))
+    cuts = _cuts(facts["fault_windows"])
+    last = cuts.groupBy("run_id").agg(F.max("cut_ns").alias("last_cut_ns"))
     rows = (
         findings.join(journals, on="run_id", how="left")
         .join(last, on="run_id", how="left")
@@ -43,16 +45,27 @@ def forfeiting() -> list[str]:
     return [name for name in faults if issubclass(registry.fault(name).Parameters, MayForfeit)]
 
 
+def _cuts(fault_windows: DataFrame) -> DataFrame:
+    """Return the windows in which records may have been taken, with the instant by which they were: `cut_ns`.
+
+    A fault that failed may have hit some of its targets before: all that is known is that it was over when its effect
+    was judged, at the latest when it was healed. Where the journal ends before, it may have hit them at any time.
+    """
+    begun = F.coalesce("injected_ns", "intended_ns").isNotNull()
+    over = F.coalesce("injected_ns", "confirmed_ns", "healed_ns", F.lit(_NEVER_NS))
+    return fault_windows.where(F.col("fault").isin(forfeiting()) & begun).withColumn("cut_ns", over)
+
+
 def _reach(cuts: DataFrame, partition_states: DataFrame) -> DataFrame:
     """One row a partition whose replicas are known: when the power of one of them was cut last, null for never."""
     replicas = partition_states.select(
         *PARTITION_KEY, F.explode(F.coalesce("assignment", "isr")).alias("broker")
     ).distinct()
-    cut = cuts.select("run_id", F.explode("targets").alias("target"), "injected_ns")
-    of_brokers = cut.select("run_id", F.col("target").try_cast("int").alias("broker"), "injected_ns")
+    cut = cuts.select("run_id", F.explode("targets").alias("target"), "cut_ns")
+    of_brokers = cut.select("run_id", F.col("target").try_cast("int").alias("broker"), "cut_ns")
     return (
         replicas.join(of_brokers, on=["run_id", "broker"], how="left")
         .groupBy(*PARTITION_KEY)
-        .agg(F.max("injected_ns").alias("last_cut_of_partition_ns"))
+        .agg(F.max("cut_ns").alias("last_cut_of_partition_ns"))
         .withColumn("has_replicas", F.lit(True))
     )

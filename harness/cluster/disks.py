@@ -15,8 +15,9 @@ from harness.cluster.disk_errors import DiskError
 from harness.cluster.layout import ClusterLayout, broker_process
 from harness.cluster.supervised_driver import NEVER_STARTED, SupervisedDriver
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S
+from harness.cluster.supervisor_client import SupervisorGone
 from harness.cluster.systems.system import System, system_named
-from harness.errors import ClusterError
+from harness.errors import ClusterError, DeadlineError
 
 
 class FolderDiskPowers(SupervisedDriver):
@@ -63,8 +64,10 @@ class FolderDiskPowers(SupervisedDriver):
 
     async def free_disk(self, broker_id: int) -> None:
         """Make the space available again; nothing happens when it is."""
-        self._layout_with_disks(broker_id)
+        layout = self._layout_with_disks(broker_id)
         await self._end_child(_filler(broker_id))
+        with contextlib.suppress(SupervisorGone):  # and what filled the disk went with it
+            (self._disk(layout, broker_id) / ballast.NAME).unlink(missing_ok=True)  # of a filler that was killed
 
     async def disk_is_full(self, broker_id: int) -> bool:
         """Return whether a broker's disk has no block left."""
@@ -91,20 +94,33 @@ class FolderDiskPowers(SupervisedDriver):
     async def copy_data(self) -> list[str]:
         """Copy what is on small disks to the paths in `status`; elsewhere it is there already."""
         layout = ClusterLayout.load(self._root)
-        if not layout.disks:
-            return []
+        missing = []
+        for broker_id in layout.brokers if layout.disks else ():
+            try:
+                await self._copy_from_disk(layout, broker_id)
+            except (OSError, ClusterError) as error:
+                missing.append(f"the data of broker {broker_id} could not be copied from its own disk: {error}")
+        return missing
+
+    async def _copy_from_disk(self, layout: ClusterLayout, broker_id: int) -> None:
+        """Copy what is on a small disk, all or nothing; raises OSError or ClusterError."""
+        destination = layout.log_dir(broker_id)
+        partial = destination.with_name(f"{destination.name}.part")  # half a copy must not look like a whole one
+        shutil.rmtree(partial, ignore_errors=True)
         try:
-            for broker_id in layout.brokers:
-                await asyncio.to_thread(_copy, self._disk(layout, broker_id), layout.log_dir(broker_id))
-        except (OSError, ClusterError) as error:
-            return [f"not all data could be copied from the brokers' own disks: {error}"]
-        return []
+            await asyncio.to_thread(_copy, self._disk(layout, broker_id), partial)
+            self._disk(layout, broker_id)  # had it gone meanwhile, every file of it would have been left out
+            _move(partial, destination)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     async def _end_child(self, name: str) -> None:
-        """Have a child of the supervisor end, if there is one."""
+        """Have a child of the supervisor end, if there is one; raises DeadlineError if it goes on."""
         await self._supervision.signal_if_running(name, "TERM")
-        if name in await self._supervision.children():
-            await self._supervision.ended(name, GONE_TIMEOUT_S)
+        if name not in await self._supervision.children():
+            return
+        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
+            raise DeadlineError(f"{name} did not end within {GONE_TIMEOUT_S:g} s")
 
     async def _mount_disks(self, layout: ClusterLayout) -> None:
         """Give every broker's data directory a file system of its own; raises ClusterError."""
@@ -139,13 +155,31 @@ def _breaker(broker_id: int) -> str:
 
 
 def _copy(source: Path, destination: Path) -> None:
-    """Copy a folder that somebody may write to; what goes meanwhile is left out."""
+    """Copy a folder that somebody may write to; what goes meanwhile is left out; raises OSError."""
 
-    def copy(file: str, copied: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(file, copied)
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
 
-    shutil.copytree(source, destination, copy_function=copy, dirs_exist_ok=True)
+    for name, _, files in os.walk(source, onerror=refuse):
+        folder = Path(name)
+        copied = destination / folder.relative_to(source)
+        copied.mkdir(parents=True)
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(folder / file, copied / file)
+
+
+def _move(source: Path, destination: Path) -> None:
+    """Put what is in one folder in place of what is in another.
+
+    That one itself stays: for the supervisor a file system is mounted there, and the kernel takes that away from it
+    when anybody else renames or removes the folder.
+    """
+    for old in destination.iterdir():
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    for path in source.iterdir():
+        path.rename(destination / path.name)
 
 
 def _lose(system: System, folder: Path, sync_log: Path, rng: random.Random | None) -> None:

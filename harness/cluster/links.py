@@ -166,6 +166,11 @@ class Pipe:
             self._send(item)
 
     @property
+    def passes(self) -> bool:
+        """Whether what is put in now gets through at once."""
+        return self._links.passes(self.link)
+
+    @property
     def first(self) -> Any:
         """What waits longest; None when nothing does any more."""
         return self._waiting[0] if self._waiting else None

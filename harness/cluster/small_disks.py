@@ -28,9 +28,13 @@ def lacking() -> str:
         return f"there is no {' and no '.join(absent)}"
     if os.geteuid() != 0:
         return "a file system of a limited size takes root"
-    probe = subprocess.run(  # noqa: S603
-        [*IN_A_NAMESPACE, *mounting(Path("/"))], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
-    )
+    command = [*IN_A_NAMESPACE, *mounting(Path("/"))]
+    try:
+        probe = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no file system could be mounted within {_PROBE_TIMEOUT_S:g} s"
     return f"no file system can be mounted, even by root: {probe.stderr.strip()}" if probe.returncode else ""
 
 

@@ -8,8 +8,9 @@ from pydantic import BeforeValidator, Field
 
 from harness.cluster.driver import ClusterDriver
 from harness.cluster.powers import CanProbe, Direction, Side
-from harness.contracts.faults import Injection
+from harness.contracts.faults import Effect, Injection, inconclusive
 from harness.contracts.parameters import Strict
+from harness.verdict import FaultVerdict
 
 E = TypeVar("E", Side, Direction)
 
@@ -46,6 +47,12 @@ async def undisturbed(driver: ClusterDriver) -> str:
     assert isinstance(driver, CanProbe)
     count = len(await driver.strangers())
     return f"it is not known which broker has {count} of the connections to peers, and they pass" if count else ""
+
+
+async def sure(driver: ClusterDriver, injection: Injection, effect: Effect) -> Effect:
+    """Return what probes have shown; what they confirm of links to peers stays open while not every sender is known."""
+    shown = effect.verdict is FaultVerdict.CONFIRMED and Side.PEERS in links_of(injection.parameters)[0]
+    return inconclusive(why) if shown and (why := await undisturbed(driver)) else effect
 
 
 async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float, size_bytes: int = 1) -> list[Probed]:

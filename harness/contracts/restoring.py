@@ -1,6 +1,7 @@
 """Brings brokers back, whatever a fault has left of them."""
 
 import asyncio
+from collections.abc import Awaitable, Iterable
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Injection
@@ -16,10 +17,22 @@ async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
     Raises:
         ClusterError: one could not be started; the others were tried all the same.
     """
+    await of_all(map(arena.driver.start_broker, await stopped_of(arena, brokers)))
+
+
+async def stopped_of(arena: Arena, brokers: Iterable[int]) -> list[int]:
+    """Return those of these brokers that do not run."""
     status = await arena.driver.status()
-    stopped = [broker for broker in brokers if status.broker(broker).state == "stopped"]
-    outcomes = await asyncio.gather(*map(arena.driver.start_broker, stopped), return_exceptions=True)
-    for outcome in outcomes:
+    return [broker for broker in brokers if status.broker(broker).state == "stopped"]
+
+
+async def of_all(doings: Iterable[Awaitable[None]]) -> None:
+    """Return when all have ended, also when one fails or all are cancelled: none goes on beside what comes next.
+
+    Raises:
+        Exception: the first that one failed with.
+    """
+    for outcome in await asyncio.gather(*doings, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 

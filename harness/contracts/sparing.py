@@ -1,8 +1,10 @@
 """How does a fault that takes records away spare those that are committed? It waits until others have them too."""
 
+from dataclasses import replace
 from typing import Any
 
 from harness.contracts.faults import Arena, Injection
+from harness.contracts.restoring import start_stopped, stopped_of
 from harness.system.waiting import until
 
 
@@ -34,6 +36,20 @@ async def missed(arena: Arena, injection: Injection) -> None:
         what="end of processes and registrations",
         timeout_s=injection.parameters["confirm_timeout_s"],
     )
+
+
+async def start_missed(arena: Arena, injection: Injection) -> None:
+    """Start what does not run; if committed records are spared, only what is missed.
+
+    Whatever has become of the injection: it may have failed, or its run have ended, after it had taken records away.
+
+    Raises:
+        ClusterError: they are not missed in time, and none was started; or one could not be started.
+    """
+    stopped = await stopped_of(arena, injection.targets)
+    if stopped and injection.parameters["spares_committed"]:
+        await missed(arena, replace(injection, targets=tuple(stopped)))
+    await start_stopped(arena, tuple(stopped))
 
 
 async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:

@@ -22,6 +22,7 @@ EXCUSED_BY = allowances(registry.check("lost-write"))
 pytestmark = pytest.mark.spark
 
 CUT_NS = 100
+RUNS = ("cut", "spared", "failed", "ended", "open")
 FINDINGS: dict[str, tuple[dict[str, Any], str]] = {
     "what was asked for before the power was cut": ({"at_ns": CUT_NS}, "expected"),
     "what was asked for after it": ({"at_ns": CUT_NS + 1}, "violation"),
@@ -34,6 +35,11 @@ FINDINGS: dict[str, tuple[dict[str, Any], str]] = {
     "by another allowance": ({"partition": 1, "excuse": "acks below all"}, "expected"),
     "no anomaly but a note": ({"severity": "note", "excuse": None, "partition": 1}, "note"),
     "in a run whose fault never came to be": ({"run_id": "spared"}, "violation"),
+    "in a run whose fault failed, until it was judged": ({"run_id": "failed", "at_ns": CUT_NS + 20}, "expected"),
+    "in such a run, after that": ({"run_id": "failed", "at_ns": CUT_NS + 21}, "violation"),
+    "in such a run, elsewhere": ({"run_id": "failed", "partition": 1, "at_ns": 5}, "violation"),
+    "in a run that ended meanwhile, until it was healed": ({"run_id": "ended", "at_ns": CUT_NS + 30}, "expected"),
+    "in a run that was never healed either": ({"run_id": "open", "at_ns": CUT_NS + 99}, "expected"),
     "in a run without a journal": ({"run_id": "unknown", "at_ns": CUT_NS + 1}, "expected"),
 }
 
@@ -54,8 +60,11 @@ def judged(spark: SparkSession) -> dict[str, tuple[str, str | None]]:
         spark,
         window("cut", CUT_NS),
         window("cut", CUT_NS + 50, fault="kill"),
-        window("spared", None),
-        *(held_by(run, number, brokers) for run in ("cut", "spared") for number, brokers in ((0, [1, 2]), (1, [2, 3]))),
+        window("spared", None, confirmed_ns=CUT_NS),
+        window("failed", None, intended_ns=CUT_NS, confirmed_ns=CUT_NS + 20, healed_ns=CUT_NS + 30),
+        window("ended", None, intended_ns=CUT_NS, healed_ns=CUT_NS + 30),
+        window("open", None, intended_ns=CUT_NS),
+        *(held_by(run, number, brokers) for run in RUNS for number, brokers in ((0, [1, 2]), (1, [2, 3]))),
     )
     everyday = {"run_id": "cut", "check": "lost-write", "severity": "expected", "excuse": POWER}
     rows = [

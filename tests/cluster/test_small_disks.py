@@ -97,3 +97,9 @@ async def test_nobody_else_sees_the_disk_and_it_goes_with_its_last_process(disk:
         return folder.exists()
 
     await until(seen, lambda it: not it, what="end of the disk", timeout_s=AT_MOST_S, every_s=0.01)
+
+
+def test_a_machine_that_does_not_answer_has_no_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_disks, "IN_A_NAMESPACE", ("sh", "-c", f"exec sleep {AT_MOST_S}"))
+    monkeypatch.setattr(small_disks, "_PROBE_TIMEOUT_S", 0.05)
+    assert small_disks.lacking.__wrapped__() == "no file system could be mounted within 0.05 s"

@@ -344,6 +344,7 @@ def test_what_began_late_is_asked_for_long_enough(peace: Peace, monkeypatch: pyt
     [
         pytest.param([], "", id="all is healed"),
         pytest.param(["kill", "bounce", "pause"], "", id="whether a process runs is seen"),
+        pytest.param(["disk-damage", "power-loss"], "", id="nor of disks whose brokers do not run"),
         pytest.param(["kill", "isolate"], "isolate broker 1 could not be healed", id="whether a link is cut is not"),
     ],
 )

@@ -11,10 +11,18 @@ async def injected(
 ) -> tuple[Injection, Effect]:
     """Carry a fault out, up to its proof."""
     plugin = registry.fault(name)
-    values = plugin.Parameters.model_validate(parameters)
-    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=1.5)
+    injection = await prepared(cluster, name, *brokers, target=target, **parameters)
     injection = await plugin.inject(cluster.arena, injection)
     return injection, await plugin.confirm(cluster.arena, injection)
+
+
+async def prepared(
+    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
+) -> Injection:
+    """Return what would be done, of which nothing is."""
+    plugin = registry.fault(name)
+    values = plugin.Parameters.model_validate(parameters)
+    return await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=1.5)
 
 
 async def heal(cluster: FakeCluster, injection: Injection) -> None:

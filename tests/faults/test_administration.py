@@ -37,6 +37,12 @@ class TestReassign:
         await heal(cluster, injection)
         assert cluster.assignments[OFFSETS_TOPIC, 0] == cluster.assignments[OFFSETS_TOPIC, 1] == (1, 0)
 
+    async def test_a_broker_that_has_no_replica_any_more_cannot_lose_it(self, cluster: FakeCluster) -> None:
+        cluster.assignments[ORDERS] = (0, 2)
+        with pytest.raises(ClusterError, match="broker 1 has no replica of orders-0 any more"):
+            await injected(cluster, "reassign", 1)
+        assert cluster.calls == []
+
     async def test_another_reassignment_is_waited_for(self, cluster: FakeCluster) -> None:
         cluster.znodes = {"/admin/reassign_partitions"}
         with pytest.raises(DeadlineError, match="what /admin/reassign_partitions asked for before: not within"):

@@ -182,6 +182,29 @@ class TestLeave:
         assert effect.verdict is MISMATCH
         assert "1 ends and 0 beginnings of a membership of client group-1-member-2" in effect.detail
 
+    @pytest.mark.parametrize(
+        ("instance", "member", "reason", "verdict"),
+        [
+            pytest.param("", "group-1-member-2-1f", "left", CONFIRMED, id="it leaves"),
+            pytest.param("", "group-1-member-2-1f", "session expired", MISMATCH, id="its session ends"),
+            pytest.param("", "group-1-member-2-0f", "left", MISMATCH, id="another life of it leaves"),
+            pytest.param("i2", "i2-1f", "session expired", CONFIRMED, id="an instance's session ends"),
+            pytest.param("i2", "i2-0f", "session expired", MISMATCH, id="that of its life before ends"),
+        ],
+    )
+    async def test_which_end_of_a_membership_counts(
+        self, cluster: FakeCluster, instance: str, member: str, reason: str, verdict: FaultVerdict
+    ) -> None:
+        line = {"group": "group-1", "generation": 3, "change": "joined", "reason": ""}
+        cluster.say(2, ev="group_member", member=f"{instance or 'group-1-member-2'}-0f", **line)
+        cluster.say(1, ev="group_member", member=f"{instance or 'group-1-member-2'}-0f", **line | {"change": "removed"})
+        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True, instance=instance))
+        injection = await registry.fault("leave").inject(arena, injection)
+        removed = {"group": "group-1", "generation": 4, "change": "removed", "reason": reason}
+        cluster.say(0, ev="group_member", member=member, **removed)
+        cluster.say(0, ev="group_state", group="group-1", generation=5)
+        assert (await registry.fault("leave").confirm(arena, injection)).verdict is verdict
+
     async def test_a_generation_must_follow(self, cluster: FakeCluster) -> None:
         arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True))
         line = {"group": "group-1", "generation": 4, "member": "group-1-member-2-1f", "reason": "left"}

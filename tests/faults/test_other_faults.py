@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.powers import Side
+from harness.cluster.powers import Side, Slowness
 from harness.contracts import registry
 from harness.contracts.faults import AIMED_AT, Effect
 from harness.contracts.targets import parse_target
@@ -15,7 +15,7 @@ from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
 from kafka_chaos.faults.partition import ring
 from tests.fake_cluster import FakeCluster
-from tests.faults.injecting import heal, injected
+from tests.faults.injecting import heal, injected, prepared
 from tests.raising import raising
 
 TAKE_RECORDS = ["disk-damage", "power-loss"]
@@ -165,6 +165,10 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
         pytest.param("isolate", {}, INCONCLUSIVE, id="one that is cut off may reach its peers"),
         pytest.param("isolate", {"sides": ["zookeeper"]}, CONFIRMED, id="no other side's sender has to be asked for"),
         pytest.param("partition", {}, INCONCLUSIVE, id="a part may reach another one"),
+        pytest.param("isolate", {"cut_s": 0.4, "whole_s": 0.2}, INCONCLUSIVE, id="one whose links flap may reach them"),
+        pytest.param("delay", {}, INCONCLUSIVE, id="one whose links are slow may reach them at once"),
+        pytest.param("delay", {"jitter_ms": 80}, INCONCLUSIVE, id="so may one whose links take long by chance"),
+        pytest.param("delay", {"sides": ["clients"]}, CONFIRMED, id="nor has that of a slow link"),
     ],
 )
 async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
@@ -173,6 +177,49 @@ async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
     cluster.unknown = {"7"}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is verdict
+
+
+async def test_a_stall_is_no_cut(cluster: FakeCluster) -> None:
+    cluster.deaf = {"isolate"}
+    cluster.slow = {1: Slowness(jitter_s=0.1)}
+    _, effect = await injected(cluster, "isolate", 1, whole_s=0.2, cut_s=0.2)
+    assert effect.verdict is MISMATCH
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.03, 0.06, 0.09], ids="{} s after its beginning".format)
+async def test_the_shortest_cut_is_seen_whenever_it_is_looked_at_first(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, late_s: float
+) -> None:
+    begun_s = asyncio.get_running_loop().time() - late_s
+
+    async def probe(*_link: object, **_limits: object) -> dict[str, float | None]:
+        into_s = (asyncio.get_running_loop().time() - begun_s) % 0.4
+        return {"peer": max(0.0, 0.2 - into_s)}
+
+    monkeypatch.setattr(cluster, "probe", probe)
+    _, effect = await injected(cluster, "isolate", 1, whole_s=0.2, cut_s=0.2)
+    assert effect.verdict is CONFIRMED, effect.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        pytest.param("isolate", {"cut_s": 2.0}, "a cut_s takes a whole_s", id="how long a cut is that does not end"),
+        pytest.param("disk-damage", {"what": "log", "tail_bytes": 7}, "a tail_bytes takes what: tail",
+                     id="how long a tail is that stays"),
+        pytest.param("disk-damage", {"checkpoint": "replication-offset-checkpoint"},
+                     "a checkpoint takes what: checkpoint", id="which checkpoint, if none goes"),
+    ],
+)  # fmt: skip
+def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        registry.fault(name).Parameters.model_validate(parameters)
+
+
+@pytest.mark.parametrize("name", ["disk-damage", "isolate"])
+def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
+    said = registry.fault(name).Parameters().model_dump(mode="json")
+    assert registry.fault(name).Parameters.model_validate(said)
 
 
 async def test_a_partition_hits_all_and_tells_whom_it_was_aimed_at(cluster: FakeCluster) -> None:
@@ -233,6 +280,34 @@ class TestSparing:
     async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster, name: str) -> None:
         with pytest.raises(ClusterError, match="with a replica elsewhere"):
             await injected(cluster, name, 0, 1, 2, whole_timeout_s=0.1)
+
+    async def test_whatever_became_of_it_a_broker_comes_back_only_when_the_isr_is_without_it(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        injection = await prepared(cluster, name, 1, 2, confirm_timeout_s=0.1)
+        whole, partitions = await cluster.partitions(), cluster.partitions
+
+        async def unchanged() -> list[PartitionView]:
+            return whole
+
+        await cluster.kill_broker(1)
+        monkeypatch.setattr(cluster, "partitions", unchanged)
+        with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
+            await heal(cluster, injection)
+        assert cluster.states[1] == "stopped"
+        monkeypatch.setattr(cluster, "partitions", partitions)
+        await heal(cluster, injection)
+        assert set(cluster.states.values()) == {"running"}
+        assert cluster.calls == ["kill_broker 1", "start_broker 1"], "the other one was never hit"
+
+    async def test_it_comes_back_at_once_when_nothing_is_spared(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        injection = await prepared(cluster, name, 1, spares_committed=False, confirm_timeout_s=0.1)
+        await cluster.kill_broker(1)
+        monkeypatch.setattr(cluster, "isr", [0, 1, 2])
+        await heal(cluster, injection)
+        assert cluster.states[1] == "running"
 
 
 class TestPowerLoss:
@@ -342,6 +417,22 @@ class TestDiskDamage:
         with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
             await injected(cluster, "disk-damage", 1, confirm_timeout_s=0.1)
         assert "start_broker 1" not in cluster.calls
+
+    async def test_no_kill_is_in_flight_any_more_when_it_has_failed(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kill = cluster.kill_broker
+
+        async def late_or_never(broker_id: int) -> None:
+            if broker_id == 1:
+                raise ClusterError("broker 1 cannot be killed")
+            await asyncio.sleep(0.05)
+            await kill(broker_id)
+
+        monkeypatch.setattr(cluster, "kill_broker", late_or_never)
+        with pytest.raises(ClusterError, match="broker 1 cannot be killed"):
+            await injected(cluster, "disk-damage", 1, 2, spares_committed=False)
+        assert cluster.calls == ["kill_broker 2"]
 
     @pytest.mark.parametrize(
         ("parameters", "target", "log"),

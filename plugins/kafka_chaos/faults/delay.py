@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.powers import CanDelay, Slowness
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
-from harness.contracts.links import LinkParameters, Probed, links_of, probe
+from harness.contracts.links import LinkParameters, Probed, links_of, probe, sure
 
 PROBE_TIMEOUT_S = 2.0
 """Beyond the delay itself, and …"""
@@ -59,6 +59,15 @@ class Delay(BrokerFault):
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Send something over every slow link, and see how long it takes; a link that is cut too says nothing."""
+        return await sure(arena.driver, injection, await self._shown(arena, injection))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Make the links quick again; those that are so already are left alone."""
+        assert isinstance(arena.driver, CanDelay)
+        for broker in injection.targets:
+            await arena.driver.remove_delay(broker)
+
+    async def _shown(self, arena: Arena, injection: Injection) -> Effect:
         slowness = _slowness(injection)
         rate = slowness.bytes_per_s
         size_bytes = 1 if rate is None else max(1, int(rate * PASSING_S))
@@ -77,12 +86,6 @@ class Delay(BrokerFault):
         apart_s = max(drawn) - min(drawn)
         detail = f"{detail}, and {len(drawn)} more were up to {apart_s * 1000:.0f} ms apart"
         return confirmed(detail) if apart_s >= slowness.jitter_s * SHARE_SEEN else mismatch(detail)
-
-    async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Make the links quick again; those that are so already are left alone."""
-        assert isinstance(arena.driver, CanDelay)
-        for broker in injection.targets:
-            await arena.driver.remove_delay(broker)
 
 
 def _slowness(injection: Injection) -> Slowness:

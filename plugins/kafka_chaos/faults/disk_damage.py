@@ -1,9 +1,8 @@
 """A broker is killed and its disk damaged or replaced; once it is missed it is started again with what is left."""
 
-import asyncio
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.damage import Checkpoint, Damage, What, logs_in
 from harness.cluster.driver import CanKill
@@ -20,10 +19,12 @@ from harness.contracts.faults import (
     mismatch,
     not_running,
 )
-from harness.contracts.restoring import start_stopped
-from harness.contracts.sparing import everything_elsewhere, lives, missed
+from harness.contracts.restoring import of_all, start_stopped
+from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
+CHECKPOINT = Checkpoint.RECOVERY_POINTS
+TAIL_BYTES = 1
 NAMED = 4
 """So many files are named; of more, only their number."""
 
@@ -42,12 +43,18 @@ class Parameters(MayForfeit):
     log: Annotated[
         str, Field(description="Which log, as orders-0; else the partition of the target, or the largest")
     ] = ""
-    checkpoint: Annotated[Checkpoint, Field(strict=False, description="Which checkpoint, if one is to go")] = (
-        Checkpoint.RECOVERY_POINTS
-    )
+    checkpoint: Annotated[Checkpoint, Field(strict=False, description="Which checkpoint, if one is to go")] = CHECKPOINT
     tail_bytes: Annotated[
         int, Field(ge=1, le=1_000_000_000, description="Bytes of the tail of a log that are gone")
-    ] = 1
+    ] = TAIL_BYTES
+
+    @model_validator(mode="after")
+    def _belong(self) -> Self:
+        if self.checkpoint != CHECKPOINT and self.what is not What.CHECKPOINT:
+            raise ValueError(f"a checkpoint takes what: {What.CHECKPOINT}")
+        if self.tail_bytes != TAIL_BYTES and self.what is not What.TAIL:
+            raise ValueError(f"a tail_bytes takes what: {What.TAIL}")
+        return self
 
 
 class DiskDamage(BrokerFault):
@@ -83,7 +90,7 @@ class DiskDamage(BrokerFault):
         driver, running = arena.driver, injection.state["running"]
         assert isinstance(driver, CanDamageDisk)
         assert isinstance(driver, CanKill)
-        await asyncio.gather(*map(driver.kill_broker, running))
+        await of_all(map(driver.kill_broker, running))
         seen = {str(broker): await _damaged(arena, injection, broker) for broker in running}
         if running:
             await missed(arena, injection)
@@ -98,8 +105,8 @@ class DiskDamage(BrokerFault):
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run."""
-        await start_stopped(arena, injection.targets)
+        """Start what does not run, once it is missed."""
+        await start_missed(arena, injection)
 
 
 async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:

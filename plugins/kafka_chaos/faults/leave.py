@@ -14,6 +14,9 @@ from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 
+LEFT = "left"
+"""Why a member is removed that has said that it leaves."""
+
 
 class Parameters(Strict):
     """What the scenario may say about a member that leaves."""
@@ -43,9 +46,10 @@ class Leave(BrokerFault):
         ends = {str(broker): await arena.state_changes.end_of(broker) for broker in every}
         known_as = _members(arena).known_as(state[CLIENT])
         of_group = {"group": target.group, "known_as": known_as, "log_ends": ends}
-        return Injection(
+        injection = Injection(
             fault=self.name, targets=(), parameters=parameters.model_dump(mode="json"), state={**state, **of_group}
         )
+        return injection.with_state(there=await _there(arena, injection))
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Have it leave; before it leaves again, its group must have it back."""
@@ -97,23 +101,52 @@ def _members(arena: Arena) -> Members:
     return arena.members
 
 
+async def _there(arena: Arena, injection: Injection) -> list[str]:
+    """Return the ids under which a client is in its group, as far as any coordinator has told."""
+    own = [line for line in await _lines(arena, injection, from_start=True) if _is_own(line, injection)]
+    return sorted(_who_came(own) - {line["member"] for line in own if line["change"] == "removed"})
+
+
 async def _told(arena: Arena, injection: Injection) -> dict[str, Any]:
-    """Return how often a client has joined, why it was removed each time, and the first generation after the last."""
-    joined, last = 0, -1
-    reasons: list[str] = []
-    generations: set[int] = set()
-    for broker, position in injection.state["log_ends"].items():
-        told, _ = await arena.state_changes.after(int(broker), position, "group_member", "group_state")
-        for line in (each for each in told if each["group"] == injection.state["group"]):
-            if line["ev"] == "group_state":
-                generations.add(line["generation"])
-            elif line["member"].startswith(f"{injection.state['known_as']}-"):
-                joined += line["change"] == "joined"
-                if line["change"] == "removed":
-                    reasons.append(line["reason"])
-                    last = max(last, line["generation"])
+    """Return how often a client has joined, why it was removed each time, and the first generation after the last.
+
+    What becomes of its lives of before counts for nothing, nor that a member's session ends, unless that is how it
+    leaves.
+    """
+    lines = await _lines(arena, injection)
+    own = [line for line in lines if _is_own(line, injection)]
+    ids = _who_came(own) | {*injection.state["there"]}
+    without_a_word = injection.state["known_as"] != injection.state[CLIENT]  # an instance
+    removals = [
+        line
+        for line in own
+        if line["change"] == "removed" and line["member"] in ids and (without_a_word or line["reason"] == LEFT)
+    ]
+    last = max((line["generation"] for line in removals), default=-1)
+    generations = [line["generation"] for line in lines if line["ev"] == "group_state"]
     after = min((each for each in generations if each > last), default=None)
-    return {"joined": joined, "reasons": reasons, "generation": after if reasons else None}
+    return {
+        "joined": sum(line["change"] == "joined" for line in own),
+        "reasons": [line["reason"] for line in removals],
+        "generation": after if removals else None,
+    }
+
+
+async def _lines(arena: Arena, injection: Injection, *, from_start: bool = False) -> list[dict[str, Any]]:
+    """Return what coordinators have told of a group, since `prepare` or from the start of their logs."""
+    told: list[dict[str, Any]] = []
+    for broker, position in injection.state["log_ends"].items():
+        seen, _ = await arena.state_changes.after(int(broker), 0 if from_start else position, *Leave.witnesses)
+        told += [line for line in seen if line["group"] == injection.state["group"]]
+    return told
+
+
+def _is_own(line: dict[str, Any], injection: Injection) -> bool:
+    return line["ev"] == "group_member" and str(line["member"]).startswith(f"{injection.state['known_as']}-")
+
+
+def _who_came(own: list[dict[str, Any]]) -> set[str]:
+    return {line["member"] for line in own if line["change"] != "removed"}
 
 
 PLUGIN: type[Fault] = Leave

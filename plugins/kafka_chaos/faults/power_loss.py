@@ -16,8 +16,7 @@ from harness.contracts.faults import (
     confirmed_once,
     not_running,
 )
-from harness.contracts.restoring import start_stopped
-from harness.contracts.sparing import everything_elsewhere, lives, missed
+from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
 from harness.contracts.targets import Target
 
 
@@ -75,8 +74,8 @@ class PowerLoss(BrokerFault):
         return await confirmed_once(missed(arena, injection), "; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run."""
-        await start_stopped(arena, injection.targets)
+        """Start what does not run, once it is missed."""
+        await start_missed(arena, injection)
 
 
 PLUGIN: type[Fault] = PowerLoss

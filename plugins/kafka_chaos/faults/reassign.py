@@ -45,6 +45,8 @@ class Reassign(BrokerFault):
         before = await _assignment(arena, topic, partition)
         free = sorted(set(await arena.view.registrations()) - set(before))
         leaves = brokers[0]
+        if leaves not in before:
+            raise ClusterError(f"broker {leaves} has no replica of {topic}-{partition} any more: nothing was injected")
         after = [free[0] if broker == leaves else broker for broker in before if broker != leaves or free]
         if not after:
             raise ClusterError(f"{topic}-{partition} has no other replica, and no other broker is alive")

@@ -244,6 +244,22 @@ async def test_over_a_link_with_a_rate_no_more_passes_and_all_that_waits_does_wh
     assert await coming == text
 
 
+async def test_much_at_once_holds_nobody_up_over_a_link_with_a_rate(stage: Stage) -> None:
+    much, little = await stage.connect(stage.for_clients), await stage.connect(stage.for_clients)
+    for ends in (much, little):
+        assert await stage.echoed(ends, b"quick") == b"quick"
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 40_000}, LONG_S)
+    text = os.urandom(1 << 17)
+    coming = asyncio.ensure_future(stage.echoed(much, text))
+    await asyncio.sleep(0.1)
+    began_s = asyncio.get_running_loop().time()
+    assert await stage.echoed(little, b"little") == b"little"
+    assert asyncio.get_running_loop().time() - began_s < 0.8
+    assert not coming.done()
+    await stage.relay.release("test")
+    assert await coming == text
+
+
 async def test_what_cannot_come_out_breaks_the_connection(stage: Stage) -> None:
     ends = await stage.connect(stage.for_clients)
     assert await stage.echoed(ends, b"first") == b"first"
