@@ -111,8 +111,8 @@ def lost(error: BaseException) -> SparkError | None:
 
 def _details(error: PySparkException) -> str:
     """Return what a server said, without what the client's library says around it."""
-    said = re.search(r'details = "(.*)"', str(error))
-    return said[1] if said else next(iter(str(error).splitlines()), type(error).__name__)
+    details = re.search(r'details = "(.*)"', str(error))
+    return details[1] if details else next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _reach(address: str) -> None:

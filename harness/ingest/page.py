@@ -82,8 +82,8 @@ Apache Spark, in a JVM on this machine or on the cluster that `--master` names. 
 without a JVM, by `chaos run` and `chaos rejudge`: `--engine sail` (or `CHAOS_ENGINE=sail`, also for tasks of Airflow)
 starts [Sail](https://lakesail.com) in the same process, which takes a sixth of the CPU time for a small run. `pip
 install '.[sail]'` brings it, 66 MB. It answers as Apache Spark does, check by check, and tests hold it to that. Until
-the judging ends it listens on a port of the loopback interface and asks nobody who connects for a name: leave it to
-machines whose users you trust.
+the judging ends it listens on a port of the loopback interface and asks nobody who connects for a name. Whoever
+connects may have it read and write files as you: leave it to machines whose users you trust.
 
 `CHAOS_SPARK_REMOTE=sc://HOST:PORT` names a server of Spark Connect that judges instead, of Apache Spark or of Sail
 (with `SAIL_EXECUTION__CHECKPOINT__PATH` set). It has to see the runs, and `TMPDIR`, at the same path as this machine;

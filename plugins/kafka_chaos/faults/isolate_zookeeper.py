@@ -73,7 +73,7 @@ class IsolateZookeeper(ZookeeperFault):
         )
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Heal the links, and wait until all take requests that run."""
+        """Heal the links, and wait until those that were cut off take requests."""
         assert isinstance(arena.driver, CanIsolateZookeeper)
         await arena.driver.rejoin_zookeeper(injection.state[SERVERS])
         await until(
