@@ -29,13 +29,15 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     """Replace what is slow or needs a machine.
 
     Args:
-        answers: For each scenario what its checks say, try by try; or how a try fails before that.
+        answers: For each scenario what its checks say, try by try; or how a try fails before that. A key of scenario
+            and seed, such as "smoke-00000006", goes before: tries of different seeds begin in whatever order Airflow takes.
     """
 
     def answer(folder: RunFolder) -> str:
-        name = folder.run_id.rsplit("-", 2)[0]
+        name, _, seed = folder.run_id.rsplit("-", 2)
         made = sorted(folder.root.parent.glob(f"{name}-*"))  # by instant and seed
-        return answers[name][min(made.index(folder.root), len(answers[name]) - 1)]
+        tries = answers.get(f"{name}-{seed}", answers[name])
+        return tries[min(made.index(folder.root), len(tries) - 1)]
 
     def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
         if answers[scenario.name][0] == REFUSED:

@@ -125,7 +125,8 @@ def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: d
             ),
         }
         asked = {"scenario": "kill-leader", "seed": 5, "times": 3}
-        result = python(RUN, '{"kill-leader": ["PASS", "FAIL", "PASS"]}', json.dumps(asked), environment=environment)
+        answers = {"kill-leader": ["PASS"], "kill-leader-00000006": ["FAIL"]}
+        result = python(RUN, json.dumps(answers), json.dumps(asked), environment=environment)
     assert result["state"] == "failed"
     assert [result["tasks"][f"run.report[{index}]"] for index in range(3)] == ["success", "failed", "success"]
     (path,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("repeat-kill-leader-*.json")
