@@ -30,7 +30,7 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
 
     Args:
         answers: For each scenario what its checks say, try by try; or how a try fails before that. A key of scenario
-            and seed, such as "smoke-00000006", goes before: tries of different seeds begin in whatever order Airflow takes.
+            and seed, such as "smoke-00000006", goes before: Airflow begins tries of different seeds in any order.
     """
 
     def answer(folder: RunFolder) -> str:
