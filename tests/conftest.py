@@ -15,11 +15,12 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from harness.system.engine import ENGINE_VARIABLE, Engine
 from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header, waiting
-from tests.shared import ROOT, group_of, pytest_runtest_teardown, shared
+from tests.shared import ROOT, WHOLE, group_of, pytest_runtest_teardown, shared
 
 __all__ = [
     "airflow_server",
@@ -41,12 +42,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's job in the
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.cluster.containers.engine import Engine
+    from harness.cluster.containers.engine import Engine as DockerEngine
 
 
 LONG = (
     "spark",
-    "spark whole",
+    WHOLE,
     "airflow",
     "tests/integration/test_tour.py",
     "tests/sweep/test_standalone_master.py",
@@ -72,6 +73,8 @@ REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
 """Fixtures that mark whoever needs them."""
+GROUP = pytest.StashKey[str]()
+"""Whom the test shares with that runs."""
 SAYS_REST = re.compile(rf"\bmark\.({'|'.join(sorted(REST))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
 """What the text of a module has in which a test may belong to the rest."""
 
@@ -110,6 +113,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the session's fixtures know whom they are made for."""
+    item.config.stash[GROUP] = group_of(item.nodeid)
+
+
 class ByModule(LoadScopeScheduling):
     """Gives each worker whole modules, because what a module's tests share is made once."""
 
@@ -128,26 +137,39 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
     return ByModule(config, log)
 
 
+@pytest.fixture(autouse=True)
+def _apache_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is marked `jvm` is about Apache Spark itself, whatever judges elsewhere."""
+    if request.node.get_closest_marker("jvm"):
+        monkeypatch.setenv(ENGINE_VARIABLE, Engine.SPARK)
+
+
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
-    """One Spark session for all tests that are marked `spark`."""
+    """One Spark session for all tests that are marked `spark`.
+
+    CHAOS_ENGINE chooses its engine; in the rest for whole histories only, as in there others take Apache Spark.
+    """
     from harness.analysis.session import spark_session, tuned
 
+    group = pytestconfig.stash.get(GROUP, "")
     with shared(pytestconfig, "spark") as running:
         running.callback(gc.collect)  # what speaks to its JVM when it goes has nobody to speak to later
-        session = running.enter_context(spark_session(anywhere=True))
+        anywhere = group == WHOLE or pytestconfig.option.markexpr != "rest"
+        session = running.enter_context(spark_session(anywhere=anywhere))
         running.enter_context(tuned(session, 0))
         yield session
 
 
 @pytest.fixture(scope="session")
-def docker_images() -> "Iterator[Engine]":
+def docker_images() -> "Iterator[DockerEngine]":
     """A Docker engine with the images of this checkout, built if need be; without an engine the test is skipped."""
     from harness.cluster.containers.building import build
-    from harness.cluster.containers.engine import Engine, EngineUnavailable
+    from harness.cluster.containers.engine import Engine as DockerEngine
+    from harness.cluster.containers.engine import EngineUnavailable
 
     try:
-        engine = Engine.connect()
+        engine = DockerEngine.connect()
     except EngineUnavailable as error:
         pytest.skip(str(error))
     with engine:
@@ -156,7 +178,7 @@ def docker_images() -> "Iterator[Engine]":
 
 
 @pytest.fixture
-def engine_proxy(docker_images: "Engine", monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
+def engine_proxy(docker_images: "DockerEngine", monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
     """A way to the engine that a test may close; all that is started meanwhile goes this way."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as short:  # a socket's path has room for 108 bytes
         proxy = EngineProxy(Path(short, "engine.sock"))
