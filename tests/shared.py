@@ -10,7 +10,7 @@ import pytest
 
 WHOLE = "spark whole"
 TOGETHER = {
-    re.compile(r"^tests/(analysis|experiment|simulation)/(?=(?s:.*)mark\.whole\b)(?s:.*)mark\.spark\b"): WHOLE,
+    re.compile(r"^tests/(analysis|experiment|ingest|simulation)/(?=(?s:.*)mark\.whole\b)(?s:.*)mark\.spark\b"): WHOLE,
     re.compile(r"mark\.spark\b|\btable_of\b"): "spark",
     re.compile(r"\bairflow_server: Airflow\b"): "airflow",
     re.compile(r"\bcluster: dict\b"): "cluster",
@@ -18,8 +18,7 @@ TOGETHER = {
 """What a module says, after its path, that shares a Spark session, an Airflow or a cluster: one worker starts it.
 
 Of a group's name the first word is what it shares. Whole histories that are judged, and nothing more, have a session of
-their own: all others would wait for one worker, and any engine can have it, while sweeps and foreign lines take Apache
-Spark.
+their own: all others would wait for one worker, and any engine can judge them, while sweeps take Apache Spark.
 """
 ROOT = Path(__file__).resolve().parents[1]
 RUNNING = pytest.StashKey[dict[str, ExitStack]]()

@@ -248,6 +248,8 @@ def _run_checks(
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
         rows.write.mode("append").partitionBy("check").parquet(to_write(spark, folder))
+        if isinstance(folder, Path):
+            folder.mkdir(exist_ok=True)  # Sail makes none for no rows, but that nothing was found is evidence
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
     for check, _ in _broken(able, write):

@@ -34,11 +34,14 @@ def lines_of(path: Path, run_id: str, file: str) -> Iterator[Line]:
 def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, corrupt: str) -> DataFrame | None:
     """Return one row a line that is no writer's end: its columns, the text of one that does not fit, run and file."""
     columns = T.StructType([*schema, *(T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))])
-    schema_of_parts = to_arrow_schema(columns)
-    rows = (row for line in lines if (row := row_of(line, schema, corrupt)) is not None)
-    parts = []
-    while part := list(islice(rows, ROWS_AT_ONCE)):
-        parts.append(spark.createDataFrame(pa.Table.from_pylist(part, schema=schema_of_parts)))
+    return in_parts(spark, (row for line in lines if (row := row_of(line, schema, corrupt)) is not None), columns)
+
+
+def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.StructType) -> DataFrame | None:
+    """Return rows as a frame; None if there are none. A message takes some of them to the engine."""
+    schema, rest, parts = to_arrow_schema(columns), iter(rows), []
+    while part := list(islice(rest, ROWS_AT_ONCE)):
+        parts.append(spark.createDataFrame(pa.Table.from_pylist(part, schema=schema)))
     return reduce(DataFrame.unionByName, parts) if parts else None
 
 
@@ -46,16 +49,22 @@ def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | N
     """Return the columns of one line that have a value; None for the end of a writer."""
     run_id, file, text = line
     place = {"run_id": run_id, "file": file}
-    try:
-        content = _parsed(text.decode().lstrip())
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
+    content = object_of(text)
+    if content is None:
         return {corrupt: text.decode(errors="replace"), **place}
     if isinstance(content.get(ENDS), int):
         return None
-    row, fits = _struct(content, schema)
+    row, fits = fitted(content, schema)
     return row | place | ({} if fits else {corrupt: text.decode()})
+
+
+def object_of(text: bytes) -> dict[str, Any] | None:
+    """Return the object of JSON that a line is; None if it is none."""
+    try:
+        content = _parsed(text.decode().lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _parsed(text: str) -> Any:
@@ -65,7 +74,7 @@ def _parsed(text: str) -> Any:
     return json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))  # half a character is a "?"
 
 
-def _struct(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, Any], bool]:
+def fitted(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, Any], bool]:
     """Return the fields that there are columns for, those that do not fit without a value, and whether all fit."""
     types = _types(schema)
     row, fits = {}, True
@@ -86,7 +95,7 @@ def _value(value: Any, wanted: T.DataType) -> tuple[Any, bool]:
     if isinstance(wanted, T.StringType):
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False), True
     if isinstance(wanted, T.StructType):
-        return _struct(value, wanted) if isinstance(value, dict) else (None, False)
+        return fitted(value, wanted) if isinstance(value, dict) else (None, False)
     if isinstance(wanted, T.ArrayType):
         return _elements(value, wanted.elementType) if isinstance(value, list) else (None, False)
     fits = _is_number(value, wanted) if not isinstance(value, bool) else isinstance(wanted, T.BooleanType)

@@ -5,25 +5,26 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
+from harness.analysis.dialect import to_read
 from harness.analysis.facts.build import fact_path, written_counts
 from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.jvm import still_there
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import no_rows
-from harness.analysis.storage import literal_glob, reason
+from harness.analysis.storage import reason
 from harness.analysis.table import Column
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.errors import ScenarioError
 from harness.store.folder import RunFolder
 
 FINDINGS = "findings"
-OVERVIEW = "tables"
+OVERVIEW, MEANINGS = "tables", "columns"
+_FINDINGS = [Column(*column, about="") for column in FINDING_COLUMNS]
 
 
 def make_views(spark: SparkSession, folders: Sequence[RunFolder]) -> None:
-    """Make a view of each fact, of the findings, and one that says what they are; `describe` says what columns hold.
+    """Make a view of each fact, of the findings, and two that say what they are and what their columns hold.
 
     Raises:
         ScenarioError: one of the runs was not judged, or a fact is damaged.
@@ -31,26 +32,32 @@ def make_views(spark: SparkSession, folders: Sequence[RunFolder]) -> None:
     for folder in folders:
         if not folder.facts.is_dir():
             raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {folder.root}")
+    _overview(spark, folders).createOrReplaceTempView(OVERVIEW)
+    _meanings(spark).createOrReplaceTempView(MEANINGS)
     for name, table in TABLES.items():
         paths = [fact_path(folder.facts, name) for folder in folders]
-        rows = _read(spark, [literal_glob(str(path)) for path in paths if path.is_dir()], table.columns)
+        rows = _read(spark, [to_read(spark, path) for path in paths if path.is_dir()], table.columns)
         rows.createOrReplaceTempView(name)
-    with_findings = [
-        literal_glob(str(folder.findings)) for folder in folders if any(folder.findings.rglob("*.parquet"))
-    ]
-    _read(spark, with_findings, [Column(*column, about="") for column in FINDING_COLUMNS]).createOrReplaceTempView(
-        FINDINGS
-    )
-    _overview(spark, folders).createOrReplaceTempView(OVERVIEW)
+    found = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
+    _read(spark, found, _FINDINGS).createOrReplaceTempView(FINDINGS)
 
 
 def _read(spark: SparkSession, paths: Sequence[str], columns: Iterable[Column]) -> DataFrame:
     schema = [(column.name, column.type) for column in columns]
     ddl = ", ".join(f"`{name}` {type_}" for name, type_ in schema)
     rows = spark.read.schema(ddl).parquet(*paths) if paths else no_rows(spark, schema)
-    return rows.select(
-        *(F.col(column.name).alias(column.name, metadata={"comment": column.about}) for column in columns)
-    )
+    return rows.select(*(name for name, _ in schema))
+
+
+def _meanings(spark: SparkSession) -> DataFrame:
+    """Return one row a column of any table: table, name, type, and what it holds as far as that needs words."""
+    tables = {name: table.columns for name, table in TABLES.items()} | {FINDINGS: _FINDINGS}
+    rows = [
+        {"table": name, "name": column.name, "type": column.type, "about": column.about}
+        for name, columns in tables.items()
+        for column in columns
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows))
 
 
 def _overview(spark: SparkSession, folders: Sequence[RunFolder]) -> DataFrame:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from harness.cli.options import Json, Master
+from harness.cli.options import EngineName, Json, Master
 from harness.errors import Interrupted, ScenarioError
 from harness.progress import number_of
 from harness.store.folder import ResultFolder, RunFolder
+from harness.system.engine import choose_engine
 from harness.system.writable import make_parent
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
     from harness.analysis.hadoop import AnyResultFolder, HadoopPath
@@ -61,10 +63,10 @@ def judge(
         ),
     ] = None,
     master: Master = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
-    from harness.analysis.hadoop import HadoopPath
     from harness.analysis.session import spark_session
     from harness.analysis.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
@@ -81,6 +83,7 @@ def judge(
         "journal": journal or [],
         "liveness": liveness or [],
     }
+    choose_engine(engine)
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
     keys = [check_key(name) for name in checks or ()]
@@ -91,8 +94,8 @@ def judge(
     local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), places)
     progress = TerminalProgress(PatientConsole(stderr=True))
     try:
-        with spark_session(master, progress=progress) as spark:
-            folder = local or _stored_folder(HadoopPath(into or "", spark), places)
+        with spark_session(master, progress=progress, anywhere=True) as spark:
+            folder = local or _stored_folder(_behind_uri(into or "", spark), places)
             result = judge_history(
                 spark, paths, allowed, folder, checks=keys, expansion=expansion or EXPANSION, progress=progress
             )
@@ -129,6 +132,20 @@ def _folder(path: Path, places: list[str]) -> RunFolder:
             raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
     make_parent(folder.verdict)
     return folder
+
+
+def _behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
+    """Return a folder behind a URI.
+
+    Raises:
+        ScenarioError: the engine has no JVM here, which knows Hadoop's file systems.
+    """
+    from harness.analysis.dialect import is_connect
+    from harness.analysis.hadoop import HadoopPath
+
+    if is_connect(spark):
+        raise ScenarioError(f"{uri}: only Apache Spark in a JVM of this machine writes there: use --engine spark")
+    return HadoopPath(uri, spark)
 
 
 def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[HadoopPath]":

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from harness.cli.options import Json, Master, run_folders
+from harness.cli.options import EngineName, Json, Master, run_folders
 from harness.errors import ScenarioError
+from harness.system.engine import choose_engine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 def sql(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of judged runs.")],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Spark SQL; `select * from tables` and `describe sends` say of what.")
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="Spark SQL; `select * from tables` and `select * from columns where table = 'sends'` say of what.",
+        ),
     ],
     rows: Annotated[int, typer.Option("--rows", min=1, help="At most so many rows.")] = 100,
     master: Master = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Ask Spark about the facts and findings of judged runs; each row says of which run it is."""
@@ -28,8 +34,9 @@ def sql(
     from harness.analysis.sql import answer, make_views
     from harness.cli.terminal import PatientConsole, TerminalProgress
 
+    choose_engine(engine)
     folders = run_folders(runs)
-    with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True))) as spark:
+    with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True)), anywhere=True) as spark:
         make_views(spark, folders)
         columns, records = answer(spark, query, rows)
     if as_json:

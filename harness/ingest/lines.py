@@ -19,24 +19,16 @@ from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.jvm import still_there
 from harness.analysis.lines import SCHEMAS
 from harness.analysis.origins import PLACES, all_of
-from harness.analysis.session import configured, tasks_for
-from harness.analysis.sources import CORRUPT, PERMISSIVE, Sources, no_rows, with_corrupt
-from harness.analysis.storage import (
-    JSON,
-    PARQUET,
-    StoredFile,
-    display_path,
-    file_path_column,
-    find_files,
-    literal_glob,
-    reason,
-)
+from harness.analysis.session import tasks_for
+from harness.analysis.sources import CORRUPT, Sources, no_rows, with_corrupt
+from harness.analysis.storage import display_path, reason
 from harness.errors import EvidenceError
+from harness.ingest import reading
 from harness.ingest.expansion import EXPANSION, check_expansion
+from harness.ingest.files import JSON, PARQUET, Files, StoredFile, stored_files
 from harness.ingest.formats import Format, formats
+from harness.ingest.reading import BROKEN, FILE, KEYS, LINE, TEXT
 
-FILE = "file"
-LINE = "line"
 MISREAD = "not JSON, or a value of another type"
 EXPLAINED_FILES = 5
 SHOWN_CHARS = 120
@@ -44,8 +36,6 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _UNSIGNED = T.DecimalType(20, 0)
 """What Spark takes whole numbers of 64 bits without a sign for."""
 _SCALAR = (*_WHOLE, T.FloatType, T.DoubleType, T.StringType, T.BooleanType)
-_ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
-"""Each file is read as a whole, so that rows come in their order."""
 
 
 class RecordedEvidence:
@@ -59,10 +49,11 @@ class RecordedEvidence:
                 size, or a table has other columns.
         """
         self.spark = spark
-        self.files = {kind: _all(spark, paths.get(kind, ())) for kind in SCHEMAS}
+        where = reading.files_of(spark)
+        self.files = {kind: _all(where, paths.get(kind, ())) for kind in SCHEMAS}
         for files in self.files.values():
             for file in files:
-                check_expansion(spark, file, expansion)
+                check_expansion(where, file, expansion)
         self._tables = {
             kind: _tables(spark, formats()[kind], [file for file in files if file.format == PARQUET])
             for kind, files in self.files.items()
@@ -99,10 +90,10 @@ class RecordedEvidence:
 
     def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
         form, schema = formats()[kind], SCHEMAS[kind]
-        texts = [literal_glob(file.path) for file in self.files[kind] if file.format == JSON]
+        texts = [file for file in self.files[kind] if file.format == JSON]
         parts = [_fitting(_shaped(table, schema), form) for table in self._tables[kind]]
         if texts:
-            parts.append(_fitting(_parsed(self.spark.read.text(texts), schema), form))
+            parts.append(_fitting(reading.lines(self.spark, texts, schema), form))
         if not parts:
             named = T.StructType([*with_corrupt(schema).fields, T.StructField(FILE, T.StringType())])
             return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in named])
@@ -126,50 +117,33 @@ class RecordedEvidence:
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
         form, schema = formats()[kind], SCHEMAS[kind]
-        with configured(self.spark, _ONE_TASK):
+        with reading.in_order(self.spark):
             if file.format == PARQUET:
-                raw = _shaped(_numbered(_table(self.spark, form, [file])), schema, LINE)
-                rows = _fitting(raw, form, LINE).withColumn("text", F.lit(""))
+                raw = _shaped(_table(self.spark, form, [file], numbered=True), schema, LINE)
+                rows = _fitting(raw, form, LINE).withColumn(TEXT, F.lit(""))
             else:
-                read = _numbered(self.spark.read.text(literal_glob(file.path)))
-                rows = _fitting(_parsed(read, schema, LINE, "text"), form, LINE, "text")
-            row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, "text").orderBy(LINE).first()
+                rows = _fitting(reading.numbered_lines(self.spark, file, schema), form, LINE, TEXT)
+            row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, TEXT).orderBy(LINE).first()
         if row is None:
-            return f"{display_path(file.path)}: every line fits"
-        wrong = _wrong(row["text"], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
-        return f"{display_path(file.path)}:{row[LINE]}: {wrong}"
+            return f"{file.shown}: every line fits"
+        wrong = _wrong(row[TEXT], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
+        return f"{file.shown}:{row[LINE]}: {wrong}"
 
 
-def _all(spark: SparkSession, paths: Sequence[str]) -> list[StoredFile]:
-    files = {file.path: file for path in paths for file in find_files(spark, path)}
+def _all(where: Files, paths: Sequence[str]) -> list[StoredFile]:
+    files = {file.path: file for path in paths for file in stored_files(where, path)}
     return sorted(files.values(), key=lambda file: file.path)
 
 
 def _parent(files: Sequence[StoredFile]) -> str:
     """Return the folder, with its last slash, that all files are below; in a URI there may be two slashes."""
-    folders = [display_path(file.path).split("/")[:-1] for file in files]
+    folders = [file.shown.split("/")[:-1] for file in files]
     common = [steps[0] for steps in takewhile(lambda steps: len(set(steps)) == 1, zip(*folders, strict=False))]
     return "".join(f"{step}/" for step in common)
 
 
 def _named(kind: str, path: str, files: Sequence[StoredFile]) -> str:
     return f"{PLACES[kind]}/{display_path(path)[len(_parent(files)) :]}"
-
-
-def _numbered(rows: DataFrame) -> DataFrame:
-    return rows.withColumn(LINE, F.monotonically_increasing_id() + 1)
-
-
-def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
-    """One row a line that is not blank, with the keys that it has and what is wrong with it so far."""
-    line = F.col("value")
-    parsed = F.from_json(line, with_corrupt(schema), PERMISSIVE)
-    return (
-        texts.where(F.length(F.trim(line)) > 0)
-        .withColumns({"parsed": parsed, "keys": F.json_object_keys(line), "text": line, FILE: file_path_column()})
-        .withColumn("broken", F.col(f"parsed.{CORRUPT}").isNotNull() | F.col("keys").isNull() | ~F.is_valid_utf8(line))
-        .select(*(f"parsed.{name}" for name in schema.names), "keys", "broken", FILE, *more)
-    )
 
 
 def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
@@ -181,8 +155,8 @@ def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
         .alias(field.name)
         for field in schema
     ]
-    keys = F.lit(None).cast("array<string>").alias("keys")
-    return table.select(*columns, keys, F.lit(False).alias("broken"), file_path_column().alias(FILE), *more)
+    keys = F.lit(None).cast("array<string>").alias(KEYS)
+    return table.select(*columns, keys, F.lit(False).alias(BROKEN), FILE, *more)
 
 
 def _cast(column: Column, actual: T.DataType, wanted: T.DataType) -> Column:
@@ -203,7 +177,7 @@ def _cast(column: Column, actual: T.DataType, wanted: T.DataType) -> Column:
 
 def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
     """The lines, with what is wrong in `CORRUPT`; one with which anything is wrong has nothing else."""
-    wrong = F.when(F.col("broken"), MISREAD)
+    wrong = F.when(F.col(BROKEN), MISREAD)
     for name, choices in form.choices.items():
         wrong = wrong.when(
             ~F.col(name).isin(*choices),
@@ -216,11 +190,11 @@ def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
         wrong = wrong.when(
             F.coalesce(part, F.lit(False)), "one of its `records` has no `topic`, `partition`, `offset` or `value`"
         )
-    unknown = F.array_except("keys", F.array(*map(F.lit, form.names)))
+    unknown = F.array_distinct(F.filter(KEYS, lambda key: ~key.isin(*form.names)))
     wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))
     checked = lines.withColumn(CORRUPT, wrong)
     fits = F.col(CORRUPT).isNull()
-    names = [name for name in lines.columns if name not in ("keys", "broken", FILE, *more)]
+    names = [name for name in lines.columns if name not in (KEYS, BROKEN, FILE, LINE, TEXT)]
     return checked.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
 
 
@@ -247,20 +221,20 @@ def _derived(kind: str) -> dict[str, Column]:
 
 
 def _tables(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> list[DataFrame]:
-    """Return the Parquet files as one table, or where their columns are not of the same types as one each.
+    """Return the Parquet files in as few tables as the engine reads them in, where columns differ in type as one each.
 
     Raises:
         EvidenceError: one cannot be read, or its columns do not fit.
     """
     try:
-        return [_table(spark, form, files)] if files else []
+        return [_table(spark, form, part) for part in reading.tables(spark, files)]
     except EvidenceError:
         if len(files) == 1:
             raise
         return [_table(spark, form, [file]) for file in files]
 
 
-def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> DataFrame:
+def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, numbered: bool = False) -> DataFrame:
     """Return the Parquet files as one table; a column that fits by no more than its emptiness is left out.
 
     Raises:
@@ -268,14 +242,14 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
     """
     wanted = {field.name: field.dataType for field in SCHEMAS[form.kind]}
     try:
-        table = spark.read.option("mergeSchema", True).parquet(*(literal_glob(file.path) for file in files))
+        table = reading.table(spark, files)
         unfit = [
             field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
         ]
         empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
     except SPARK_ERRORS as error:
         still_there(error)
-        raise EvidenceError(f"{display_path(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
+        raise EvidenceError(f"{files[0].shown}: not Parquet that can be read: {reason(error)}") from error
     problems = [
         f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"
         for field in unfit
@@ -288,8 +262,9 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
     always = set.intersection(*(set(line.required) for line in form.lines))
     problems += [f"no column `{name}`" for name in form.names if name in always and name not in table.columns]
     if problems:
-        raise EvidenceError("\n".join(f"{display_path(files[0].path)}: {problem}" for problem in problems))
-    return table.drop(*empty)
+        raise EvidenceError("\n".join(f"{files[0].shown}: {problem}" for problem in problems))
+    rows = reading.numbered(table.drop(*empty), files) if numbered else table.drop(*empty)
+    return reading.named(rows, files)
 
 
 def _fits(actual: T.DataType, wanted: T.DataType) -> bool:

@@ -1,32 +1,38 @@
 """Sail judges as Apache Spark does: the cases of every check, and recorded histories, whose answers Spark has given."""
 
 import importlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from harness.analysis.connect import remote_session, sail_session
 from harness.analysis.dialect import require_same_files
-from harness.analysis.judge import Judgement, judge_sources, questions
+from harness.analysis.judge import Judgement, Question, judge_sources, questions
 from harness.analysis.session import tuned
-from harness.analysis.sources import from_table
+from harness.analysis.sources import from_table, read
 from harness.contracts import registry
 from harness.errors import EvidenceError, HarnessError, SparkError
 from harness.experiment.judge import settings_of
+from harness.ingest.lines import RecordedEvidence
+from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
 from harness.sweep.jobs import HISTORIES
 from harness.sweep.recorded import History, RecordedAnswer, histories_in
 from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.system.scratch import scratch_folder
+from tests.analysis.run_folders import write_intact_run
 from tests.checks import answers
 from tests.checks.answers import batches_of, confirm, judged
 from tests.histories.one_table import one_table
+from tests.ingest.test_lines import MISFITS, SEND
 
 pytestmark = pytest.mark.whole
 
@@ -76,6 +82,32 @@ def test_a_recorded_history_gets_the_answers_of_apache_spark(
         for check in judgements[history.name].checks
     }
     assert now == history.recorded().checks
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_line_of_others_that_does_not_fit_is_explained_as_on_apache_spark(
+    name: str, sail: SparkSession, tmp_path: Path
+) -> None:
+    (line, said), path = MISFITS[name], tmp_path / "operations.jsonl"
+    path.write_text(f"{json.dumps(SEND)}\n\n{json.dumps(line)}\n", encoding="utf-8")
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    assert evidence.explain(["operations/operations.jsonl"]) == [f"{path}:3: {said}"]
+
+
+def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    rows = [SEND, SEND | {"type": "done"}, SEND | {"type": "gone"}]
+    parquet.write_table(pa.Table.from_pylist(rows), path)
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    said = "`type` is done, none of invoke, ok, fail, info"
+    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:2: {said}"]
+
+
+def test_that_nothing_was_found_is_written(sail: SparkSession, tmp_path: Path) -> None:
+    run, into = write_intact_run(tmp_path / "intact"), RunFolder(tmp_path / "judged")
+    question = Question(settings={run.run_id: AllowedSettings().for_checks()}, checks=("I9",))
+    judge_sources(sail, read(sail, [run]), [question], into=into)
+    assert list(into.findings.iterdir()) == []
 
 
 CHOSEN = """

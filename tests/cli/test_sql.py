@@ -37,12 +37,8 @@ def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callab
             id="what there is",
         ),
         pytest.param(
-            "describe sends acks",
-            [
-                {"info_name": "col_name", "info_value": "acks"},
-                {"info_name": "data_type", "info_value": "int"},
-                {"info_name": "comment", "info_value": "0, 1 or -1 for all"},
-            ],
+            "select * from columns where table = 'sends' and name = 'acks'",
+            [{"table": "sends", "name": "acks", "type": "int", "about": "0, 1 or -1 for all"}],
             id="what a column holds",
         ),
     ],
@@ -61,9 +57,9 @@ def test_a_table_ends_with_what_was_asked_for_and_says_that_there_is_more(ask: A
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        pytest.param("selekt", "Syntax error at or near 'selekt'", id="no query"),
-        pytest.param("select * from nosuch", "The table or view `nosuch` cannot be found", id="no such table"),
-        pytest.param("select 1/0", "Division by zero", id="one that fails on the way"),
+        pytest.param("selekt", "selekt", id="no query"),
+        pytest.param("select * from nosuch", "nosuch", id="no such table"),
+        pytest.param("select 1/0", " by zero", id="one that fails on the way"),
     ],
 )
 def test_a_query_that_cannot_be_carried_out_is_refused_in_a_sentence(ask: Any, query: str, message: str) -> None:

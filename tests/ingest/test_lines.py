@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 from rich.console import Console
 
+from harness.analysis.dialect import is_connect
 from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.lines import SCHEMAS
 from harness.analysis.sources import CORRUPT, read
@@ -299,6 +300,7 @@ def test_what_a_file_may_hold_can_be_raised(spark: SparkSession, tmp_path: Path)
     assert RecordedEvidence(spark, paths, expansion=2000).files["operations"]
 
 
-def test_a_file_system_that_hadoop_does_not_know_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(EvidenceError, match=r"gopher://host/x\.jsonl: cannot be read: .*UnsupportedFileSystem"):
+def test_a_file_system_that_the_engine_does_not_know_is_refused(spark: SparkSession) -> None:
+    said = "only Apache Spark in a JVM" if is_connect(spark) else "cannot be read: .*UnsupportedFileSystem"
+    with pytest.raises(EvidenceError, match=rf"gopher://host/x\.jsonl: {said}"):
         RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]})

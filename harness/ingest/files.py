@@ -1,0 +1,96 @@
+"""Which files of evidence does a path, a folder, a glob or a URI stand for?"""
+
+import json
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.analysis.storage import display_path
+from harness.errors import EvidenceError
+
+JSON, PARQUET = "json", "parquet"
+_SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
+LONGEST_LINE = 1_000_000
+"""Bytes at a file's end in which its last line is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """One file of evidence."""
+
+    path: str
+    """With its scheme, as Spark names it."""
+    size: int
+    format: str
+    """`JSON` or `PARQUET`."""
+    torn: bool
+    """Whether it is text that ends in half a line."""
+
+    @property
+    def shown(self) -> str:
+        """The path as a person writes it."""
+        return display_path(self.path)
+
+
+class Files(Protocol):
+    """Where files of evidence lie; what is asked of it raises EvidenceError where a file cannot be read."""
+
+    compressions: tuple[str, ...]
+    """How names of text end that is unpacked while it is read."""
+
+    def found(self, text: str) -> list[tuple[str, int]]:
+        """Return path, with its scheme, and size of every file that a text stands for.
+
+        Below a folder, what is empty does not count, nor what has a name that begins with `_` or `.`, as Spark leaves
+        it.
+        """
+
+    def end(self, path: str, offset: int) -> bytes:
+        """Return the bytes of a file from an offset on."""
+
+    def unpacked(self, path: str, limit: int) -> int:
+        """Return how many bytes compressed text has, of which no more than `limit` are looked at."""
+
+
+def counts(parts: tuple[str, ...]) -> bool:
+    """Return whether a file counts by the parts of its path below a folder that was named."""
+    return not any(part.startswith(("_", ".")) for part in parts)
+
+
+def stored_files(files: Files, text: str) -> list[StoredFile]:
+    """Return the files that a path, a folder or a glob stands for, in the order of their paths.
+
+    Raises:
+        EvidenceError: there is nothing, it cannot be read, or it is neither JSON Lines nor Parquet.
+    """
+    found = files.found(text)
+    if not found:
+        raise EvidenceError(f"{text}: there is no file")
+    return [_stored(files, path, size) for path, size in sorted(found)]
+
+
+def is_compressed(files: Files, path: str) -> bool:
+    """Return whether a file is unpacked while it is read, by its name."""
+    return path.endswith(files.compressions)
+
+
+def _stored(files: Files, path: str, size: int) -> StoredFile:
+    if not size:
+        raise EvidenceError(f"{display_path(path)} is empty")
+    compressed = is_compressed(files, path)
+    stem = path.rpartition(".")[0] if compressed else path
+    format_ = next((format_ for suffix, format_ in _SUFFIXES.items() if stem.endswith(suffix)), None)
+    if format_ is None or (compressed and format_ == PARQUET):
+        raise EvidenceError(f"{display_path(path)}: its name must end in one of {', '.join(_SUFFIXES)}")
+    torn = format_ == JSON and not compressed and _is_torn(files, path, size)
+    return StoredFile(path=path, size=size, format=format_, torn=torn)
+
+
+def _is_torn(files: Files, path: str, size: int) -> bool:
+    """Return whether the last line has no end and is no JSON: many tools write no newline after the last line."""
+    if files.end(path, size - 1) == b"\n":
+        return False
+    try:
+        json.loads(files.end(path, max(0, size - LONGEST_LINE)).rpartition(b"\n")[2].decode(errors="replace"))
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,137 @@
+"""How does each engine read files of evidence, so that each row says of which file it is?
+
+Apache Spark says it of any row. Sail does not, nor which lines do not fit: its lines are parsed here, and its tables
+are read one by one.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from harness.analysis.dialect import is_connect, is_sail
+from harness.analysis.parsed_lines import fitted, in_parts, object_of
+from harness.analysis.session import configured
+from harness.analysis.sources import CORRUPT, PERMISSIVE, no_rows, with_corrupt
+from harness.analysis.storage import file_path_column, literal_glob
+from harness.errors import EvidenceError
+from harness.ingest.files import Files, StoredFile
+from harness.ingest.hadoop_files import HadoopFiles
+from harness.ingest.local_files import LocalFiles, local_path, opened
+
+FILE, LINE, TEXT = "file", "line", "text"
+"""Of which file a row is, in which line from one, and what it says."""
+KEYS, BROKEN = "keys", "broken"
+"""The keys of a line, and whether it is no object of JSON, or has a value of another type."""
+_BESIDE = [
+    T.StructField(KEYS, T.ArrayType(T.StringType())),
+    T.StructField(BROKEN, T.BooleanType()),
+    T.StructField(FILE, T.StringType()),
+    T.StructField(TEXT, T.StringType()),
+    T.StructField(LINE, T.LongType()),
+]
+_ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
+"""Each file is read as a whole, so that rows come in their order."""
+
+
+def files_of(spark: SparkSession) -> Files:
+    """Return where an engine's evidence may lie."""
+    return LocalFiles() if is_connect(spark) else HadoopFiles(spark)
+
+
+def lines(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType) -> DataFrame:
+    """Return one row a line that is not blank: columns of `schema`, `KEYS`, `BROKEN`, `FILE`, and `TEXT`.
+
+    Raises:
+        EvidenceError: a file cannot be read; Apache Spark says so when the rows are.
+    """
+    if is_sail(spark):
+        return _parsed_here(spark, files, schema)
+    return _parsed(spark.read.text([literal_glob(file.path) for file in files]), schema)
+
+
+def numbered_lines(spark: SparkSession, file: StoredFile, schema: T.StructType) -> DataFrame:
+    """Return the same of one file with `LINE`."""
+    if is_sail(spark):
+        return _parsed_here(spark, [file], schema)
+    return _parsed(_numbered(spark.read.text(literal_glob(file.path))), schema, LINE)
+
+
+def tables(spark: SparkSession, files: Sequence[StoredFile]) -> list[Sequence[StoredFile]]:
+    """Return which Parquet files are read as one table."""
+    return [[file] for file in files] if is_sail(spark) else [files] if files else []
+
+
+def table(spark: SparkSession, files: Sequence[StoredFile]) -> DataFrame:
+    """Return files of Parquet that are read as one table, without where each row is from."""
+    paths = (local_path(file.path).as_uri() if is_sail(spark) else literal_glob(file.path) for file in files)
+    return spark.read.option("mergeSchema", True).parquet(*paths)
+
+
+def named(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
+    """Return the rows of such a table with `FILE`."""
+    place = F.lit(files[0].shown) if is_sail(rows.sparkSession) else file_path_column()
+    return rows.withColumn(FILE, place)
+
+
+def numbered(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
+    """Return the rows of a table of one file with `LINE`; whoever asks for them is `in_order`."""
+    if is_sail(rows.sparkSession):
+        content = parquet.read_table(local_path(files[0].path), columns=rows.columns)
+        lines = pa.array(range(1, content.num_rows + 1), pa.int64())
+        return rows.sparkSession.createDataFrame(content.append_column(LINE, lines))
+    return _numbered(rows)
+
+
+def in_order(spark: SparkSession) -> AbstractContextManager[None]:
+    """Let each file be read as a whole meanwhile, so that the numbers of its rows are those of its lines."""
+    return nullcontext() if is_sail(spark) else configured(spark, _ONE_TASK)
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(LINE, F.monotonically_increasing_id() + 1)
+
+
+def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
+    line = F.col("value")
+    parsed = F.from_json(line, with_corrupt(schema), PERMISSIVE)
+    return (
+        texts.where(F.length(F.trim(line)) > 0)
+        .withColumns({"parsed": parsed, KEYS: F.json_object_keys(line), TEXT: line, FILE: file_path_column()})
+        .withColumn(BROKEN, F.col(f"parsed.{CORRUPT}").isNotNull() | F.col(KEYS).isNull() | ~F.is_valid_utf8(line))
+        .select(*(f"parsed.{name}" for name in schema.names), KEYS, BROKEN, FILE, TEXT, *more)
+    )
+
+
+def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType) -> DataFrame:
+    columns = T.StructType([*schema, *_BESIDE])
+    frame = in_parts(spark, (row for file in files for row in _rows(file, schema)), columns)
+    if frame is None:
+        return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in columns])
+    return frame
+
+
+def _rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(_content(file).splitlines(), start=1):
+        if not text.strip(b" "):
+            continue
+        place = {FILE: file.shown, LINE: number, TEXT: text.decode(errors="replace")}
+        content = object_of(text)
+        if content is None:
+            yield place | {BROKEN: True}
+        else:
+            row, fits = fitted(content, schema)
+            yield row | place | {KEYS: list(content), BROKEN: not fits}
+
+
+def _content(file: StoredFile) -> bytes:
+    try:
+        with opened(file.path) as stream:
+            return bytes(stream.read())
+    except (OSError, pa.ArrowException) as error:
+        raise EvidenceError(f"the history cannot be judged: {file.shown}: {error}") from error
