@@ -78,10 +78,10 @@ settings: without them `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are used.
 
 ## Which engine judges
 
-Apache Spark, in a JVM on this machine or on the cluster that `--master` names. `chaos run`, `rejudge`, `judge` and `sql`
-do without a JVM: `--engine sail` (or `CHAOS_ENGINE=sail`, also for tasks of Airflow) starts
-[Sail](https://lakesail.com) in the same process, which takes a sixth of the CPU time for a small run. `pip
-install '.[sail]'` brings it, 66 MB. It answers as Apache Spark does, check by check, and tests hold it to that. Until
+Apache Spark, in a JVM on this machine or on the cluster that `--master` names. `chaos run`, `rejudge`, `judge` and
+`sql` do without a JVM: `--engine sail` (or `CHAOS_ENGINE=sail`, also for tasks of Airflow) starts
+[Sail](https://lakesail.com) in the same process, which takes a sixth of the CPU time for a small run. `pip install
+'.[sail]'` brings it, 66 MB. It answers as Apache Spark does, check by check, and tests hold it to that. Until
 the judging ends it listens on a port of the loopback interface and asks nobody who connects for a name. Whoever
 connects may have it read and write files as you: leave it to machines whose users you trust.
 
