@@ -94,7 +94,7 @@ def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
     from harness.analysis.session import spark_session
 
     instants = [time.time()]
-    with spark_session(size_bytes=folder.evidence_bytes()) as spark:
+    with spark_session(size_bytes=folder.evidence_bytes(), anywhere=True) as spark:
         spark.range(1).count()
         instants.append(time.time())
         facts_rows, verdicts, checked = judging(spark, folder)

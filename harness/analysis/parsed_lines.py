@@ -15,10 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.analysis.dialect import checkpoint
 from harness.analysis.lines import ENDS
 
 ROWS_AT_ONCE = 20_000
-"""Rows that one message takes to the engine."""
+"""Rows that are made of lines at once."""
+MESSAGE_BYTES = 2**25
+"""A part that goes to the engine; gRPC takes no message above four times that."""
+TAKEN_ALONG_BYTES = 2**20
+"""A part no larger than that may go to the engine with every plan."""
 _DECODER = json.JSONDecoder()
 _LARGEST_LONG = 2**63
 
@@ -38,11 +43,22 @@ def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, c
 
 
 def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.StructType) -> DataFrame | None:
-    """Return rows as a frame; None if there are none. A message takes some of them to the engine."""
-    schema, rest, parts = to_arrow_schema(columns), iter(rows), []
-    while part := list(islice(rest, ROWS_AT_ONCE)):
-        parts.append(spark.createDataFrame(pa.Table.from_pylist(part, schema=schema)))
-    return reduce(DataFrame.unionByName, parts) if parts else None
+    """Return rows as a frame; None if there are none.
+
+    What is large goes to the engine once, in messages that it takes; a frame of what is small takes it along.
+    """
+    schema, rest, frames = to_arrow_schema(columns), iter(rows), []
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        for part in _messages(pa.Table.from_pylist(some, schema=schema)):
+            frame = spark.createDataFrame(part)
+            frames.append(checkpoint(frame) if part.nbytes > TAKEN_ALONG_BYTES else frame)
+    return reduce(DataFrame.unionByName, frames) if frames else None
+
+
+def _messages(part: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows in parts that a message holds."""
+    rows = max(1, len(part) * MESSAGE_BYTES // max(part.nbytes, 1))
+    return (part.slice(first, rows) for first in range(0, len(part), rows))
 
 
 def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:

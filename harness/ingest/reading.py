@@ -6,6 +6,7 @@ are read one by one.
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from io import BufferedReader
 from typing import Any
 
 import pyarrow as pa
@@ -117,7 +118,7 @@ def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.Str
 
 
 def _rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
-    for number, text in enumerate(_content(file).splitlines(), start=1):
+    for number, text in enumerate(_texts(file), start=1):
         if not text.strip(b" "):
             continue
         place = {FILE: file.shown, LINE: number, TEXT: text.decode(errors="replace")}
@@ -129,9 +130,10 @@ def _rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
             yield row | place | {KEYS: list(content), BROKEN: not fits}
 
 
-def _content(file: StoredFile) -> bytes:
+def _texts(file: StoredFile) -> Iterator[bytes]:
     try:
         with opened(file.path) as stream:
-            return bytes(stream.read())
-    except (OSError, pa.ArrowException) as error:
+            for text in BufferedReader(stream):
+                yield from text.splitlines()
+    except (OSError, EOFError, pa.ArrowException) as error:
         raise EvidenceError(f"the history cannot be judged: {file.shown}: {error}") from error

@@ -1,136 +1,28 @@
-"""Histories that others recorded: read from JSON Lines and Parquet alike, refused or remarked on where that is due."""
+"""Histories that others recorded: read by lines and by columns, refused or remarked on where that is due."""
 
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType
-from rich.console import Console
+from pyspark.sql import SparkSession
 
 from harness.analysis.dialect import is_connect
-from harness.analysis.judge import Judgement, Question, judge_sources
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.sources import CORRUPT, read
-from harness.cli.judge import show
+from harness.analysis.sources import CORRUPT
 from harness.errors import EvidenceError
-from harness.ingest.formats import formats
-from harness.ingest.judging import judge_history, report
+from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.page import COMMAND, EXAMPLE
 from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
 from harness.verdict import ExitCode
-from tests.analysis.run_folders import write_intact_run
-from tests.verdicts import PASS, UNKNOWN
+from tests.verdicts import UNKNOWN
 
 pytestmark = pytest.mark.spark
-
-ROOT = Path(__file__).parents[2]
-BRIEF = ("lost-write", "I9", "I1", "I16", "I24")
-"""Checks that rest on evidence of every kind."""
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def as_parquet(kind: str, paths: list[Path], to: Path) -> str:
-    """Write what other tools would: what says nothing is left out where it may be, and free objects are their text."""
-    form, rows = formats()[kind], [row for path in paths for row in lines_of(path)]
-    types = {field.name: field.dataType for field in SCHEMAS[kind]}
-    for row in rows:
-        must = next(line.required for line in form.lines if not form.tells or line.name == row[form.tells])
-        for name, value in list(row.items()):
-            if name not in must and value in ("", [], None, -1):
-                del row[name]
-            elif isinstance(types.get(name), StringType) and not isinstance(value, str):
-                row[name] = json.dumps(value)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    parquet.write_table(pa.table({name: pa.array([row.get(name) for row in rows]) for name in names}), to)
-    return str(to)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return write_intact_run(tmp_path_factory.mktemp("elsewhere") / "a+b c")
-
-
-@pytest.fixture(scope="module")
-def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judgement]:
-    """What a few checks say, and how many rows each fact has: as a run, as JSON Lines, and as Parquet."""
-    root = tmp_path_factory.mktemp("given")
-    files = run.evidence()
-    packed = root / "packed.jsonl.gz"
-    packed.write_bytes(gzip.compress(files["operations"][0].read_bytes()))
-    texts = {
-        "operations": [str(packed), str(files["operations"][1])],
-        "replicas": [f"{run.replicas}/*/replica-*.jsonl"],
-        "zookeeper": [f"file://{files['zookeeper'][0]}"],
-        "state_changes": [str(run.brokers)],
-        "journal": [str(files["journal"][0])],
-        "liveness": [str(files["liveness"][0])],
-    }
-    tables = {kind: [as_parquet(kind, paths, root / f"{kind}.parquet")] for kind, paths in files.items()}
-    settings = AllowedSettings(min_insync_replicas=2)
-    three = {
-        "run": read(spark, [run]),
-        "texts": RecordedEvidence(spark, texts).sources("texts", {"acks": -1}),
-        "tables": RecordedEvidence(spark, tables).sources("tables", {"acks": -1}),
-    }
-    together = replace(
-        three["run"],
-        lines={
-            kind: reduce(DataFrame.unionByName, [sources.lines[kind] for sources in three.values()]) for kind in SCHEMAS
-        },
-    )
-    names = {"run": run.run_id, "texts": "texts", "tables": "tables"}
-    question = Question(settings=dict.fromkeys(names.values(), settings.for_checks()), checks=BRIEF)
-    judged = {each.run_id: each for each in judge_sources(spark, together, [question], into=RunFolder(root / "all"))}
-    return {name: judged[run_id] for name, run_id in names.items()}
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("form", ["texts", "tables"])
-def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(
-    counted: dict[str, Judgement], form: str
-) -> None:
-    assert counted[form].counts == counted["run"].counts
-    assert [(each.check, each.verdict) for each in counted[form].checks] == [(name, PASS) for name in BRIEF]
-    assert counted[form].remarks == []
-
-
-@pytest.mark.whole
-def test_the_example_of_the_page_comes_to_what_the_page_says(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    given = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
-    folder = RunFolder(tmp_path / "example")
-    settings = AllowedSettings(min_insync_replicas=2, idempotence=True)
-    result = judge_history(spark, given, settings, folder, checks=["lost-write", "phantom", "I9"])
-    report(folder, result, COMMAND.split())
-    with (tmp_path / "out").open("w+", encoding="utf-8") as file:
-        show(Console(file=file, width=100), result, folder)
-        file.seek(0)
-        said = "".join(f"{line.rstrip()}\n" for line in file.readlines()[:-1])
-    assert said == (EXAMPLE / "output.txt").read_text(encoding="utf-8")
-    assert result.exit_code is ExitCode.VIOLATED
-    assert "I9" in [each.check for each in result.unjudged]
-    page = folder.report.read_text(encoding="utf-8")
-    assert "Every value that is read was sent." in page
-    assert "min_insync_replicas: it is assumed" not in page
-    assert "power_loss: it is assumed to be false" in page
-    assert json.loads(folder.verdict.read_text(encoding="utf-8"))["unjudged"][0]["needed"]
-
 
 SEND = {"index": 0, "time_ns": 1, "process": "p", "type": "invoke", "kind": "send", "topic": "t", "value": "a"}
 MISFITS = {
