@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.cluster.damage import Damage, What
 from harness.cluster.disk_errors import DiskError
+from harness.cluster.limits import Resource, Usage
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 
 HOSTS: dict[Side, tuple[str, ...]] = {
@@ -45,6 +46,9 @@ class FakePowers:
     """State of every ZooKeeper server; the last of those that run leads."""
     servers_apart: set[int] = field(default_factory=set)
     """ZooKeeper servers that do not reach the others."""
+    limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
+    short_of: int = 1
+    """How often in a row a broker was short of what is limited."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -167,6 +171,17 @@ class FakePowers:
 
     async def reset_clock(self, broker_id: int) -> None:
         self.clocks.pop(broker_id, None)
+
+    async def lift(self, broker_id: int, resource: Resource) -> None:
+        self.limits.pop((broker_id, resource), None)
+
+    async def usage(self, broker_id: int, resource: Resource) -> Usage:
+        limit = self.limits.get((broker_id, resource))
+        before = 1024.0 if resource is Resource.FILES else None
+        return Usage(limit=before) if limit is None else Usage(limit=limit, hits=self.short_of)
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        return self.limits.get((broker_id, Resource.FILES), clients) >= clients or not self.short_of
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):

@@ -17,7 +17,7 @@ from harness.cluster.supervised_driver import NEVER_STARTED, SupervisedDriver
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S
 from harness.cluster.supervisor_client import SupervisorGone
 from harness.cluster.systems.system import System, system_named
-from harness.errors import ClusterError, DeadlineError
+from harness.errors import ClusterError
 
 
 class FolderDiskPowers(SupervisedDriver):
@@ -65,7 +65,7 @@ class FolderDiskPowers(SupervisedDriver):
     async def free_disk(self, broker_id: int) -> None:
         """Make the space available again; nothing happens when it is."""
         layout = self._layout_with_disks(broker_id)
-        await self._end_child(_filler(broker_id))
+        await self._supervision.end_child(_filler(broker_id))
         with contextlib.suppress(SupervisorGone):  # and what filled the disk went with it
             (self._disk(layout, broker_id) / ballast.NAME).unlink(missing_ok=True)  # of a filler that was killed
 
@@ -89,7 +89,7 @@ class FolderDiskPowers(SupervisedDriver):
 
     async def mend_disk(self, broker_id: int) -> None:
         """Let the disk work again; nothing happens when it does."""
-        await self._end_child(_breaker(broker_id))
+        await self._supervision.end_child(_breaker(broker_id))
 
     async def copy_data(self) -> list[str]:
         """Copy what is on small disks to the paths in `status`; elsewhere it is there already."""
@@ -113,14 +113,6 @@ class FolderDiskPowers(SupervisedDriver):
             _move(partial, destination)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-
-    async def _end_child(self, name: str) -> None:
-        """Have a child of the supervisor end, if there is one; raises DeadlineError if it goes on."""
-        await self._supervision.signal_if_running(name, "TERM")
-        if name not in await self._supervision.children():
-            return
-        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
-            raise DeadlineError(f"{name} did not end within {GONE_TIMEOUT_S:g} s")
 
     async def _mount_disks(self, layout: ClusterLayout) -> None:
         """Give every broker's data directory a file system of its own; raises ClusterError."""

@@ -18,6 +18,7 @@ from harness.cluster.powers import (
     CanIsolate,
     CanIsolateZookeeper,
     CanKillZookeeper,
+    CanLimit,
     CanLoseReplies,
     CanPartition,
     CanPauseZookeeper,
@@ -260,15 +261,20 @@ DISK_SPACE = "disk-space"
 """What takes, on real machines, that brokers have file systems of their own."""
 POWER = "power"
 """What takes, on real machines, that brokers note what they have synced."""
+CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
+"""What takes, on real machines, the right to limit processes."""
 CAPABILITIES: dict[str, type[Any]] = {
     "clients": CanRunClients,
     CLOCK: CanSetClock,
+    CPU_LIMIT: CanLimit,
     "delay": CanDelay,
     DISK_ERRORS: CanFailDisk,
     "disk-files": CanDamageDisk,
     DISK_SPACE: CanFillDisk,
+    FILE_LIMIT: CanLimit,
     "isolate": CanIsolate,
     "kill": CanKill,
+    MEMORY_LIMIT: CanLimit,
     "partition": CanPartition,
     "pause": CanPause,
     POWER: CanCutPower,

@@ -1,5 +1,6 @@
 """Which ports and folders does one cluster have? Saved, so that another process can attach."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -220,6 +221,11 @@ def _relay_ports(own: dict[str, Any]) -> RelayPorts:
 
 def _server_relay_ports(own: dict[str, Any]) -> ServerRelayPorts:
     return ServerRelayPorts(**{kind: {int(id_): port for id_, port in ports.items()} for kind, ports in own.items()})
+
+
+def resource_name(root: Path, process: str) -> str:
+    """Return the name of what the machine, or an engine, makes for a process of the run in this folder."""
+    return f"chaos-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:10]}-{process}"
 
 
 def zookeeper_process(server_id: int) -> str:

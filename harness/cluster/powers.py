@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from harness.cluster.damage import Damage
     from harness.cluster.disk_errors import DiskError
+    from harness.cluster.limits import Resource, Usage
 
 
 class Side(StrEnum):
@@ -287,6 +288,30 @@ class CanSetClock(Protocol):
 
     async def reset_clock(self, broker_id: int) -> None:
         """Put it to the machine's; nothing happens when it goes by that."""
+        ...
+
+
+@runtime_checkable
+class CanLimit(Protocol):
+    """Can let a broker have less of a resource than it takes."""
+
+    async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
+        """Limit it (`Resource` says what the amount is); of memory, have others take what is left of it.
+
+        `usage` says when it is so.
+        """
+        ...
+
+    async def lift(self, broker_id: int, resource: Resource) -> None:
+        """Let it have what it wants; nothing happens when it may."""
+        ...
+
+    async def usage(self, broker_id: int, resource: Resource) -> Usage:
+        """Return what the kernel says of it."""
+        ...
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        """Return whether a broker answers so many new clients at once, within a second."""
         ...
 
 

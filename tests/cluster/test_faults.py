@@ -74,6 +74,11 @@ async def all_in_sync(view: ClusterView) -> None:
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
 
 
+LIMITS = [
+    pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
+    pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),
+    pytest.param("file-limit", "controller", {}, "files open, and left a client waiting", id="no file more"),
+]
 OVER_LINKS = [
     pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
     pytest.param(
@@ -143,6 +148,7 @@ OVER_LINKS = [
         pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
         pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
         pytest.param("disk-full", "1", {}, "nothing more fits", marks=needs_disks, id="a full disk"),
+        *LIMITS,
         *OVER_LINKS,
     ],
 )
@@ -153,8 +159,8 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(("name", "target", "parameters", "detail"), OVER_LINKS)
-async def test_a_fault_of_links_is_confirmed_and_healed_in_containers(
+@pytest.mark.parametrize(("name", "target", "parameters", "detail"), [*LIMITS, *OVER_LINKS])
+async def test_a_fault_is_confirmed_and_healed_in_containers(
     contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:
     await confirmed_and_healed(DockerDriver(contained, "run"), name, target, parameters, detail)

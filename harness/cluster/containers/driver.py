@@ -18,7 +18,8 @@ from harness.cluster import relay
 from harness.cluster.containers import guard, images, plans
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
-from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.containers.limits import ContainerLimits
+from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay.layout import ports_needed, relayed
@@ -28,7 +29,6 @@ from harness.cluster.supervised_driver import (
     FIRST_SERVER_ID,
     LOG_TAIL_LINES,
     ServerState,
-    SupervisedDriver,
     require_free_port,
     tail_of,
     without_clients,
@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 STATE_POLL_S = 0.05
 RESUME_TIMEOUT_S = 10.0
-_FREEZING = ("pause", "zookeeper-pause")
+_BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, SupervisedDriver):
-    """A `SupervisedDriver` with CanPause and CanPauseZookeeper, and with a relay `RelayPowers`.
+class DockerDriver(RelayPowers, ContainerLimits):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper and `ContainerLimits`, and with a relay `RelayPowers`.
 
     It attaches from any process by the run folder.
     """
@@ -69,7 +69,7 @@ class DockerDriver(RelayPowers, SupervisedDriver):
                 frozen = (
                     {}
                     if engine.can_freeze()
-                    else dict.fromkeys(_FREEZING, "the Docker engine has no control groups to freeze")
+                    else dict.fromkeys(_BY_CONTROL_GROUPS, "the Docker engine has no control groups")
                 )
                 return frozen | without_clients()
         except ClusterError as error:

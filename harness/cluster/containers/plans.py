@@ -1,6 +1,5 @@
 """Which containers does a cluster consist of: names, images, mounts, ports and limits of each?"""
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.embedded_zookeeper import ServerPlan
-from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.cluster.layout import ClusterLayout, broker_process, resource_name, zookeeper_process
 from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
 from harness.cluster.relay.layout import Place, listeners_of
 from harness.cluster.relay.listeners import FILE_NAME, Setup, save
@@ -47,7 +46,7 @@ class Names:
 
     def of(self, process: str) -> str:
         """Return the name of a server's container and of its volume."""
-        return f"chaos-{hashlib.sha256(str(self.root.resolve()).encode()).hexdigest()[:10]}-{process}"
+        return resource_name(self.root, process)
 
     @property
     def network(self) -> str:
