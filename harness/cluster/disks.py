@@ -20,8 +20,8 @@ from harness.cluster.systems.system import System, system_named
 from harness.errors import ClusterError
 
 
-class FolderDiskPowers(SupervisedDriver):
-    """Implements CanDamageDisk; CanCutPower, CanFailDisk and CanFillDisk, if the cluster was started for that."""
+class FilePowers(SupervisedDriver):
+    """Implements CanDamageDisk; CanCutPower, if the cluster was started for that."""
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is in the folder of a broker that does not run."""
@@ -53,6 +53,14 @@ class FolderDiskPowers(SupervisedDriver):
     async def bytes_on_disk(self, broker_id: int) -> int:
         """Return how much is in a broker's files, whether it runs or not."""
         return sum(map(_size, self._disk(self._layout_with(broker_id), broker_id).rglob("*")))
+
+    def _disk(self, layout: ClusterLayout, broker_id: int) -> Path:
+        """Return where a broker's files are seen; raises ClusterError where they are not."""
+        return layout.log_dir(broker_id)
+
+
+class FolderDiskPowers(FilePowers):
+    """`FilePowers` with CanFailDisk and CanFillDisk, if the cluster was started for that."""
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Have a child of the supervisor fill a broker's disk, and free it after `at_most_s` at the latest."""

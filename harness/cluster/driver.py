@@ -125,6 +125,8 @@ class ClusterRequest:
     """Whether brokers are started in such a way that their wall clocks can be set."""
     syncs: bool = False
     """Whether brokers are to note what they have synced."""
+    disk_files: bool = False
+    """Whether brokers' files are to be where the harness can change them."""
     disks: bool = False
     """Whether brokers' data directories are small file systems of their own."""
     disk_errors: bool = False
@@ -257,6 +259,8 @@ CLOCK = "clock"
 """What takes, on real machines, that brokers load libfaketime."""
 DISK_ERRORS = "disk-errors"
 """What takes, on real machines, that brokers load libfiu."""
+DISK_FILES = "disk-files"
+"""What takes, on real machines, that the harness sees brokers' files."""
 DISK_SPACE = "disk-space"
 """What takes, on real machines, that brokers have file systems of their own."""
 POWER = "power"
@@ -269,7 +273,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     CPU_LIMIT: CanLimit,
     "delay": CanDelay,
     DISK_ERRORS: CanFailDisk,
-    "disk-files": CanDamageDisk,
+    DISK_FILES: CanDamageDisk,
     DISK_SPACE: CanFillDisk,
     FILE_LIMIT: CanLimit,
     "isolate": CanIsolate,

@@ -74,6 +74,8 @@ class ClusterLayout:
     """Whether brokers load what their wall clocks can be set by."""
     syncs: bool = False
     """Whether brokers that can note what they have synced."""
+    disk_files: bool = False
+    """Whether brokers in containers have their data in folders of this machine."""
     disks: bool = False
     """Whether each broker's data directory is a file system of its own, which only the cluster's processes see."""
     disk_errors: bool = False
@@ -173,6 +175,7 @@ class ClusterLayout:
             "relay_servers": {str(server_id): asdict(own) for server_id, own in self.relay_servers.items()},
             "clocks": self.clocks,
             "syncs": self.syncs,
+            "disk_files": self.disk_files,
             "disks": self.disks,
             "disk_errors": self.disk_errors,
         }
@@ -205,6 +208,7 @@ class ClusterLayout:
                 },
                 clocks=data.get("clocks", False),
                 syncs=data.get("syncs", False),
+                disk_files=data.get("disk_files", False),
                 disks=data.get("disks", False),
                 disk_errors=data.get("disk_errors", False),
             )

@@ -21,7 +21,6 @@ from harness.cluster.driver import (
     DISK_ERRORS,
     DISK_SPACE,
     MEMORY_LIMIT,
-    POWER,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -187,7 +186,7 @@ async def ready(log: Path) -> None:
     await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
-NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, DISK_SPACE, "disk-files", POWER}
+NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:

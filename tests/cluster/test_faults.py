@@ -50,7 +50,7 @@ def contained(docker_images: Engine, tmp_path_factory: pytest.TempPathFactory) -
     """The same in containers."""
     root = tmp_path_factory.mktemp("contained")
     driver = DockerDriver(root, "run")
-    asyncio.run(started(driver, ClusterRequest(**ALL)))
+    asyncio.run(started(driver, ClusterRequest(**ALL, syncs=True, disk_files=True, disks=True)))
     yield root
     asyncio.run(driver.stop())
     assert docker_images.resources(root) == []
@@ -74,6 +74,13 @@ async def all_in_sync(view: ClusterView) -> None:
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
 
 
+FILES = [
+    pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
+    pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
+    pytest.param("disk-damage", "leader(moved,0)", {"what": "indexes"}, "now gone; it opened moved-0", id="no indexes"),
+    pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
+]
+FULL = ("disk-full", "1", {}, "nothing more fits")
 LIMITS = [
     pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
     pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),
@@ -144,10 +151,8 @@ OVER_LINKS = [
             "server 1 gone, no quorum left",
             id="ZooKeeper dies and comes back",
         ),
-        pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
-        pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
-        pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
-        pytest.param("disk-full", "1", {}, "nothing more fits", marks=needs_disks, id="a full disk"),
+        pytest.param(*FULL, marks=needs_disks, id="a full disk"),
+        *FILES,
         *LIMITS,
         *OVER_LINKS,
     ],
@@ -159,7 +164,9 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(("name", "target", "parameters", "detail"), [*LIMITS, *OVER_LINKS])
+@pytest.mark.parametrize(
+    ("name", "target", "parameters", "detail"), [*FILES, pytest.param(*FULL, id="a full disk"), *LIMITS, *OVER_LINKS]
+)
 async def test_a_fault_is_confirmed_and_healed_in_containers(
     contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:

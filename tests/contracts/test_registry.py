@@ -79,7 +79,7 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     [
         ("process", []),
         ("simulated", ["cpu-limit", "file-limit", "memory-limit"]),
-        ("docker", ["clock", "disk-damage", "disk-error", "disk-full", "power-loss"]),
+        ("docker", ["clock", "disk-error"]),
     ],
 )
 def test_a_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:

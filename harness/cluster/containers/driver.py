@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from harness.cluster import relay
 from harness.cluster.containers import guard, images, plans
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
+from harness.cluster.containers.disks import ContainerDisks
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.containers.limits import ContainerLimits
 from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, ClusterRequest
@@ -44,8 +45,10 @@ RESUME_TIMEOUT_S = 10.0
 _BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, ContainerLimits):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper and `ContainerLimits`, and with a relay `RelayPowers`.
+class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerLimits` and `ContainerDisks`.
+
+    With a relay it has `RelayPowers` too.
 
     It attaches from any process by the run folder.
     """
@@ -143,6 +146,9 @@ class DockerDriver(RelayPowers, ContainerLimits):
                 for broker_id in brokers
             },
             planted_bugs=request.planted_bugs,
+            syncs=request.syncs,
+            disk_files=request.disk_files,
+            disks=request.disks,
         )
         return relayed(layout, ports) if request.relay else layout
 
@@ -157,17 +163,18 @@ class DockerDriver(RelayPowers, ContainerLimits):
             addresses = await _in_thread(partial(self._create_network, engine, layout))
             servers = [plans.zookeeper(layout, server_id, addresses) for server_id in layout.zookeeper]
             relays = [plans.relay(layout, addresses)] if layout.relay else []
+            disks = [plans.disks(layout)] if layout.disks else []
             brokers = [plans.broker(layout, broker_id, properties, addresses) for broker_id in layout.brokers]
             for port in layout.all_ports:
                 require_free_port(port, f"run {self._run_id}")
 
             def create(plan: ContainerPlan) -> None:
                 for volume in plan.volumes:
-                    engine.create_volume(volume, self._owner)
+                    engine.create_volume(volume, self._owner, plan.volume_options)
                 engine.create_container(plan, self._owner)
 
-            await _each(create, [*servers, *relays, *brokers])
-            for group in (relays, servers, brokers):  # a name resolves once its container runs
+            await _each(create, [*servers, *relays, *disks, *brokers])
+            for group in (relays, servers, disks, brokers):  # a name resolves once its container runs
                 await _each(engine.start, [plan.name for plan in group])
         for process in _processes(layout):
             self._count_start(process)

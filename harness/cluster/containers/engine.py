@@ -97,6 +97,8 @@ class ContainerPlan:
     """None for the image's own."""
     volumes: dict[str, str] = field(default_factory=dict)
     """Path in the container by name of the volume."""
+    volume_options: dict[str, str] = field(default_factory=dict)
+    """What the engine is told of the volumes, if they are no folders."""
     files: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; read only."""
     folders: dict[Path, str] = field(default_factory=dict)
@@ -215,10 +217,10 @@ class Engine:
                     return IPv4Network(range_)
         raise AssertionError("the last one fails")
 
-    def create_volume(self, name: str, owner: Owner) -> None:
-        """Create a local volume."""
+    def create_volume(self, name: str, owner: Owner, options: dict[str, str]) -> None:
+        """Create a local volume, a folder of the engine's unless options say what else."""
         with self.request(f"creating the volume {name}"):
-            self.client.volumes.create(name, driver="local", labels=owner.labels)
+            self.client.volumes.create(name, driver="local", driver_opts=options, labels=owner.labels)
 
     def create_container(self, plan: ContainerPlan, owner: Owner) -> None:
         """Create a container: no capabilities, no new privileges, read-only but for its mounts, limited.
@@ -324,21 +326,24 @@ class Engine:
         """Return how many bytes of memory a container uses beyond what the kernel can take back (pages of files)."""
         memory = self._statistics(name).get("memory_stats", {})
         details = memory.get("stats", {})
-        return int(memory.get("usage", 0) - details.get("cache", details.get("file", 0)))
+        return int(memory.get("usage", 0) - details.get("active_file", 0) - details.get("inactive_file", 0))
 
     def _statistics(self, name: str) -> dict[str, Any]:
         with self.request(f"reading the statistics of the container {name}"):
             statistics: dict[str, Any] = self.client.api.stats(name, stream=False, one_shot=True)
         return statistics
 
-    def run_inside(self, name: str, argv: list[str]) -> str:
-        """Run a command in a container that runs, as its user, and return its output.
+    def run_inside(self, name: str, argv: list[str], *, detached: bool = False) -> str:
+        """Run a command in a container that runs, as its user; return its output, or if `detached` at once.
 
         Raises:
             ClusterError: it could not be run, or failed.
         """
         with self.request(f"running {argv} in the container {name}"):
             id_ = self.client.api.exec_create(name, argv)["Id"]
+            if detached:
+                self.client.api.exec_start(id_, detach=True)
+                return ""
             output = self.client.api.exec_start(id_).decode(errors="replace").strip()
             status = self.client.api.exec_inspect(id_)["ExitCode"]
         if status != 0:

@@ -64,6 +64,7 @@ def missing(engine: ImageLookup) -> list[str]:
 SHARED = (
     "__init__.py",
     "cluster/__init__.py",
+    "cluster/ballast.py",
     "cluster/descriptors.py",
     "cluster/pressure.py",
     "events.py",

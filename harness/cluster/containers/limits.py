@@ -26,19 +26,21 @@ class ContainerLimits(SupervisedDriver):
 
     async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
         """Limit the container, or in open files the process in it."""
-        self._layout_with(broker_id)
+        memory_bytes = plans.broker_limits(self._layout_with(broker_id)).memory_bytes
         await self.lift(broker_id, resource)
         container, name = resource_name(self._root, broker_process(broker_id)), _lifter(broker_id, resource)
-        argv = [sys.executable, "-m", guard.__name__, guard.LIFT, container, resource, str(at_most_s)]
+        argv = [sys.executable, "-m", guard.__name__, guard.LIFT, container, resource, str(memory_bytes)]
+        argv.append(str(at_most_s))
         log = RunFolder(self._root).cluster / f"{name}.log"
         await self._supervision.spawn(name, argv, log, LAST_STAGE, guard.GRACE_S)
         await asyncio.to_thread(_limit, container, resource, amount)
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
         """Let it have what it had at its start; nothing happens when it may."""
-        self._layout_with(broker_id)
+        memory_bytes = plans.broker_limits(self._layout_with(broker_id)).memory_bytes
         if not await self._supervision.end_child(_lifter(broker_id, resource)):
-            await asyncio.to_thread(_lift, resource_name(self._root, broker_process(broker_id)), resource)
+            container = resource_name(self._root, broker_process(broker_id))
+            await asyncio.to_thread(_lift, container, resource, memory_bytes)
 
     async def usage(self, broker_id: int, resource: Resource) -> Usage:
         """Return what the kernel says of it."""
@@ -46,13 +48,13 @@ class ContainerLimits(SupervisedDriver):
         return await asyncio.to_thread(_usage, resource_name(self._root, broker_process(broker_id)), resource)
 
 
-def lift(engine: Engine, container: str, resource: Resource) -> None:
-    """Let a container have what it had at its start; raises ClusterError."""
+def lift(engine: Engine, container: str, resource: Resource, memory_bytes: int) -> None:
+    """Let a container have what it had at its start, of memory so much; raises ClusterError."""
     match resource:
         case Resource.CPU:
             engine.limit_cpus(container, plans.LIMITS.cpus)
         case Resource.MEMORY:
-            engine.limit_memory(container, plans.LIMITS.memory_bytes)
+            engine.limit_memory(container, memory_bytes)
         case Resource.FILES:
             state = engine.state(container)
             if state is not None and state.runs:  # who is started later has all that it may have
@@ -87,9 +89,9 @@ def _limit_memory(engine: Engine, container: str, spare: int) -> None:
             return
 
 
-def _lift(container: str, resource: Resource) -> None:
+def _lift(container: str, resource: Resource, memory_bytes: int) -> None:
     with Engine.connect() as engine:
-        lift(engine, container, resource)
+        lift(engine, container, resource, memory_bytes)
 
 
 def _usage(container: str, resource: Resource) -> Usage:
