@@ -16,6 +16,8 @@ from harness.errors import DeadlineError
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 30.0
+CLIENTS = 16
+"""So many ask it for metadata, time and again, as one that is idle wants no CPU time."""
 
 
 class Parameters(Strict):
@@ -37,7 +39,7 @@ class CpuLimit(Limiting):
         return float(parameters["cpus"])
 
     async def seen(self, arena: Arena, injection: Injection) -> Effect:
-        """See the quota, and that each broker was held back."""
+        """See the quota, and that each broker was held back while clients ask it for something."""
         driver, cpus = arena.driver, self.amount(injection.parameters)
         assert isinstance(driver, CanLimit)
         hits: dict[int, int] = {}
@@ -45,6 +47,7 @@ class CpuLimit(Limiting):
 
         async def not_held_back() -> list[int]:
             for broker in injection.targets:
+                await driver.answers_all(broker, CLIENTS)
                 usage = await driver.usage(broker, Resource.CPU)
                 (wrong.discard if usage.limit == cpus else wrong.add)(broker)
                 hits[broker] = usage.hits - injection.state["hits"][str(broker)]
