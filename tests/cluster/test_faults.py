@@ -77,7 +77,6 @@ async def all_in_sync(view: ClusterView) -> None:
 FILES = [
     pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
     pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
-    pytest.param("disk-damage", "leader(moved,0)", {"what": "indexes"}, "now gone; it opened moved-0", id="no indexes"),
     pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
 ]
 FULL = ("disk-full", "1", {}, "nothing more fits")
