@@ -255,7 +255,8 @@ class Engine:
                 stop_signal="SIGUSR2",
                 mem_limit=plan.limits.memory_bytes,
                 memswap_limit=plan.limits.memory_bytes,
-                **_cpu_quota(plan.limits.cpus),  # what can be changed later
+                cpu_period=_CPU_PERIOD_US,  # other than a number of CPUs, that can be changed later
+                cpu_quota=round(plan.limits.cpus * _CPU_PERIOD_US),
                 pids_limit=plan.limits.processes,
                 log_config=LogConfig(type=LogConfig.types.JSON, config={"max-size": "8m", "max-file": "1"}),
             )
@@ -299,7 +300,8 @@ class Engine:
     def limit_cpus(self, name: str, cpus: float) -> None:
         """Let a container have so much CPU time, whether it runs or not."""
         with self.request(f"limiting the CPU time of the container {name}"):
-            self.client.api.update_container(name, **_cpu_quota(cpus))
+            quota = round(cpus * _CPU_PERIOD_US)
+            self.client.api.update_container(name, cpu_period=_CPU_PERIOD_US, cpu_quota=quota)
 
     def limit_memory(self, name: str, size: int) -> None:
         """Let a container have so many bytes of memory; raises ClusterError if it has more that cannot be taken."""
@@ -424,10 +426,6 @@ class Engine:
             self.client.api.remove_network(resource.id)
         else:
             self.client.api.remove_volume(resource.id)
-
-
-def _cpu_quota(cpus: float) -> dict[str, int]:
-    return {"cpu_period": _CPU_PERIOD_US, "cpu_quota": round(cpus * _CPU_PERIOD_US)}
 
 
 def _address() -> str:
