@@ -79,7 +79,7 @@ FILES = [
     pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
     pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
 ]
-FULL = ("disk-full", "1", {}, "nothing more fits")
+FULL: tuple[str, str, dict[str, object], str] = ("disk-full", "1", {}, "nothing more fits")
 LIMITS = [
     pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
     pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),

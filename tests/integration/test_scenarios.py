@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,7 +103,7 @@ LONGEST = {
 
 def can_be_run(case: Case) -> bool:
     """Return whether this machine has what it takes."""
-    takes = {
+    takes: dict[str, Callable[[], str]] = {
         "clock": faketime.lacking,
         "disk-full": small_disks.lacking,
         "disk-error": disk_errors.lacking,

@@ -217,7 +217,7 @@ class Engine:
                     return IPv4Network(range_)
         raise AssertionError("the last one fails")
 
-    def create_volume(self, name: str, owner: Owner, options: dict[str, str]) -> None:
+    def create_volume(self, name: str, owner: Owner, options: dict[str, str] | None = None) -> None:
         """Create a local volume, a folder of the engine's unless options say what else."""
         with self.request(f"creating the volume {name}"):
             self.client.volumes.create(name, driver="local", driver_opts=options, labels=owner.labels)

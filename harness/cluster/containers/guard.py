@@ -80,11 +80,11 @@ def thaw(container: str, seconds: float) -> None:
 def lift(container: str, resource: Resource, memory_bytes: int, seconds: float) -> None:
     """Lift a container's limit after some seconds or at SIGTERM; one whose container is gone is lifted."""
     signal.sigtimedwait({signal.SIGTERM}, seconds)
-    from harness.cluster.containers import limits
+    from harness.cluster.containers import lifting
 
     def lifted(engine: "Engine") -> None:
         if engine.state(container) is not None:
-            limits.lift(engine, container, resource, memory_bytes)
+            lifting.lift(engine, container, resource, memory_bytes)
 
     _with_engine(lifted)
 

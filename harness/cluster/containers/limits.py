@@ -7,6 +7,7 @@ import sys
 from harness.cluster import descriptors, pressure
 from harness.cluster.containers import guard, plans
 from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.lifting import SERVER, in_python, lift
 from harness.cluster.layout import broker_process, resource_name
 from harness.cluster.limits import Resource, Usage
 from harness.cluster.supervised_driver import SupervisedDriver
@@ -18,7 +19,6 @@ _BEYOND = 64 * plans.MIB
 """So many bytes more than what is left are taken."""
 _TRIES = 32
 """How often the kernel is asked for a limit, each time a MiB above the one before, that it can bring about."""
-_SERVER = "0"
 
 
 class ContainerLimits(SupervisedDriver):
@@ -48,19 +48,6 @@ class ContainerLimits(SupervisedDriver):
         return await asyncio.to_thread(_usage, resource_name(self._root, broker_process(broker_id)), resource)
 
 
-def lift(engine: Engine, container: str, resource: Resource, memory_bytes: int) -> None:
-    """Let a container have what it had at its start, of memory so much; raises ClusterError."""
-    match resource:
-        case Resource.CPU:
-            engine.limit_cpus(container, plans.LIMITS.cpus)
-        case Resource.MEMORY:
-            engine.limit_memory(container, memory_bytes)
-        case Resource.FILES:
-            state = engine.state(container)
-            if state is not None and state.runs:  # who is started later has all that it may have
-                engine.run_inside(container, _in_python(descriptors.__name__, _SERVER, "--lift"))
-
-
 def _limit(container: str, resource: Resource, amount: float) -> None:
     with Engine.connect() as engine:
         match resource:
@@ -70,10 +57,10 @@ def _limit(container: str, resource: Resource, amount: float) -> None:
                 _limit_memory(engine, container, round(amount))
                 size = str(round(amount) + _BEYOND)
                 with contextlib.suppress(ClusterError):  # the kernel may kill what the engine starts it by
-                    engine.run_inside(container, _in_python(pressure.__name__, _SERVER, size))
+                    engine.run_inside(container, in_python(pressure.__name__, SERVER, size))
             case Resource.FILES:
                 spare = str(round(amount))
-                engine.run_inside(container, _in_python(descriptors.__name__, _SERVER, "--spare", spare))
+                engine.run_inside(container, in_python(descriptors.__name__, SERVER, "--spare", spare))
 
 
 def _limit_memory(engine: Engine, container: str, spare: int) -> None:
@@ -107,12 +94,8 @@ def _usage(container: str, resource: Resource) -> Usage:
             case Resource.FILES:
                 if not state.runs:
                     return Usage(limit=None)
-                told = engine.run_inside(container, _in_python(descriptors.__name__, _SERVER))
+                told = engine.run_inside(container, in_python(descriptors.__name__, SERVER))
                 return Usage(limit=int(told))
-
-
-def _in_python(module: str, *arguments: str) -> list[str]:
-    return ["python3", "-m", module, *arguments]
 
 
 def _lifter(broker_id: int, resource: Resource) -> str:
