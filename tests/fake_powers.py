@@ -47,8 +47,9 @@ class FakePowers:
     servers_apart: set[int] = field(default_factory=set)
     """ZooKeeper servers that do not reach the others."""
     limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
+    slow_disks: dict[int, float] = field(default_factory=dict)
     short_of: int = 1
-    """How often in a row a broker was short of what is limited."""
+    """How often a broker wanted what it is short of."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -171,6 +172,16 @@ class FakePowers:
 
     async def reset_clock(self, broker_id: int) -> None:
         self.clocks.pop(broker_id, None)
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        if self._power("slow_syncs", broker_id):
+            self.slow_disks[broker_id] = extra_s
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        self.slow_disks.pop(broker_id, None)
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        return [self.slow_disks.get(broker_id, 0.0)] * self.short_of
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
         self.limits.pop((broker_id, resource), None)

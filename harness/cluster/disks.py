@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.broker.log.file_storage import FileStorage
-from harness.cluster import ballast, disk_errors, small_disks
+from harness.cluster import ballast, disk_errors, slow_syncs, small_disks
 from harness.cluster.damage import Damage, do_damage, states, torn
 from harness.cluster.disk_errors import DiskError
 from harness.cluster.layout import ClusterLayout, broker_process
@@ -60,7 +60,7 @@ class FilePowers(SupervisedDriver):
 
 
 class FolderDiskPowers(FilePowers):
-    """`FilePowers` with CanFailDisk and CanFillDisk, if the cluster was started for that."""
+    """`FilePowers` with CanSlowSyncs; CanFailDisk and CanFillDisk, if the cluster was started for that."""
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Have a child of the supervisor fill a broker's disk, and free it after `at_most_s` at the latest."""
@@ -98,6 +98,28 @@ class FolderDiskPowers(FilePowers):
     async def mend_disk(self, broker_id: int) -> None:
         """Let the disk work again; nothing happens when it does."""
         await self._supervision.end_child(_breaker(broker_id))
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        """Have a child of the supervisor hold back the syncs of the process that runs, and let go of it in the end."""
+        layout = self._layout_with(broker_id)
+        await self.restore_syncs(broker_id)
+        server = (await self._servers(layout))[broker_process(broker_id)]
+        if server.pid is None:
+            raise ClusterError(f"broker {broker_id} does not run")
+        trace, name = _trace(layout, broker_id), _delayer(broker_id)
+        trace.unlink(missing_ok=True)
+        what = [str(server.pid), str(extra_s), str(at_most_s), str(trace)]
+        argv = [sys.executable, "-m", slow_syncs.__name__, *what]
+        await self._supervision.spawn(name, argv, layout.folder / f"{name}.log", BROKER_STAGE)
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        """Let them take what they take; nothing happens when they do."""
+        self._layout_with(broker_id)
+        await self._supervision.end_child(_delayer(broker_id))
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        """Return how long each took since `slow_syncs`, in seconds, as strace measured it."""
+        return slow_syncs.times_s(_trace(self._layout_with(broker_id), broker_id))
 
     async def copy_data(self) -> list[str]:
         """Copy what is on small disks to the paths in `status`; elsewhere it is there already."""
@@ -152,6 +174,16 @@ def _filler(broker_id: int) -> str:
 def _breaker(broker_id: int) -> str:
     """Return the name of the child that lets a broker's disk fail."""
     return f"disk-error-{broker_id}"
+
+
+def _delayer(broker_id: int) -> str:
+    """Return the name of the child that holds a broker's syncs back."""
+    return f"slow-syncs-{broker_id}"
+
+
+def _trace(layout: ClusterLayout, broker_id: int) -> Path:
+    """Return where it stands how long the syncs took that were held back last."""
+    return layout.folder.resolve() / f"{_delayer(broker_id)}.trace"
 
 
 def _copy(source: Path, destination: Path) -> None:

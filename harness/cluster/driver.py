@@ -25,6 +25,7 @@ from harness.cluster.powers import (
     CanProbe,
     CanReset,
     CanSetClock,
+    CanSlowSyncs,
 )
 from harness.values import PYTHON, value_class
 
@@ -265,6 +266,8 @@ DISK_SPACE = "disk-space"
 """What takes, on real machines, that brokers have file systems of their own."""
 POWER = "power"
 """What takes, on real machines, that brokers note what they have synced."""
+SLOW_SYNCS = "slow-syncs"
+"""What takes, on real machines, the right to trace brokers."""
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
 """What takes, on real machines, the right to limit processes."""
 CAPABILITIES: dict[str, type[Any]] = {
@@ -284,6 +287,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     POWER: CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
+    SLOW_SYNCS: CanSlowSyncs,
     "zookeeper-isolate": CanIsolateZookeeper,
     "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,

@@ -207,6 +207,23 @@ class CanFailDisk(Protocol):
 
 
 @runtime_checkable
+class CanSlowSyncs(Protocol):
+    """Can let a broker's disk take its time to keep what was written."""
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        """Let every sync of the process that runs take so much longer."""
+        ...
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        """Let them take what they take; nothing happens when they do."""
+        ...
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        """Return how long each took since `slow_syncs`, in seconds, of those that were held back."""
+        ...
+
+
+@runtime_checkable
 class CanLoseReplies(Protocol):
     """Can break a broker's connection to ZooKeeper when the reply to a write is due."""
 

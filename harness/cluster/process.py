@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, small_disks
+from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, slow_syncs, small_disks
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.disks import FolderDiskPowers
 from harness.cluster.driver import (
@@ -15,6 +15,7 @@ from harness.cluster.driver import (
     DRIVER,
     MEMORY_LIMIT,
     OVER_LINKS,
+    SLOW_SYNCS,
     ClusterRequest,
 )
 from harness.cluster.embedded_zookeeper import ServerPlan
@@ -66,6 +67,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         own |= {
             CPU_LIMIT: control_groups.lacking(Resource.CPU),
             MEMORY_LIMIT: control_groups.lacking(Resource.MEMORY),
+            SLOW_SYNCS: slow_syncs.lacking(),
         }
         reasons = dict.fromkeys(OVER_LINKS, senders.lacking()) | own
         return without_clients() | {power: reason for power, reason in reasons.items() if reason}

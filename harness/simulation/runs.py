@@ -11,6 +11,7 @@ from harness.cluster.driver import (
     CPU_LIMIT,
     FILE_LIMIT,
     MEMORY_LIMIT,
+    SLOW_SYNCS,
     BrokerStatus,
     ClusterRequest,
     ClusterStatus,
@@ -21,9 +22,9 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT}
-"""All but limits: whatever reaches a broker from outside is simulated, and so are the clients; computing takes no time
-and no memory of its own."""
+POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, SLOW_SYNCS}
+"""Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
+and nobody has memory of his own."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster import disk_errors, faketime, small_disks
+from harness.cluster import disk_errors, faketime, slow_syncs, small_disks
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
 from harness.cluster.driver import ClusterRequest
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.cluster
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
 ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True}
 needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
+needs_strace = pytest.mark.skipif(bool(slow_syncs.lacking()), reason=slow_syncs.lacking())
 needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 
 
@@ -225,6 +226,7 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
             id="an hour back, and too slow",
         ),
         pytest.param("clock", {"drift": 1.2}, "line was dated +0.", marks=needs_faketime, id="too fast"),
+        pytest.param("slow-sync", {"extra_ms": 300}, "took 0.3 s or more", marks=needs_strace, id="slow syncs"),
         pytest.param("disk-error", {}, "Input/output error", marks=needs_libfiu, id="a disk that fails"),
         pytest.param(
             "disk-error", {"error": "read-only"}, "Read-only file system", marks=needs_libfiu, id="a read-only disk"

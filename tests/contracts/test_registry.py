@@ -78,8 +78,8 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     ("driver", "refused"),
     [
         ("process", []),
-        ("simulated", ["cpu-limit", "file-limit", "memory-limit"]),
-        ("docker", ["clock", "disk-error"]),
+        ("simulated", ["cpu-limit", "file-limit", "memory-limit", "slow-sync"]),
+        ("docker", ["clock", "disk-error", "slow-sync"]),
     ],
 )
 def test_a_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:
