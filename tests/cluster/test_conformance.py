@@ -300,7 +300,8 @@ async def test_a_limit_is_lifted_and_ends_by_itself(driver: Driver, resource: Re
     await driver.lift(0, resource)
     assert await limited(driver, resource) == before
     await driver.lift(0, resource)
-    await driver.limit(0, resource, amount, at_most_s=0.5)
+    await driver.limit(0, resource, amount, at_most_s=5)
+    await becomes(wanted=True)
     await becomes(wanted=False)
     assert (await driver.status()).broker(0).state == "running"
 
