@@ -1,8 +1,8 @@
 """How many files may a process have open? The kernel's soft limit, which anybody may change for his own processes.
 
 In a container it is run by the engine, as the user of the server there: `python -m harness.cluster.descriptors PID`, 0
-for the child of the container's first process. `--spare N` leaves it N more than now, `--lift` as many as it may have.
-It prints the limit. Standard library only.
+for the child of the container's first process. `--spare N` leaves it N more than now, `--limit N` so many in all, 0 for
+as many as it may have. It prints the limit. Standard library only.
 """
 
 import argparse
@@ -43,11 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="harness.cluster.descriptors", description=__doc__)
     parser.add_argument("pid", type=int)
     parser.add_argument("--spare", type=int)
-    parser.add_argument("--lift", action="store_true")
+    parser.add_argument("--limit", type=int)
     options = parser.parse_args(arguments)
     pid = options.pid or server_here()
-    if options.lift:
-        lift(pid)
+    if options.limit is not None:
+        lift(pid, options.limit or None)
     if options.spare is not None:
         leave(pid, options.spare)
     sys.stdout.write(f"{limit_of(pid)}\n")

@@ -3,7 +3,7 @@
 - `python -m harness.cluster.containers.guard guard ROOT RUN_ID` waits for SIGTERM, then copies the data out of the
   run's containers and removes everything.
 - `… thaw CONTAINER SECONDS` thaws a container after that time, or at SIGTERM.
-- `… lift CONTAINER RESOURCE MEMORY_BYTES SECONDS` lifts a limit likewise; so much memory it had before.
+- `… lift CONTAINER RESOURCE BEFORE SECONDS` lifts a limit likewise, to what it was before.
 
 All are children of the cluster's supervisor with a `grace_s`: they get SIGTERM when the supervisor ends or is killed,
 and have it blocked until they wait for it, so that it is never missed. Until it acts the guard imports the standard
@@ -77,14 +77,14 @@ def thaw(container: str, seconds: float) -> None:
         terminated = signal.sigtimedwait({signal.SIGTERM}, LATE_POLL_S)
 
 
-def lift(container: str, resource: Resource, memory_bytes: int, seconds: float) -> None:
+def lift(container: str, resource: Resource, before: float, seconds: float) -> None:
     """Lift a container's limit after some seconds or at SIGTERM; one whose container is gone is lifted."""
     signal.sigtimedwait({signal.SIGTERM}, seconds)
     from harness.cluster.containers import lifting
 
     def lifted(engine: "Engine") -> None:
         if engine.state(container) is not None:
-            lifting.lift(engine, container, resource, memory_bytes)
+            lifting.lift(engine, container, resource, before)
 
     _with_engine(lifted)
 
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
     lift_parser = commands.add_parser(LIFT)
     lift_parser.add_argument("container")
     lift_parser.add_argument("resource", type=Resource)
-    lift_parser.add_argument("memory_bytes", type=int)
+    lift_parser.add_argument("before", type=float)
     lift_parser.add_argument("seconds", type=float)
     options = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # where the supervisor could not
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == GUARD:
             guard(options.root, options.run_id)
         elif options.command == LIFT:
-            lift(options.container, options.resource, options.memory_bytes, options.seconds)
+            lift(options.container, options.resource, options.before, options.seconds)
         else:
             thaw(options.container, options.seconds)
     except ClusterError as error:

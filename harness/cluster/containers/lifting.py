@@ -1,7 +1,6 @@
 """How does a container get back what it had before it was limited? Done by the driver, or by a watchdog."""
 
 from harness.cluster import descriptors
-from harness.cluster.containers import plans
 from harness.cluster.containers.engine import Engine
 from harness.cluster.limits import Resource
 
@@ -9,17 +8,22 @@ SERVER = "0"
 """What programs that run beside a server in its container are told instead of its pid."""
 
 
-def lift(engine: Engine, container: str, resource: Resource, memory_bytes: int) -> None:
-    """Let a container have what it had at its start, of memory so much; raises ClusterError."""
+ALL_FILES = 0
+"""What a process had before it was limited, if nobody knows: it may have as many as the kernel lets it."""
+
+
+def lift(engine: Engine, container: str, resource: Resource, before: float) -> None:
+    """Let a container have what it had before; raises ClusterError."""
     match resource:
         case Resource.CPU:
-            engine.limit_cpus(container, plans.LIMITS.cpus)
+            engine.limit_cpus(container, before)
         case Resource.MEMORY:
-            engine.limit_memory(container, memory_bytes)
+            engine.limit_memory(container, round(before))
         case Resource.FILES:
             state = engine.state(container)
-            if state is not None and state.runs:  # who is started later has all that it may have
-                engine.run_inside(container, in_python(descriptors.__name__, SERVER, "--lift"))
+            if state is not None and state.runs:  # who is started later has what it had at first
+                argv = in_python(descriptors.__name__, SERVER, "--limit", str(round(before)))
+                engine.run_inside(container, argv)
 
 
 def in_python(module: str, *arguments: str) -> list[str]:

@@ -7,8 +7,8 @@ import sys
 from harness.cluster import descriptors, pressure
 from harness.cluster.containers import guard, plans
 from harness.cluster.containers.engine import Engine
-from harness.cluster.containers.lifting import SERVER, in_python, lift
-from harness.cluster.layout import broker_process, resource_name
+from harness.cluster.containers.lifting import ALL_FILES, SERVER, in_python, lift
+from harness.cluster.layout import ClusterLayout, broker_process, resource_name
 from harness.cluster.limits import Resource, Usage
 from harness.cluster.supervised_driver import SupervisedDriver
 from harness.cluster.supervision import LAST_STAGE
@@ -26,21 +26,22 @@ class ContainerLimits(SupervisedDriver):
 
     async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
         """Limit the container, or in open files the process in it."""
-        memory_bytes = plans.broker_limits(self._layout_with(broker_id)).memory_bytes
+        layout = self._layout_with(broker_id)
         await self.lift(broker_id, resource)
+        before = (await self.usage(broker_id, resource)).limit or _at_first(layout, resource)
         container, name = resource_name(self._root, broker_process(broker_id)), _lifter(broker_id, resource)
-        argv = [sys.executable, "-m", guard.__name__, guard.LIFT, container, resource, str(memory_bytes)]
-        argv.append(str(at_most_s))
+        what = [container, resource, str(before), str(at_most_s)]
+        argv = [sys.executable, "-m", guard.__name__, guard.LIFT, *what]
         log = RunFolder(self._root).cluster / f"{name}.log"
         await self._supervision.spawn(name, argv, log, LAST_STAGE, guard.GRACE_S)
         await asyncio.to_thread(_limit, container, resource, amount)
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
-        """Let it have what it had at its start; nothing happens when it may."""
-        memory_bytes = plans.broker_limits(self._layout_with(broker_id)).memory_bytes
+        """Let it have what it had before; nothing happens when it may."""
+        layout = self._layout_with(broker_id)
         if not await self._supervision.end_child(_lifter(broker_id, resource)):
             container = resource_name(self._root, broker_process(broker_id))
-            await asyncio.to_thread(_lift, container, resource, memory_bytes)
+            await asyncio.to_thread(_lift, container, resource, _at_first(layout, resource))
 
     async def usage(self, broker_id: int, resource: Resource) -> Usage:
         """Return what the kernel says of it."""
@@ -76,9 +77,16 @@ def _limit_memory(engine: Engine, container: str, spare: int) -> None:
             return
 
 
-def _lift(container: str, resource: Resource, memory_bytes: int) -> None:
+def _at_first(layout: ClusterLayout, resource: Resource) -> float:
+    """Return what a broker had at its start."""
+    limits = plans.broker_limits(layout)
+    amounts = {Resource.CPU: limits.cpus, Resource.MEMORY: limits.memory_bytes, Resource.FILES: ALL_FILES}
+    return amounts[resource]
+
+
+def _lift(container: str, resource: Resource, before: float) -> None:
     with Engine.connect() as engine:
-        lift(engine, container, resource, memory_bytes)
+        lift(engine, container, resource, before)
 
 
 def _usage(container: str, resource: Resource) -> Usage:
