@@ -47,6 +47,7 @@ class FakePowers:
     servers_apart: set[int] = field(default_factory=set)
     """ZooKeeper servers that do not reach the others."""
     limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
+    filtered: set[int] = field(default_factory=set)
     slow_disks: dict[int, float] = field(default_factory=dict)
     short_of: int = 1
     """How often a broker wanted what it is short of."""
@@ -183,6 +184,16 @@ class FakePowers:
     async def slow_sync_times(self, broker_id: int) -> list[float]:
         return [self.slow_disks.get(broker_id, 0.0)] * self.short_of
 
+    async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
+        if self._power("drop_packets", broker_id):
+            self.filtered.add(broker_id)
+
+    async def pass_packets(self, broker_id: int) -> None:
+        self.filtered.discard(broker_id)
+
+    async def dropped_packets(self, broker_id: int) -> int | None:
+        return self.short_of if broker_id in self.filtered else None
+
     async def lift(self, broker_id: int, resource: Resource) -> None:
         self.limits.pop((broker_id, resource), None)
 
@@ -192,7 +203,8 @@ class FakePowers:
         return Usage(limit=before) if limit is None else Usage(limit=limit, hits=self.short_of)
 
     async def answers_all(self, broker_id: int, clients: int) -> bool:
-        return self.limits.get((broker_id, Resource.FILES), clients) >= clients or not self.short_of
+        open_to = self.limits.get((broker_id, Resource.FILES), clients)
+        return (open_to >= clients and broker_id not in self.filtered) or not self.short_of
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):

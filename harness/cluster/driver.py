@@ -13,6 +13,7 @@ from harness.cluster.powers import (
     CanCutPower,
     CanDamageDisk,
     CanDelay,
+    CanDropPackets,
     CanFailDisk,
     CanFillDisk,
     CanIsolate,
@@ -266,6 +267,8 @@ DISK_SPACE = "disk-space"
 """What takes, on real machines, that brokers have file systems of their own."""
 POWER = "power"
 """What takes, on real machines, that brokers note what they have synced."""
+PACKETS = "packets"
+"""What takes a network namespace a broker, and the right to filter there."""
 SLOW_SYNCS = "slow-syncs"
 """What takes, on real machines, the right to trace brokers."""
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
@@ -282,6 +285,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     "isolate": CanIsolate,
     "kill": CanKill,
     MEMORY_LIMIT: CanLimit,
+    PACKETS: CanDropPackets,
     "partition": CanPartition,
     "pause": CanPause,
     POWER: CanCutPower,

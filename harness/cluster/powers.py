@@ -333,6 +333,27 @@ class CanLimit(Protocol):
 
 
 @runtime_checkable
+class CanDropPackets(Protocol):
+    """Can drop what a broker sends and gets: no connection hears of it, and no new one is answered."""
+
+    async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
+        """Drop every packet to or from anybody else."""
+        ...
+
+    async def pass_packets(self, broker_id: int) -> None:
+        """Let them pass; nothing happens when they do."""
+        ...
+
+    async def dropped_packets(self, broker_id: int) -> int | None:
+        """Return how many were dropped since `drop_packets`, None where nothing is dropped."""
+        ...
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        """Return whether a broker answers so many new clients at once, within a second."""
+        ...
+
+
+@runtime_checkable
 class CanDisturbClients(Protocol):
     """Can end and freeze client processes."""
 

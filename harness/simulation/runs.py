@@ -11,6 +11,7 @@ from harness.cluster.driver import (
     CPU_LIMIT,
     FILE_LIMIT,
     MEMORY_LIMIT,
+    PACKETS,
     SLOW_SYNCS,
     BrokerStatus,
     ClusterRequest,
@@ -22,9 +23,9 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, SLOW_SYNCS}
+POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
-and nobody has memory of his own."""
+nobody has memory of his own, and links carry no packets."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

@@ -21,6 +21,7 @@ from harness.cluster.driver import (
     DISK_ERRORS,
     DISK_SPACE,
     MEMORY_LIMIT,
+    PACKETS,
     SLOW_SYNCS,
     BrokerStatus,
     CanKill,
@@ -188,13 +189,14 @@ async def ready(log: Path) -> None:
 
 
 NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, SLOW_SYNCS}
+NOT_ON_PROCESSES = {PACKETS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
     assert isinstance(driver, ClusterDriver)
-    missing = NOT_IN_CONTAINERS if driver.name == "docker" else set()
+    missing = NOT_IN_CONTAINERS if driver.name == "docker" else NOT_ON_PROCESSES
     assert {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)} == missing
-    optional = {CLOCK, CPU_LIMIT, DISK_ERRORS, DISK_SPACE, MEMORY_LIMIT, SLOW_SYNCS}
+    optional = {CLOCK, CPU_LIMIT, DISK_ERRORS, DISK_SPACE, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
     assert registry.driver_class(driver.name).lacks().keys() <= optional, "those take a package, or root"
 
 

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.cluster import disk_errors, faketime, slow_syncs, small_disks
+from harness.cluster.containers import filters
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
 from harness.cluster.driver import ClusterRequest
@@ -85,6 +86,17 @@ LIMITS = [
     pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
     pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),
     pytest.param("file-limit", "controller", {}, "files open, and left a client waiting", id="no file more"),
+]
+PACKETS = [
+    pytest.param(
+        "drop-packets",
+        target,
+        {"direction": direction},
+        "were dropped, and a client was left waiting",
+        marks=pytest.mark.skipif(bool(filters.lacking()), reason=filters.lacking()),
+        id=f"packets, {direction}, of {target}",
+    )
+    for direction, target in (("both", "leader(moved,0)"), ("inbound", "controller"), ("outbound", "1"))
 ]
 OVER_LINKS = [
     pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),

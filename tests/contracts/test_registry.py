@@ -77,8 +77,8 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
 @pytest.mark.parametrize(
     ("driver", "refused"),
     [
-        ("process", []),
-        ("simulated", ["cpu-limit", "file-limit", "memory-limit", "slow-sync"]),
+        ("process", ["drop-packets"]),
+        ("simulated", ["cpu-limit", "drop-packets", "file-limit", "memory-limit", "slow-sync"]),
         ("docker", ["clock", "disk-error", "slow-sync"]),
     ],
 )

@@ -15,12 +15,13 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from harness.cluster import relay
-from harness.cluster.containers import guard, images, plans
+from harness.cluster.containers import filters, guard, images, plans
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
 from harness.cluster.containers.disks import ContainerDisks
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.containers.limits import ContainerLimits
-from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, ClusterRequest
+from harness.cluster.containers.packets import ContainerPackets
+from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, PACKETS, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay.layout import ports_needed, relayed
@@ -45,8 +46,9 @@ RESUME_TIMEOUT_S = 10.0
 _BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerLimits` and `ContainerDisks`.
+class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPackets):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerLimits`, `ContainerDisks` and
+    `ContainerPackets`.
 
     With a relay it has `RelayPowers` too.
 
@@ -74,7 +76,8 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks):
                     if engine.can_freeze()
                     else dict.fromkeys(_BY_CONTROL_GROUPS, "the Docker engine has no control groups")
                 )
-                return frozen | without_clients()
+                unfiltered = {PACKETS: filters.lacking()} if filters.lacking() else {}
+                return frozen | unfiltered | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
 

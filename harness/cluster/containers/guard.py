@@ -4,6 +4,7 @@
   run's containers and removes everything.
 - `… thaw CONTAINER SECONDS` thaws a container after that time, or at SIGTERM.
 - `… lift CONTAINER RESOURCE BEFORE SECONDS` lifts a limit likewise, to what it was before.
+- `… unfilter CONTAINER SECONDS` lets a container's packets pass likewise.
 
 All are children of the cluster's supervisor with a `grace_s`: they get SIGTERM when the supervisor ends or is killed,
 and have it blocked until they wait for it, so that it is never missed. Until it acts the guard imports the standard
@@ -28,6 +29,7 @@ T = TypeVar("T")
 GUARD = "guard"
 THAW = "thaw"
 LIFT = "lift"
+UNFILTER = "unfilter"
 GRACE_S = 30.0
 """How long to try again to reach an engine that does not answer."""
 RETRY_S = 0.5
@@ -89,6 +91,16 @@ def lift(container: str, resource: Resource, before: float, seconds: float) -> N
     _with_engine(lifted)
 
 
+def let_pass(container: str, seconds: float) -> None:
+    """Let a container's packets pass after some seconds or at SIGTERM; one that is gone drops none."""
+    signal.sigtimedwait({signal.SIGTERM}, seconds)
+    from harness.cluster.containers import filters
+
+    state = _with_engine(lambda engine: engine.state(container))
+    if state is not None and state.runs and state.pid is not None:
+        filters.let_pass(state.pid)
+
+
 def _thawed(engine: "Engine", container: str) -> bool:
     """Thaw a container if it is frozen; return whether it was."""
     state = engine.state(container)
@@ -133,6 +145,9 @@ def main(arguments: list[str] | None = None) -> int:
     lift_parser.add_argument("resource", type=Resource)
     lift_parser.add_argument("before", type=float)
     lift_parser.add_argument("seconds", type=float)
+    pass_parser = commands.add_parser(UNFILTER)
+    pass_parser.add_argument("container")
+    pass_parser.add_argument("seconds", type=float)
     options = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # where the supervisor could not
     from harness.errors import ClusterError
@@ -142,6 +157,8 @@ def main(arguments: list[str] | None = None) -> int:
             guard(options.root, options.run_id)
         elif options.command == LIFT:
             lift(options.container, options.resource, options.before, options.seconds)
+        elif options.command == UNFILTER:
+            let_pass(options.container, options.seconds)
         else:
             thaw(options.container, options.seconds)
     except ClusterError as error:
