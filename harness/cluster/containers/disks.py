@@ -37,7 +37,9 @@ class ContainerDisks(FilePowers):
         await self._beside(broker_id, argv, detached=True)
 
     async def free_disk(self, broker_id: int) -> None:
-        """Make the space available again; nothing happens when it is."""
+        """Make the space available again; nothing happens when it is, or when the disks went with the run."""
+        if self._keeper_pid() is None:
+            return
         path = f"{plans.disk_of(broker_id)}/{ballast.NAME}"
         await self._beside(broker_id, [*_IN_PYTHON, f"import pathlib; pathlib.Path('{path}').unlink(missing_ok=True)"])
 
@@ -67,8 +69,13 @@ class ContainerDisks(FilePowers):
             raise ClusterError("brokers' files are not seen: this cluster was started with volumes of the engine")
         if not layout.disks:
             return super()._disk(layout, broker_id)
+        pid = self._keeper_pid()
+        if pid is None:
+            raise ClusterError("nothing keeps the brokers' disks any more")
+        return seen_through(pid, Path(plans.disk_of(broker_id)))
+
+    def _keeper_pid(self) -> int | None:
+        """Return the process of the container that keeps the brokers' disks; None when there is none."""
         with Engine.connect() as engine:
             state = engine.state(plans.Names(self._root).of(plans.DISKS))
-        if state is None or state.pid is None:
-            raise ClusterError("nothing keeps the brokers' disks any more")
-        return seen_through(state.pid, Path(plans.disk_of(broker_id)))
+        return None if state is None else state.pid
