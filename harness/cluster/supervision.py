@@ -101,7 +101,7 @@ class Supervision:
         )
         return answer
 
-    async def end_child(self, name: str) -> bool:
+    async def end_child(self, name: str, within_s: float = GONE_TIMEOUT_S) -> bool:
         """Have a child end (SIGTERM), if there is one; return whether it did so in order, or never was.
 
         Raises:
@@ -110,9 +110,9 @@ class Supervision:
         await self.signal_if_running(name, "TERM")
         if name not in await self.children():
             return True
-        answer = await self.ended(name, GONE_TIMEOUT_S)
+        answer = await self.ended(name, within_s)
         if not answer["exited"]:
-            raise DeadlineError(f"{name} did not end within {GONE_TIMEOUT_S:g} s")
+            raise DeadlineError(f"{name} did not end within {within_s:g} s")
         return bool(answer["status"] == 0)
 
     async def reserve_ports(self, count: int) -> list[int]:

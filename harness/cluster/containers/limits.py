@@ -39,7 +39,7 @@ class ContainerLimits(SupervisedDriver):
     async def lift(self, broker_id: int, resource: Resource) -> None:
         """Let it have what it had before; nothing happens when it may."""
         layout = self._layout_with(broker_id)
-        if not await self._supervision.end_child(_lifter(broker_id, resource)):
+        if not await self._supervision.end_child(_lifter(broker_id, resource), guard.GRACE_S):
             container = resource_name(self._root, broker_process(broker_id))
             await asyncio.to_thread(_lift, container, resource, _at_first(layout, resource))
 

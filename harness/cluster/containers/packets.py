@@ -30,7 +30,7 @@ class ContainerPackets(SupervisedDriver):
 
     async def pass_packets(self, broker_id: int) -> None:
         """Drop nothing any more; nothing happens when nothing is dropped, or it does not run."""
-        await self._supervision.end_child(_watchdog(broker_id))
+        await self._supervision.end_child(_watchdog(broker_id), guard.GRACE_S)
         if await self._pid(broker_id) is not None:
             await self._in_its_network(broker_id, filters.let_pass)
 
