@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import control_groups, descriptors, limiter
-from harness.cluster.control_groups import group_of, groups_of
-from harness.cluster.limits import Resource
+from harness.cluster.control_groups import Group, Tree, group_of, groups_of
+from harness.cluster.limits import Resource, Usage
 from harness.system.pids import identify
 from harness.system.waiting import until
 
@@ -139,3 +139,51 @@ def test_nobody_is_limited_who_may_not_make_groups(monkeypatch: pytest.MonkeyPat
     assert control_groups.lacking(Resource.CPU).startswith("no control group can be made: ")
     control_groups.lacking.cache_clear()
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "before", "written", "usage"),
+    [
+        pytest.param(
+            Resource.CPU,
+            0.05,
+            {"cpu.max": "max 100000", "cpu.stat": "usage_usec 7\nnr_periods 9\nnr_throttled 3\n"},
+            {"cpu.max": "5000 100000"},
+            Usage(limit=0.05, hits=3),
+            id="CPU time",
+        ),
+        pytest.param(
+            Resource.MEMORY,
+            4 << 20,
+            {"memory.max": "max", "memory.swap.max": "max", "memory.events": "low 0\noom 2\noom_kill 1\n"},
+            {"memory.max": "4194304", "memory.swap.max": "0"},
+            Usage(limit=4 << 20, hits=1),
+            id="memory and swap",
+        ),
+        pytest.param(
+            Resource.MEMORY,
+            4 << 20,
+            {"memory.max": "max", "memory.events": "oom_kill 0\n"},
+            {"memory.max": "4194304"},
+            Usage(limit=4 << 20),
+            id="memory where there is no swap",
+        ),
+    ],
+)
+def test_groups_of_version_2_are_written_and_read_as_the_kernel_documents_them(
+    tmp_path: Path,
+    resource: Resource,
+    amount: float,
+    before: dict[str, str],
+    written: dict[str, str],
+    usage: Usage,
+) -> None:
+    group = Group(tree=Tree(resource=resource, unified=True, root=tmp_path, home=tmp_path), name="group")
+    group.folder.mkdir()
+    for name, text in before.items():
+        (group.folder / name).write_text(text)
+    assert group.usage().limit is None
+    group.limit(amount)
+    assert {name: (group.folder / name).read_text() for name in written} == written
+    assert {path.name for path in group.folder.iterdir()} == before.keys()
+    assert group.usage() == usage
