@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from harness import phases
-from harness.cluster import control_groups, disk_errors, faketime, slow_syncs, small_disks
+from harness.cluster import control_groups, disk_errors, faketime, small_disks
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder
@@ -96,7 +96,6 @@ LONGEST = {
     "too little CPU time, memory and files of our broker lose nothing": Case(
         scenario="resources", verdicts=HELD, exit_code=0
     ),
-    "slow disks of our broker lose nothing": Case(scenario="slow-sync", verdicts=HELD, exit_code=0),
     "damaged disks of our broker lose nothing": Case(scenario="disk-damage", verdicts=HELD, exit_code=0),
 }
 """One of them a day; Kafka has a JVM a server."""
@@ -108,7 +107,6 @@ def can_be_run(case: Case) -> bool:
         "clock": faketime.lacking,
         "disk-full": small_disks.lacking,
         "disk-error": disk_errors.lacking,
-        "slow-sync": slow_syncs.lacking,
         "resources": lambda: "".join(map(control_groups.lacking, control_groups.RESOURCES)),
     }
     lacking = takes[case.scenario]() if case.scenario in takes else ""
