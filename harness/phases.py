@@ -23,6 +23,7 @@ from harness.experiment.handover import end_elsewhere
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import (
+    changes_files,
     cuts_power,
     disturbs_links,
     fails_disks,
@@ -115,6 +116,7 @@ def start(
         relay=disturbs_links(scenario),
         clocks=sets_clocks(scenario),
         syncs=cuts_power(scenario),
+        disk_files=changes_files(scenario),
         disks=fills_disks(scenario),
         disk_errors=fails_disks(scenario),
         owner_pid=owner_pid,

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from harness.cluster.damage import logs_in
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.limits import Resource
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
 from harness.values import PYTHON
@@ -217,6 +218,12 @@ class FakeCluster(FakePowers):
         if self._enter("cut_power", broker_id):
             self.sizes[broker_id] -= 10
             await self.kill_broker(broker_id)
+
+    async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
+        if self._enter(f"limit_{resource}", broker_id):
+            self.limits[broker_id, resource] = amount
+            if resource is Resource.MEMORY:
+                await self.kill_broker(broker_id)
 
     async def exists(self, path: str) -> bool:
         return path in self.znodes | {f"/brokers/topics/{topic}" for topic, _ in self.assignments}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.cluster.damage import Damage, What
 from harness.cluster.disk_errors import DiskError
+from harness.cluster.limits import Resource, Usage
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 
 HOSTS: dict[Side, tuple[str, ...]] = {
@@ -45,6 +46,11 @@ class FakePowers:
     """State of every ZooKeeper server; the last of those that run leads."""
     servers_apart: set[int] = field(default_factory=set)
     """ZooKeeper servers that do not reach the others."""
+    limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
+    filtered: set[int] = field(default_factory=set)
+    slow_disks: dict[int, float] = field(default_factory=dict)
+    short_of: int = 1
+    """How often a broker wanted what it is short of."""
     unknown: set[str] = field(default_factory=set)
     """Connections of which nobody knows whose they are."""
 
@@ -167,6 +173,38 @@ class FakePowers:
 
     async def reset_clock(self, broker_id: int) -> None:
         self.clocks.pop(broker_id, None)
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        if self._power("slow_syncs", broker_id):
+            self.slow_disks[broker_id] = extra_s
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        self.slow_disks.pop(broker_id, None)
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        return [self.slow_disks.get(broker_id, 0.0)] * self.short_of
+
+    async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
+        if self._power("drop_packets", broker_id):
+            self.filtered.add(broker_id)
+
+    async def pass_packets(self, broker_id: int) -> None:
+        self.filtered.discard(broker_id)
+
+    async def dropped_packets(self, broker_id: int) -> int | None:
+        return self.short_of if broker_id in self.filtered else None
+
+    async def lift(self, broker_id: int, resource: Resource) -> None:
+        self.limits.pop((broker_id, resource), None)
+
+    async def usage(self, broker_id: int, resource: Resource) -> Usage:
+        limit = self.limits.get((broker_id, resource))
+        before = 1024.0 if resource is Resource.FILES else None
+        return Usage(limit=before) if limit is None else Usage(limit=limit, hits=self.short_of)
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        open_to = self.limits.get((broker_id, Resource.FILES), clients)
+        return (open_to >= clients and broker_id not in self.filtered) or not self.short_of
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):

@@ -1,4 +1,5 @@
-"""Keeps a disk full for a while: `python -m harness.cluster.ballast FOLDER SECONDS`; SIGTERM ends it at once.
+"""Keeps a disk full for a while: `python -m harness.cluster.ballast FOLDER SECONDS`; SIGTERM ends it at once, and so
+does whoever removes its file.
 
 It writes a file until nothing more fits, takes what others give back meanwhile, and removes the file in the end. If it
 is killed, the file goes with the disk.
@@ -37,12 +38,12 @@ def main(arguments: list[str] | None = None) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        while time.monotonic() < end_s:
+        while time.monotonic() < end_s and os.fstat(file).st_nlink:
             fill(file)
             if signal.sigtimedwait({signal.SIGTERM}, _AGAIN_S) is not None:
                 break
     finally:
-        path.unlink()
+        path.unlink(missing_ok=True)
         os.close(file)
     return 0
 

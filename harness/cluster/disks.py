@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.broker.log.file_storage import FileStorage
-from harness.cluster import ballast, disk_errors, small_disks
+from harness.cluster import ballast, disk_errors, slow_syncs, small_disks
 from harness.cluster.damage import Damage, do_damage, states, torn
 from harness.cluster.disk_errors import DiskError
 from harness.cluster.layout import ClusterLayout, broker_process
@@ -17,11 +17,11 @@ from harness.cluster.supervised_driver import NEVER_STARTED, SupervisedDriver
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S
 from harness.cluster.supervisor_client import SupervisorGone
 from harness.cluster.systems.system import System, system_named
-from harness.errors import ClusterError, DeadlineError
+from harness.errors import ClusterError
 
 
-class FolderDiskPowers(SupervisedDriver):
-    """Implements CanDamageDisk; CanCutPower, CanFailDisk and CanFillDisk, if the cluster was started for that."""
+class FilePowers(SupervisedDriver):
+    """Implements CanDamageDisk; CanCutPower, if the cluster was started for that."""
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is in the folder of a broker that does not run."""
@@ -54,6 +54,14 @@ class FolderDiskPowers(SupervisedDriver):
         """Return how much is in a broker's files, whether it runs or not."""
         return sum(map(_size, self._disk(self._layout_with(broker_id), broker_id).rglob("*")))
 
+    def _disk(self, layout: ClusterLayout, broker_id: int) -> Path:
+        """Return where a broker's files are seen; raises ClusterError where they are not."""
+        return layout.log_dir(broker_id)
+
+
+class FolderDiskPowers(FilePowers):
+    """`FilePowers` with CanSlowSyncs; CanFailDisk and CanFillDisk, if the cluster was started for that."""
+
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Have a child of the supervisor fill a broker's disk, and free it after `at_most_s` at the latest."""
         layout = self._layout_with_disks(broker_id)
@@ -65,7 +73,7 @@ class FolderDiskPowers(SupervisedDriver):
     async def free_disk(self, broker_id: int) -> None:
         """Make the space available again; nothing happens when it is."""
         layout = self._layout_with_disks(broker_id)
-        await self._end_child(_filler(broker_id))
+        await self._supervision.end_child(_filler(broker_id))
         with contextlib.suppress(SupervisorGone):  # and what filled the disk went with it
             (self._disk(layout, broker_id) / ballast.NAME).unlink(missing_ok=True)  # of a filler that was killed
 
@@ -89,7 +97,29 @@ class FolderDiskPowers(SupervisedDriver):
 
     async def mend_disk(self, broker_id: int) -> None:
         """Let the disk work again; nothing happens when it does."""
-        await self._end_child(_breaker(broker_id))
+        await self._supervision.end_child(_breaker(broker_id))
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        """Have a child of the supervisor hold back the syncs of the process that runs, and let go of it in the end."""
+        layout = self._layout_with(broker_id)
+        await self.restore_syncs(broker_id)
+        server = (await self._servers(layout))[broker_process(broker_id)]
+        if server.pid is None:
+            raise ClusterError(f"broker {broker_id} does not run")
+        trace, name = _trace(layout, broker_id), _delayer(broker_id)
+        trace.unlink(missing_ok=True)
+        what = [str(server.pid), str(extra_s), str(at_most_s), str(trace)]
+        argv = [sys.executable, "-m", slow_syncs.__name__, *what]
+        await self._supervision.spawn(name, argv, layout.folder / f"{name}.log", BROKER_STAGE)
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        """Let them take what they take; nothing happens when they do."""
+        self._layout_with(broker_id)
+        await self._supervision.end_child(_delayer(broker_id))
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        """Return how long each took since `slow_syncs`, in seconds, as strace measured it."""
+        return slow_syncs.times_s(_trace(self._layout_with(broker_id), broker_id))
 
     async def copy_data(self) -> list[str]:
         """Copy what is on small disks to the paths in `status`; elsewhere it is there already."""
@@ -113,14 +143,6 @@ class FolderDiskPowers(SupervisedDriver):
             _move(partial, destination)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-
-    async def _end_child(self, name: str) -> None:
-        """Have a child of the supervisor end, if there is one; raises DeadlineError if it goes on."""
-        await self._supervision.signal_if_running(name, "TERM")
-        if name not in await self._supervision.children():
-            return
-        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
-            raise DeadlineError(f"{name} did not end within {GONE_TIMEOUT_S:g} s")
 
     async def _mount_disks(self, layout: ClusterLayout) -> None:
         """Give every broker's data directory a file system of its own; raises ClusterError."""
@@ -152,6 +174,16 @@ def _filler(broker_id: int) -> str:
 def _breaker(broker_id: int) -> str:
     """Return the name of the child that lets a broker's disk fail."""
     return f"disk-error-{broker_id}"
+
+
+def _delayer(broker_id: int) -> str:
+    """Return the name of the child that holds a broker's syncs back."""
+    return f"slow-syncs-{broker_id}"
+
+
+def _trace(layout: ClusterLayout, broker_id: int) -> Path:
+    """Return where it stands how long the syncs took that were held back last."""
+    return layout.folder.resolve() / f"{_delayer(broker_id)}.trace"
 
 
 def _copy(source: Path, destination: Path) -> None:

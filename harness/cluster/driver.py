@@ -13,17 +13,20 @@ from harness.cluster.powers import (
     CanCutPower,
     CanDamageDisk,
     CanDelay,
+    CanDropPackets,
     CanFailDisk,
     CanFillDisk,
     CanIsolate,
     CanIsolateZookeeper,
     CanKillZookeeper,
+    CanLimit,
     CanLoseReplies,
     CanPartition,
     CanPauseZookeeper,
     CanProbe,
     CanReset,
     CanSetClock,
+    CanSlowSyncs,
 )
 from harness.values import PYTHON, value_class
 
@@ -124,6 +127,8 @@ class ClusterRequest:
     """Whether brokers are started in such a way that their wall clocks can be set."""
     syncs: bool = False
     """Whether brokers are to note what they have synced."""
+    disk_files: bool = False
+    """Whether brokers' files are to be where the harness can change them."""
     disks: bool = False
     """Whether brokers' data directories are small file systems of their own."""
     disk_errors: bool = False
@@ -256,24 +261,37 @@ CLOCK = "clock"
 """What takes, on real machines, that brokers load libfaketime."""
 DISK_ERRORS = "disk-errors"
 """What takes, on real machines, that brokers load libfiu."""
+DISK_FILES = "disk-files"
+"""What takes, on real machines, that the harness sees brokers' files."""
 DISK_SPACE = "disk-space"
 """What takes, on real machines, that brokers have file systems of their own."""
 POWER = "power"
 """What takes, on real machines, that brokers note what they have synced."""
+PACKETS = "packets"
+"""What takes a network namespace a broker, and the right to filter there."""
+SLOW_SYNCS = "slow-syncs"
+"""What takes, on real machines, the right to trace brokers."""
+CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
+"""What takes, on real machines, the right to limit processes."""
 CAPABILITIES: dict[str, type[Any]] = {
     "clients": CanRunClients,
     CLOCK: CanSetClock,
+    CPU_LIMIT: CanLimit,
     "delay": CanDelay,
     DISK_ERRORS: CanFailDisk,
-    "disk-files": CanDamageDisk,
+    DISK_FILES: CanDamageDisk,
     DISK_SPACE: CanFillDisk,
+    FILE_LIMIT: CanLimit,
     "isolate": CanIsolate,
     "kill": CanKill,
+    MEMORY_LIMIT: CanLimit,
+    PACKETS: CanDropPackets,
     "partition": CanPartition,
     "pause": CanPause,
     POWER: CanCutPower,
     "probe": CanProbe,
     "reset": CanReset,
+    SLOW_SYNCS: CanSlowSyncs,
     "zookeeper-isolate": CanIsolateZookeeper,
     "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,

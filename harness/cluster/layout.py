@@ -1,5 +1,6 @@
 """Which ports and folders does one cluster have? Saved, so that another process can attach."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -73,6 +74,8 @@ class ClusterLayout:
     """Whether brokers load what their wall clocks can be set by."""
     syncs: bool = False
     """Whether brokers that can note what they have synced."""
+    disk_files: bool = False
+    """Whether brokers in containers have their data in folders of this machine."""
     disks: bool = False
     """Whether each broker's data directory is a file system of its own, which only the cluster's processes see."""
     disk_errors: bool = False
@@ -172,6 +175,7 @@ class ClusterLayout:
             "relay_servers": {str(server_id): asdict(own) for server_id, own in self.relay_servers.items()},
             "clocks": self.clocks,
             "syncs": self.syncs,
+            "disk_files": self.disk_files,
             "disks": self.disks,
             "disk_errors": self.disk_errors,
         }
@@ -204,6 +208,7 @@ class ClusterLayout:
                 },
                 clocks=data.get("clocks", False),
                 syncs=data.get("syncs", False),
+                disk_files=data.get("disk_files", False),
                 disks=data.get("disks", False),
                 disk_errors=data.get("disk_errors", False),
             )
@@ -220,6 +225,11 @@ def _relay_ports(own: dict[str, Any]) -> RelayPorts:
 
 def _server_relay_ports(own: dict[str, Any]) -> ServerRelayPorts:
     return ServerRelayPorts(**{kind: {int(id_): port for id_, port in ports.items()} for kind, ports in own.items()})
+
+
+def resource_name(root: Path, process: str) -> str:
+    """Return the name of what the machine, or an engine, makes for a process of the run in this folder."""
+    return f"chaos-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:10]}-{process}"
 
 
 def zookeeper_process(server_id: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from harness.cluster.damage import Damage
     from harness.cluster.disk_errors import DiskError
+    from harness.cluster.limits import Resource, Usage
 
 
 class Side(StrEnum):
@@ -206,6 +207,23 @@ class CanFailDisk(Protocol):
 
 
 @runtime_checkable
+class CanSlowSyncs(Protocol):
+    """Can let a broker's disk take its time to keep what was written."""
+
+    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+        """Let every sync of the process that runs take so much longer."""
+        ...
+
+    async def restore_syncs(self, broker_id: int) -> None:
+        """Let them take what they take; nothing happens when they do."""
+        ...
+
+    async def slow_sync_times(self, broker_id: int) -> list[float]:
+        """Return how long each took since `slow_syncs`, in seconds, of those that were held back."""
+        ...
+
+
+@runtime_checkable
 class CanLoseReplies(Protocol):
     """Can break a broker's connection to ZooKeeper when the reply to a write is due."""
 
@@ -287,6 +305,51 @@ class CanSetClock(Protocol):
 
     async def reset_clock(self, broker_id: int) -> None:
         """Put it to the machine's; nothing happens when it goes by that."""
+        ...
+
+
+@runtime_checkable
+class CanLimit(Protocol):
+    """Can let a broker have less of a resource than it takes."""
+
+    async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
+        """Limit it (`Resource` says what the amount is); of memory, have others take what is left of it.
+
+        `usage` says when it is so.
+        """
+        ...
+
+    async def lift(self, broker_id: int, resource: Resource) -> None:
+        """Let it have what it wants; nothing happens when it may."""
+        ...
+
+    async def usage(self, broker_id: int, resource: Resource) -> Usage:
+        """Return what the kernel says of it."""
+        ...
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        """Return whether a broker answers so many new clients at once, within a second."""
+        ...
+
+
+@runtime_checkable
+class CanDropPackets(Protocol):
+    """Can drop what a broker sends and gets: no connection hears of it, and no new one is answered."""
+
+    async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
+        """Drop every packet to or from anybody else."""
+        ...
+
+    async def pass_packets(self, broker_id: int) -> None:
+        """Let them pass; nothing happens when they do."""
+        ...
+
+    async def dropped_packets(self, broker_id: int) -> int | None:
+        """Return how many were dropped since `drop_packets`, None where nothing is dropped."""
+        ...
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        """Return whether a broker answers so many new clients at once, within a second."""
         ...
 
 

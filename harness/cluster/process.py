@@ -4,13 +4,25 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import disk_errors, embedded_zookeeper, faketime, relay, small_disks
+from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, slow_syncs, small_disks
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.disks import FolderDiskPowers
-from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, DRIVER, OVER_LINKS, ClusterRequest
+from harness.cluster.driver import (
+    CLOCK,
+    CPU_LIMIT,
+    DISK_ERRORS,
+    DISK_SPACE,
+    DRIVER,
+    MEMORY_LIMIT,
+    OVER_LINKS,
+    SLOW_SYNCS,
+    ClusterRequest,
+)
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
+from harness.cluster.limits import Resource
 from harness.cluster.ports import LOOPBACK
+from harness.cluster.process_limits import ProcessLimits
 from harness.cluster.relay import senders
 from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relayed
 from harness.cluster.relay.listeners import Setup, save
@@ -32,8 +44,8 @@ PRELOAD = "LD_PRELOAD"
 """The environment variable with what a process loads before the C library."""
 
 
-class ProcessDriver(RelayPowers, FolderDiskPowers):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock and `FolderDiskPowers`.
+class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock, `FolderDiskPowers` and `ProcessLimits`.
 
     With a relay it has `RelayPowers` too.
 
@@ -52,6 +64,11 @@ class ProcessDriver(RelayPowers, FolderDiskPowers):
         except ClusterError as error:
             return {DRIVER: str(error)}
         own = {CLOCK: faketime.lacking(), DISK_ERRORS: disk_errors.lacking(), DISK_SPACE: small_disks.lacking()}
+        own |= {
+            CPU_LIMIT: control_groups.lacking(Resource.CPU),
+            MEMORY_LIMIT: control_groups.lacking(Resource.MEMORY),
+            SLOW_SYNCS: slow_syncs.lacking(),
+        }
         reasons = dict.fromkeys(OVER_LINKS, senders.lacking()) | own
         return without_clients() | {power: reason for power, reason in reasons.items() if reason}
 

@@ -16,6 +16,7 @@ from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
+from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.small_disks import IN_A_NAMESPACE
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
@@ -33,6 +34,8 @@ FIRST_SERVER_ID = 1
 ENSEMBLES = (1, 3)
 """How many ZooKeeper servers there may be."""
 LOG_TAIL_LINES = 20
+ANSWER_S = 1.0
+"""For a broker to answer a new client, if it does at all."""
 ZOOKEEPER_TIMEOUT_S = 60.0
 """For one of its servers to be up again."""
 LOOK_AGAIN_S = 60.0
@@ -207,6 +210,13 @@ class SupervisedDriver(ABC):
         system = system_named(self._layout_with(broker_id).system)
         await self._signal(broker_process(broker_id), "KILL")
         await self._wait_for_end(broker_process(broker_id), system.gone_timeout_s, "SIGKILL")
+
+    async def answers_all(self, broker_id: int, clients: int) -> bool:
+        """Connect to a broker as so many clients at once; return whether all have an answer within `ANSWER_S`."""
+        host, port = self._layout_with(broker_id).client_address(broker_id).split(":")
+        asked = (listed_brokers(host, int(port), timeout_s=ANSWER_S) for _ in range(clients))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return not any(isinstance(answer, ClusterError) for answer in answers)
 
     # --- one ZooKeeper server ---
 

@@ -11,7 +11,7 @@ from harness.cluster import supervisor_client
 from harness.cluster.small_disks import seen_through
 from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
-from harness.errors import ClusterError
+from harness.errors import ClusterError, DeadlineError
 from harness.system.pids import (
     ProcessIdentity,
     group_members,
@@ -100,6 +100,20 @@ class Supervision:
             "wait", name=name, timeout_s=timeout_s, answer_within_s=timeout_s + GONE_TIMEOUT_S
         )
         return answer
+
+    async def end_child(self, name: str, within_s: float = GONE_TIMEOUT_S) -> bool:
+        """Have a child end (SIGTERM), if there is one; return whether it did so in order, or never was.
+
+        Raises:
+            DeadlineError: it goes on.
+        """
+        await self.signal_if_running(name, "TERM")
+        if name not in await self.children():
+            return True
+        answer = await self.ended(name, within_s)
+        if not answer["exited"]:
+            raise DeadlineError(f"{name} did not end within {within_s:g} s")
+        return bool(answer["status"] == 0)
 
     async def reserve_ports(self, count: int) -> list[int]:
         """Return loopback ports that are reserved for as long as the supervisor lives."""

@@ -1,8 +1,9 @@
 """What is left of a cluster, and how is it removed?
 
-Nothing is identified by its name. A process is ours when a pid file has its pid and start time, when it is in our
-supervisor's process group, or when our variable is in its environment; a container, network or volume when it has our
-labels. A variable or label with a value that no harness writes is another program's.
+Nothing is identified by a name that others might give it. A process is ours when a pid file has its pid and start
+time, when it is in our supervisor's process group, or when our variable is in its environment; a container, network or
+volume when it has our labels; a control group, which takes none, when a digest of the run folder's path is in its name.
+A variable or label with a value that no harness writes is another program's.
 """
 
 import os
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cluster.control_groups import Group, groups_of
 from harness.cluster.supervision import CLUSTER_VARIABLE, sockets_in
 from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.errors import ClusterError
@@ -35,7 +37,7 @@ class Leftover:
 
     kind: ItemKind
     name: str
-    what: "ProcessIdentity | Resource | Path"
+    what: "ProcessIdentity | Resource | Group | Path"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,11 +57,12 @@ class Leftovers:
         return {*self.processes, *self.resources}
 
     def of(self, root: Path) -> list[Leftover]:
-        """Return what is left of one cluster: processes, containers, networks and volumes, then the sockets."""
+        """Return what is left of one cluster: processes, containers, networks and volumes, control groups, sockets."""
         cluster = RunFolder(root).cluster
         left = [process_left(process) for process in _processes(cluster, self.processes.get(root, []))]
         if self.engine is not None and root in self.resources:  # listed again: a live run may have ended since
             left += [Leftover(kind=ItemKind(it.kind), name=it.name, what=it) for it in self.engine.resources(root)]
+        left += [Leftover(kind=ItemKind.GROUP, name=str(it.folder), what=it) for it in groups_of(root)]
         return left + [Leftover(kind=ItemKind.SOCKET, name=str(it), what=it) for it in sockets_in(cluster)]
 
     def remove(self, leftover: Leftover) -> None:
@@ -67,12 +70,14 @@ class Leftovers:
 
         Raises:
             ClusterError: it still exists.
-            OSError: the file cannot be removed.
+            OSError: the file, or the control group, cannot be removed.
         """
         if isinstance(leftover.what, ProcessIdentity):
             _kill(leftover.what)
         elif isinstance(leftover.what, Path):
             leftover.what.unlink(missing_ok=True)
+        elif isinstance(leftover.what, Group):
+            leftover.what.remove()
         else:
             assert self.engine is not None, "the resource was listed by it"
             self.engine.remove(leftover.what)

@@ -17,6 +17,8 @@ class ItemKind(StrEnum):
     NETWORK = "network"
     VOLUME = "volume"
     SOCKET = "socket"
+    GROUP = "control group"
+    """Of processes that were limited."""
     FOLDER = "folder"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from harness.cluster.broker_properties import LOG_DIRS
-from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, DRIVER, OVER_LINKS, POWER, CarriesOutRuns
+from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_FILES, DISK_SPACE, DRIVER, OVER_LINKS, POWER, CarriesOutRuns
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import Refused
@@ -76,6 +76,11 @@ def sets_clocks(scenario: Scenario) -> bool:
 def cuts_power(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may take what was not synced."""
     return POWER in required_capabilities(scenario)
+
+
+def changes_files(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may change what is on a broker's disk."""
+    return not required_capabilities(scenario).isdisjoint({DISK_FILES, POWER})
 
 
 def fails_disks(scenario: Scenario) -> bool:

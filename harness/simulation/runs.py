@@ -6,15 +6,26 @@ What does the work is imported when a run is driven, because every command asks 
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
-from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
+from harness.cluster.driver import (
+    CAPABILITIES,
+    CPU_LIMIT,
+    FILE_LIMIT,
+    MEMORY_LIMIT,
+    PACKETS,
+    SLOW_SYNCS,
+    BrokerStatus,
+    ClusterRequest,
+    ClusterStatus,
+)
 from harness.errors import ClusterError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES)
-"""All of them: whatever reaches a broker from outside is simulated, and so are the clients."""
+POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
+"""Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
+nobody has memory of his own, and links carry no packets."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

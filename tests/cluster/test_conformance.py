@@ -13,12 +13,16 @@ from typing import Protocol
 import pytest
 from confluent_kafka import Producer
 
+from harness.cluster.control_groups import lacking
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
+    CPU_LIMIT,
     DISK_ERRORS,
     DISK_SPACE,
-    POWER,
+    MEMORY_LIMIT,
+    PACKETS,
+    SLOW_SYNCS,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -28,11 +32,13 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
+from harness.cluster.limits import Resource
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.powers import (
     CanIsolate,
     CanIsolateZookeeper,
     CanKillZookeeper,
+    CanLimit,
     CanPartition,
     CanPauseZookeeper,
     CanProbe,
@@ -58,6 +64,7 @@ QUICK = {"zookeeper.session.timeout.ms": "1000"}
 ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
 GUARD_S = 40.0
 """For what outlives a supervisor to have brought everything out and removed it."""
+needs_control_groups = pytest.mark.skipif(bool(lacking(Resource.CPU)), reason=lacking(Resource.CPU))
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 POLITE = [
     sys.executable,
@@ -77,6 +84,7 @@ class Driver(
     CanIsolateZookeeper,
     CanKill,
     CanKillZookeeper,
+    CanLimit,
     CanPartition,
     CanPause,
     CanPauseZookeeper,
@@ -180,16 +188,16 @@ async def ready(log: Path) -> None:
     await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
-NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, DISK_SPACE, "disk-files", POWER}
+NOT_IN_CONTAINERS = {CLOCK, DISK_ERRORS, SLOW_SYNCS}
+NOT_ON_PROCESSES = {PACKETS}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
     assert isinstance(driver, ClusterDriver)
-    missing = NOT_IN_CONTAINERS if driver.name == "docker" else set()
+    missing = NOT_IN_CONTAINERS if driver.name == "docker" else NOT_ON_PROCESSES
     assert {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)} == missing
-    assert registry.driver_class(driver.name).lacks().keys() <= {CLOCK, DISK_ERRORS, DISK_SPACE}, (
-        "those take a package, or root"
-    )
+    optional = {CLOCK, CPU_LIMIT, DISK_ERRORS, DISK_SPACE, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
+    assert registry.driver_class(driver.name).lacks().keys() <= optional, "those take a package, or root"
 
 
 async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_everything_is(driver: Driver) -> None:
@@ -271,6 +279,50 @@ async def test_a_second_pause_counts_from_its_own_beginning(driver: Driver) -> N
     assert (await driver.status()).broker(0).state == "running"
 
 
+LIMITS = [
+    pytest.param(Resource.CPU, 0.5, id="CPU time", marks=needs_control_groups),
+    pytest.param(Resource.FILES, 0.0, id="open files"),
+]
+
+
+async def limited(driver: Driver, resource: Resource) -> float | None:
+    return (await driver.usage(0, resource)).limit
+
+
+@pytest.mark.parametrize(("resource", "amount"), LIMITS)
+async def test_a_limit_is_lifted_and_ends_by_itself(driver: Driver, resource: Resource, amount: float) -> None:
+    before = await limited(driver, resource)
+
+    async def becomes(wanted: bool) -> None:
+        what = f"a limit of {resource}: {wanted}"
+        await until(lambda: limited(driver, resource), lambda it: (it != before) is wanted, what=what, timeout_s=120)
+
+    await driver.limit(0, resource, amount, at_most_s=120)
+    await becomes(wanted=True)
+    await driver.lift(0, resource)
+    assert await limited(driver, resource) == before
+    await driver.lift(0, resource)
+    await driver.limit(0, resource, amount, at_most_s=5)
+    await becomes(wanted=True)
+    await becomes(wanted=False)
+    assert (await driver.status()).broker(0).state == "running"
+
+
+@pytest.mark.parametrize(("resource", "amount"), LIMITS)
+async def test_a_limit_whose_watchdog_was_killed_is_lifted_all_the_same(
+    driver: Driver, root: Path, resource: Resource, amount: float
+) -> None:
+    before = await limited(driver, resource)
+    await driver.limit(0, resource, amount, at_most_s=120)
+    await until(lambda: limited(driver, resource), lambda it: it != before, what="a limit", timeout_s=120)
+    watchdog = read_pid_file(root / "cluster" / "pids" / f"limit-{resource}-0.pid")
+    assert watchdog is not None
+    watchdog.send(signal.SIGKILL)
+    await driver.lift(0, resource)
+    after = await limited(driver, resource)
+    assert after == before if before is None or after is None else after >= before
+
+
 async def test_a_port_that_was_taken_meanwhile_is_named(driver: Driver) -> None:
     await driver.kill_broker(1)
     host, port = (await driver.status()).broker(1).client_address.split(":")
@@ -341,6 +393,8 @@ async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
         await alone.start(ClusterRequest(brokers=1, properties=QUICK, owner_pid=owner.pid))
         await produce(alone, "evidence")
         await alone.start_client("client", SLEEP, tmp_path / "client.log")
+        if CPU_LIMIT not in registry.driver_class(alone.name).lacks():
+            await alone.limit(0, Resource.CPU, 0.5, at_most_s=60)
         await alone.pause_broker(0, at_most_s=60)
         if victim == "supervisor":
             supervisor = read_pid_file(tmp_path / "cluster" / "pids" / "supervisor.pid")

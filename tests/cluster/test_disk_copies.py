@@ -10,16 +10,18 @@ import pytest
 from harness.cluster import ballast
 from harness.cluster.layout import BrokerPorts, ClusterLayout
 from harness.cluster.process import ProcessDriver
+from harness.cluster.supervision import Supervision
 from harness.cluster.supervisor_client import SupervisorGone
 from harness.errors import DeadlineError
 
 BROKERS = (0, 1)
 
 
-class Supervising:
+class Supervising(Supervision):
     """A supervisor of which a child has ended or goes on, and that may go while a file is copied."""
 
     def __init__(self, root: Path) -> None:
+        super().__init__(root, "run")
         self.root = root
         self.exited = True
         self.gone = False

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster import disk_errors, faketime, small_disks
+from harness.cluster import disk_errors, faketime, slow_syncs, small_disks
+from harness.cluster.containers import filters
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
 from harness.cluster.driver import ClusterRequest
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.cluster
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
 ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True}
 needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
+needs_strace = pytest.mark.skipif(bool(slow_syncs.lacking()), reason=slow_syncs.lacking())
 needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 
 
@@ -50,7 +52,7 @@ def contained(docker_images: Engine, tmp_path_factory: pytest.TempPathFactory) -
     """The same in containers."""
     root = tmp_path_factory.mktemp("contained")
     driver = DockerDriver(root, "run")
-    asyncio.run(started(driver, ClusterRequest(**ALL)))
+    asyncio.run(started(driver, ClusterRequest(**ALL, syncs=True, disk_files=True, disks=True)))
     yield root
     asyncio.run(driver.stop())
     assert docker_images.resources(root) == []
@@ -74,6 +76,28 @@ async def all_in_sync(view: ClusterView) -> None:
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
 
 
+FILES = [
+    pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
+    pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
+    pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
+]
+FULL: tuple[str, str, dict[str, object], str] = ("disk-full", "1", {}, "nothing more fits")
+LIMITS = [
+    pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
+    pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),
+    pytest.param("file-limit", "controller", {}, "files open, and left a client waiting", id="no file more"),
+]
+PACKETS = [
+    pytest.param(
+        "drop-packets",
+        target,
+        {"direction": direction},
+        "were dropped, and a client was left waiting",
+        marks=pytest.mark.skipif(bool(filters.lacking()), reason=filters.lacking()),
+        id=f"packets, {direction}, of {target}",
+    )
+    for direction, target in (("both", "leader(moved,0)"), ("inbound", "controller"), ("outbound", "1"))
+]
 OVER_LINKS = [
     pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
     pytest.param(
@@ -139,10 +163,9 @@ OVER_LINKS = [
             "server 1 gone, no quorum left",
             id="ZooKeeper dies and comes back",
         ),
-        pytest.param("disk-damage", "1", {"what": "disk"}, "it opened no log", id="a disk is replaced by an empty one"),
-        pytest.param("disk-damage", "controller", {"what": "checkpoint"}, "now gone; it opened", id="no checkpoint"),
-        pytest.param("power-loss", "0", {}, "unsynced bytes", id="a power loss"),
-        pytest.param("disk-full", "1", {}, "nothing more fits", marks=needs_disks, id="a full disk"),
+        pytest.param(*FULL, marks=needs_disks, id="a full disk"),
+        *FILES,
+        *LIMITS,
         *OVER_LINKS,
     ],
 )
@@ -153,8 +176,10 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(("name", "target", "parameters", "detail"), OVER_LINKS)
-async def test_a_fault_of_links_is_confirmed_and_healed_in_containers(
+@pytest.mark.parametrize(
+    ("name", "target", "parameters", "detail"), [*FILES, pytest.param(*FULL, id="a full disk"), *LIMITS, *OVER_LINKS]
+)
+async def test_a_fault_is_confirmed_and_healed_in_containers(
     contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:
     await confirmed_and_healed(DockerDriver(contained, "run"), name, target, parameters, detail)
@@ -213,6 +238,7 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
             id="an hour back, and too slow",
         ),
         pytest.param("clock", {"drift": 1.2}, "line was dated +0.", marks=needs_faketime, id="too fast"),
+        pytest.param("slow-sync", {"extra_ms": 300}, "took 0.3 s or more", marks=needs_strace, id="slow syncs"),
         pytest.param("disk-error", {}, "Input/output error", marks=needs_libfiu, id="a disk that fails"),
         pytest.param(
             "disk-error", {"error": "read-only"}, "Read-only file system", marks=needs_libfiu, id="a read-only disk"

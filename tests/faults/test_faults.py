@@ -54,6 +54,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
     assert not any((cluster.isolated, cluster.separated, cluster.slow, cluster.full, cluster.losing, cluster.clocks))
+    assert (cluster.limits, cluster.slow_disks, cluster.filtered) == ({}, {}, set())
     assert set(cluster.servers.values()) == {"running"}
     assert cluster.servers_apart == set()
 

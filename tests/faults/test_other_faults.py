@@ -80,6 +80,18 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         pytest.param("disk-error", {}, "broker 1 took 3 replicas offline: no io", id="a disk that fails"),
         pytest.param("disk-full", {}, "nothing more fits on the disk", id="a full disk"),
         pytest.param(
+            "drop-packets",
+            {},
+            "packets of broker [1] were dropped, and a client was left waiting",
+            id="packets that are dropped",
+        ),
+        pytest.param("slow-sync", {}, "1 syncs of broker 1 took 0.5 s or more", id="a disk that takes its time"),
+        pytest.param("cpu-limit", {}, "broker 1 had 0.1 CPUs, and was held back", id="little CPU time"),
+        pytest.param("memory-limit", {}, "broker [1] killed by the kernel for want of memory", id="not enough memory"),
+        pytest.param(
+            "file-limit", {}, "broker 1 may have 0 files open, and left a client waiting", id="no more open files"
+        ),
+        pytest.param(
             "lose-zookeeper-reply", {}, "broker 1 got no answer to create /brokers/ids/1", id="a reply that is lost"
         ),
         pytest.param("bounce", {}, "broker 1 is registered anew, czxid 200", id="a bounce"),
@@ -112,6 +124,14 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("delay", "jitter", {"jitter_ms": 80}, "12 more were up to 0 ms apart", id="a link without jitter"),
         pytest.param("disk-error", "fail_disk", {}, "an error of broker 1's disk: not within", id="a disk that works"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
+        pytest.param("drop-packets", "drop_packets", {}, "every packet dropped: not within", id="packets that pass"),
+        pytest.param("slow-sync", "slow_syncs", {}, "a sync of broker 1 took 0 s", id="a quick disk"),
+        pytest.param("cpu-limit", "limit_cpu", {}, "brokers held back at 0.1 CPUs: not within", id="all CPU time"),
+        pytest.param("memory-limit", "limit_memory", {}, "every broker killed by the kernel: not within",
+                     id="enough memory"),
+        pytest.param("memory-limit", "kill_broker", {}, "every broker killed by the kernel: not within",
+                     id="something else that was killed"),
+        pytest.param("file-limit", "limit_files", {}, "every broker out of files: not within", id="enough open files"),
         pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk is different", id="a disk that is "
                      "whole"),
         pytest.param("disk-damage", "recover", {}, "broker 1 told of no recovery of orders-0", id="a log that nobody "
@@ -254,7 +274,36 @@ def test_in_a_ring_each_broker_sees_another_majority(brokers: int, sees: int) ->
     assert len(set(map(frozenset, views))) == brokers
 
 
-@pytest.mark.parametrize("name", ["bounce", "disk-damage", "power-loss", "rolling-restart"])
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        pytest.param("cpu-limit", INCONCLUSIVE, id="a broker that wants no more CPU time"),
+        pytest.param("slow-sync", INCONCLUSIVE, id="a broker that syncs nothing"),
+        pytest.param("drop-packets", MISMATCH, id="a filter that drops nothing"),
+        pytest.param("memory-limit", MISMATCH, id="a process that is gone for another reason"),
+        pytest.param("file-limit", MISMATCH, id="a broker that answers everybody all the same"),
+    ],
+)
+async def test_what_nobody_runs_into_is_not_confirmed(cluster: FakeCluster, name: str, verdict: FaultVerdict) -> None:
+    cluster.short_of = 0
+    _, effect = await injected(cluster, name, 1)
+    assert effect.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bounce",
+        "cpu-limit",
+        "disk-damage",
+        "drop-packets",
+        "file-limit",
+        "memory-limit",
+        "power-loss",
+        "rolling-restart",
+        "slow-sync",
+    ],
+)
 async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     await cluster.kill_broker(1)
     parameters: dict[str, Any] = {"spares_committed": False} if name in TAKE_RECORDS else {}

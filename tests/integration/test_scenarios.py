@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from harness import phases
-from harness.cluster import disk_errors, faketime, small_disks
+from harness.cluster import control_groups, disk_errors, faketime, small_disks
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder
@@ -93,6 +93,9 @@ LONGEST = {
     "power losses of our broker lose nothing": Case(scenario="power-loss", verdicts=HELD, exit_code=0),
     "full disks of our broker lose nothing": Case(scenario="disk-full", verdicts=HELD, exit_code=0),
     "failing disks of our broker lose nothing": Case(scenario="disk-error", verdicts=HELD, exit_code=0),
+    "too little CPU time, memory and files of our broker lose nothing": Case(
+        scenario="resources", verdicts=HELD, exit_code=0
+    ),
     "damaged disks of our broker lose nothing": Case(scenario="disk-damage", verdicts=HELD, exit_code=0),
 }
 """One of them a day; Kafka has a JVM a server."""
@@ -100,8 +103,13 @@ LONGEST = {
 
 def can_be_run(case: Case) -> bool:
     """Return whether this machine has what it takes."""
-    takes = {"clock": faketime, "disk-full": small_disks, "disk-error": disk_errors}
-    lacking = takes[case.scenario].lacking() if case.scenario in takes else ""
+    takes: dict[str, Callable[[], str]] = {
+        "clock": faketime.lacking,
+        "disk-full": small_disks.lacking,
+        "disk-error": disk_errors.lacking,
+        "resources": lambda: "".join(map(control_groups.lacking, control_groups.RESOURCES)),
+    }
+    lacking = takes[case.scenario]() if case.scenario in takes else ""
     return (has_kafka() or not case.sets) and not lacking
 
 

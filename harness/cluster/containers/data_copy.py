@@ -64,7 +64,8 @@ def copy_data(engine: Engine, layout: ClusterLayout) -> list[str]:
     missing = []
     for process, inside, destination, log in servers:
         try:
-            _copy_data(engine, names.of(process), inside, destination)
+            if inside != BROKER_DATA or layout.disks or not layout.disk_files:  # else it is there
+                _copy_data(engine, names.of(process), inside, destination)
             _save_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
         except (ClusterError, OSError) as error:
             missing.append(f"the data of {process} could not be brought out: {error}")

@@ -15,10 +15,13 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from harness.cluster import relay
-from harness.cluster.containers import guard, images, plans
+from harness.cluster.containers import filters, guard, images, plans
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
+from harness.cluster.containers.disks import ContainerDisks
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
-from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.containers.limits import ContainerLimits
+from harness.cluster.containers.packets import ContainerPackets
+from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, PACKETS, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay.layout import ports_needed, relayed
@@ -28,7 +31,6 @@ from harness.cluster.supervised_driver import (
     FIRST_SERVER_ID,
     LOG_TAIL_LINES,
     ServerState,
-    SupervisedDriver,
     require_free_port,
     tail_of,
     without_clients,
@@ -41,11 +43,14 @@ T = TypeVar("T")
 
 STATE_POLL_S = 0.05
 RESUME_TIMEOUT_S = 10.0
-_FREEZING = ("pause", "zookeeper-pause")
+_BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, SupervisedDriver):
-    """A `SupervisedDriver` with CanPause and CanPauseZookeeper, and with a relay `RelayPowers`.
+class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPackets):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerLimits`, `ContainerDisks` and
+    `ContainerPackets`.
+
+    With a relay it has `RelayPowers` too.
 
     It attaches from any process by the run folder.
     """
@@ -69,9 +74,10 @@ class DockerDriver(RelayPowers, SupervisedDriver):
                 frozen = (
                     {}
                     if engine.can_freeze()
-                    else dict.fromkeys(_FREEZING, "the Docker engine has no control groups to freeze")
+                    else dict.fromkeys(_BY_CONTROL_GROUPS, "the Docker engine has no control groups")
                 )
-                return frozen | without_clients()
+                unfiltered = {PACKETS: filters.lacking()} if filters.lacking() else {}
+                return frozen | unfiltered | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
 
@@ -143,6 +149,9 @@ class DockerDriver(RelayPowers, SupervisedDriver):
                 for broker_id in brokers
             },
             planted_bugs=request.planted_bugs,
+            syncs=request.syncs,
+            disk_files=request.disk_files,
+            disks=request.disks,
         )
         return relayed(layout, ports) if request.relay else layout
 
@@ -157,17 +166,18 @@ class DockerDriver(RelayPowers, SupervisedDriver):
             addresses = await _in_thread(partial(self._create_network, engine, layout))
             servers = [plans.zookeeper(layout, server_id, addresses) for server_id in layout.zookeeper]
             relays = [plans.relay(layout, addresses)] if layout.relay else []
+            disks = [plans.disks(layout)] if layout.disks else []
             brokers = [plans.broker(layout, broker_id, properties, addresses) for broker_id in layout.brokers]
             for port in layout.all_ports:
                 require_free_port(port, f"run {self._run_id}")
 
             def create(plan: ContainerPlan) -> None:
                 for volume in plan.volumes:
-                    engine.create_volume(volume, self._owner)
+                    engine.create_volume(volume, self._owner, plan.volume_options)
                 engine.create_container(plan, self._owner)
 
-            await _each(create, [*servers, *relays, *brokers])
-            for group in (relays, servers, brokers):  # a name resolves once its container runs
+            await _each(create, [*servers, *relays, *disks, *brokers])
+            for group in (relays, servers, disks, brokers):  # a name resolves once its container runs
                 await _each(engine.start, [plan.name for plan in group])
         for process in _processes(layout):
             self._count_start(process)

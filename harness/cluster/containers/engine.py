@@ -31,6 +31,7 @@ REQUEST_TIMEOUT_S = 30.0
 REMOVAL_TIMEOUT_S = 15.0
 REMOVAL_POLL_S = 0.05
 PARALLEL_REQUESTS = 8
+_CPU_PERIOD_US = 100_000
 MOST_NETWORKS = 10
 """How often to ask for another range of addresses when somebody else got the one that was free."""
 
@@ -96,6 +97,8 @@ class ContainerPlan:
     """None for the image's own."""
     volumes: dict[str, str] = field(default_factory=dict)
     """Path in the container by name of the volume."""
+    volume_options: dict[str, str] = field(default_factory=dict)
+    """What the engine is told of the volumes, if they are no folders."""
     files: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; read only."""
     folders: dict[Path, str] = field(default_factory=dict)
@@ -214,10 +217,10 @@ class Engine:
                     return IPv4Network(range_)
         raise AssertionError("the last one fails")
 
-    def create_volume(self, name: str, owner: Owner) -> None:
-        """Create a local volume."""
+    def create_volume(self, name: str, owner: Owner, options: dict[str, str] | None = None) -> None:
+        """Create a local volume, a folder of the engine's unless options say what else."""
         with self.request(f"creating the volume {name}"):
-            self.client.volumes.create(name, driver="local", labels=owner.labels)
+            self.client.volumes.create(name, driver="local", driver_opts=options, labels=owner.labels)
 
     def create_container(self, plan: ContainerPlan, owner: Owner) -> None:
         """Create a container: no capabilities, no new privileges, read-only but for its mounts, limited.
@@ -252,7 +255,8 @@ class Engine:
                 stop_signal="SIGUSR2",
                 mem_limit=plan.limits.memory_bytes,
                 memswap_limit=plan.limits.memory_bytes,
-                nano_cpus=int(plan.limits.cpus * 1e9),
+                cpu_period=_CPU_PERIOD_US,  # other than a number of CPUs, that can be changed later
+                cpu_quota=round(plan.limits.cpus * _CPU_PERIOD_US),
                 pids_limit=plan.limits.processes,
                 log_config=LogConfig(type=LogConfig.types.JSON, config={"max-size": "8m", "max-file": "1"}),
             )
@@ -292,6 +296,61 @@ class Engine:
             exit_status=state["ExitCode"],
             out_of_memory=state["OOMKilled"],
         )
+
+    def limit_cpus(self, name: str, cpus: float) -> None:
+        """Let a container have so much CPU time, whether it runs or not."""
+        with self.request(f"limiting the CPU time of the container {name}"):
+            quota = round(cpus * _CPU_PERIOD_US)
+            self.client.api.update_container(name, cpu_period=_CPU_PERIOD_US, cpu_quota=quota)
+
+    def limit_memory(self, name: str, size: int) -> None:
+        """Let a container have so many bytes of memory; raises ClusterError if it has more that cannot be taken."""
+        with self.request(f"limiting the memory of the container {name}"):
+            self.client.api.update_container(name, mem_limit=size, memswap_limit=size)
+
+    def cpus(self, name: str) -> float:
+        """Return how much CPU time a container may have."""
+        with self.request(f"looking at the container {name}"):
+            host = self.client.api.inspect_container(name)["HostConfig"]
+        return float(host["CpuQuota"] / host["CpuPeriod"])
+
+    def memory_limit(self, name: str) -> float:
+        """Return how many bytes of memory a container may have."""
+        with self.request(f"looking at the container {name}"):
+            return float(self.client.api.inspect_container(name)["HostConfig"]["Memory"])
+
+    def times_throttled(self, name: str) -> int:
+        """Return in how many periods the kernel has held a container back since its start; 0 if it does not run."""
+        cpu = self._statistics(name).get("cpu_stats", {})
+        return int(cpu.get("throttling_data", {}).get("throttled_periods", 0))
+
+    def memory_used(self, name: str) -> int:
+        """Return how many bytes of memory a container uses beyond what the kernel can take back (pages of files)."""
+        memory = self._statistics(name).get("memory_stats", {})
+        details = memory.get("stats", {})
+        return int(memory.get("usage", 0) - details.get("active_file", 0) - details.get("inactive_file", 0))
+
+    def _statistics(self, name: str) -> dict[str, Any]:
+        with self.request(f"reading the statistics of the container {name}"):
+            statistics: dict[str, Any] = self.client.api.stats(name, stream=False, one_shot=True)
+        return statistics
+
+    def run_inside(self, name: str, argv: list[str], *, detached: bool = False) -> str:
+        """Run a command in a container that runs, as its user; return its output, or if `detached` at once.
+
+        Raises:
+            ClusterError: it could not be run, or failed.
+        """
+        with self.request(f"running {argv} in the container {name}"):
+            id_ = self.client.api.exec_create(name, argv)["Id"]
+            if detached:
+                self.client.api.exec_start(id_, detach=True)
+                return ""
+            output = self.client.api.exec_start(id_).decode(errors="replace").strip()
+            status = self.client.api.exec_inspect(id_)["ExitCode"]
+        if status != 0:
+            raise ClusterError(f"running {argv} in the container {name}: status {status}: {output}")
+        return str(output)
 
     def output(self, name: str, lines: int | None = None) -> bytes:
         """Return a container's output, or its last `lines`; empty when there is no such container."""

@@ -1,10 +1,12 @@
-"""Who cleans up a run's containers when its supervisor and its driver have died? Two watchdog processes.
+"""Who cleans up a run's containers when its supervisor and its driver have died? Watchdog processes.
 
 - `python -m harness.cluster.containers.guard guard ROOT RUN_ID` waits for SIGTERM, then copies the data out of the
   run's containers and removes everything.
 - `… thaw CONTAINER SECONDS` thaws a container after that time, or at SIGTERM.
+- `… lift CONTAINER RESOURCE BEFORE SECONDS` lifts a limit likewise, to what it was before.
+- `… unfilter CONTAINER SECONDS` lets a container's packets pass likewise.
 
-Both are children of the cluster's supervisor with a `grace_s`: they get SIGTERM when the supervisor ends or is killed,
+All are children of the cluster's supervisor with a `grace_s`: they get SIGTERM when the supervisor ends or is killed,
 and have it blocked until they wait for it, so that it is never missed. Until it acts the guard imports the standard
 library only, to save memory in every run that needs no guard.
 """
@@ -17,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from harness.cluster.limits import Resource
+
 if TYPE_CHECKING:
     from harness.cluster.containers.engine import Engine
 
@@ -24,6 +28,8 @@ T = TypeVar("T")
 
 GUARD = "guard"
 THAW = "thaw"
+LIFT = "lift"
+UNFILTER = "unfilter"
 GRACE_S = 30.0
 """How long to try again to reach an engine that does not answer."""
 RETRY_S = 0.5
@@ -73,6 +79,28 @@ def thaw(container: str, seconds: float) -> None:
         terminated = signal.sigtimedwait({signal.SIGTERM}, LATE_POLL_S)
 
 
+def lift(container: str, resource: Resource, before: float, seconds: float) -> None:
+    """Lift a container's limit after some seconds or at SIGTERM; one whose container is gone is lifted."""
+    signal.sigtimedwait({signal.SIGTERM}, seconds)
+    from harness.cluster.containers import lifting
+
+    def lifted(engine: "Engine") -> None:
+        if engine.state(container) is not None:
+            lifting.lift(engine, container, resource, before)
+
+    _with_engine(lifted)
+
+
+def let_pass(container: str, seconds: float) -> None:
+    """Let a container's packets pass after some seconds or at SIGTERM; one that is gone drops none."""
+    signal.sigtimedwait({signal.SIGTERM}, seconds)
+    from harness.cluster.containers import filters
+
+    state = _with_engine(lambda engine: engine.state(container))
+    if state is not None and state.runs and state.pid is not None:
+        filters.let_pass(state.pid)
+
+
 def _thawed(engine: "Engine", container: str) -> bool:
     """Thaw a container if it is frozen; return whether it was."""
     state = engine.state(container)
@@ -103,7 +131,7 @@ def _log(text: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out one of the two commands and return the exit status."""
+    """Carry out one of the commands and return the exit status."""
     parser = argparse.ArgumentParser(prog="harness.cluster.containers.guard", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     guard_parser = commands.add_parser(GUARD)
@@ -112,6 +140,14 @@ def main(arguments: list[str] | None = None) -> int:
     thaw_parser = commands.add_parser(THAW)
     thaw_parser.add_argument("container")
     thaw_parser.add_argument("seconds", type=float)
+    lift_parser = commands.add_parser(LIFT)
+    lift_parser.add_argument("container")
+    lift_parser.add_argument("resource", type=Resource)
+    lift_parser.add_argument("before", type=float)
+    lift_parser.add_argument("seconds", type=float)
+    pass_parser = commands.add_parser(UNFILTER)
+    pass_parser.add_argument("container")
+    pass_parser.add_argument("seconds", type=float)
     options = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # where the supervisor could not
     from harness.errors import ClusterError
@@ -119,6 +155,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.command == GUARD:
             guard(options.root, options.run_id)
+        elif options.command == LIFT:
+            lift(options.container, options.resource, options.before, options.seconds)
+        elif options.command == UNFILTER:
+            let_pass(options.container, options.seconds)
         else:
             thaw(options.container, options.seconds)
     except ClusterError as error:

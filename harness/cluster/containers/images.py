@@ -61,8 +61,18 @@ def missing(engine: ImageLookup) -> list[str]:
     return [image.name for image in needed() if not engine.has_image(image.name)]
 
 
-SHARED = ("__init__.py", "events.py", "system/__init__.py", "system/chain.py", "values.py")
-"""Modules of the harness that the broker imports."""
+SHARED = (
+    "__init__.py",
+    "cluster/__init__.py",
+    "cluster/ballast.py",
+    "cluster/descriptors.py",
+    "cluster/pressure.py",
+    "events.py",
+    "system/__init__.py",
+    "system/chain.py",
+    "values.py",
+)
+"""Modules of the harness that the broker imports, and what is run beside it."""
 RELAY = (
     "__init__.py",
     "cluster/__init__.py",

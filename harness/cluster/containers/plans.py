@@ -1,9 +1,8 @@
 """Which containers does a cluster consist of: names, images, mounts, ports and limits of each?"""
 
-import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -13,10 +12,11 @@ from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.embedded_zookeeper import ServerPlan
-from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.cluster.layout import ClusterLayout, broker_process, resource_name, zookeeper_process
 from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
 from harness.cluster.relay.layout import Place, listeners_of
 from harness.cluster.relay.listeners import FILE_NAME, Setup, save
+from harness.cluster.small_disks import DISK_BYTES
 
 PEER_PORT = 9093
 ZOOKEEPER_PORT = 2181
@@ -25,6 +25,8 @@ ELECTION_PORT = 3888
 
 BROKER_DATA = "/var/lib/kafka"
 BROKER_LOGS = "/var/log/kafka"
+BROKER_SYNCS = "/var/log/kafka-syncs"
+"""The file in which it notes what it has synced."""
 BROKER_CONFIG = "/etc/kafka/broker.properties"
 ZOOKEEPER_DATA = "/var/lib/zookeeper"
 ZOOKEEPER_LOGS = "/var/log/zookeeper"
@@ -35,6 +37,8 @@ ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 MIB = 1 << 20
 LIMITS = Limits(memory_bytes=512 * MIB, cpus=1.0, processes=256)
 """Enough: a broker under load takes 100 MiB and five threads, ZooKeeper's heap is 256 MiB at most."""
+DISKS = "disks"
+"""What keeps the brokers' disks where these are in memory."""
 NOBODY = 65_534
 """User and group of the servers when the harness runs as root."""
 
@@ -47,7 +51,7 @@ class Names:
 
     def of(self, process: str) -> str:
         """Return the name of a server's container and of its volume."""
-        return f"chaos-{hashlib.sha256(str(self.root.resolve()).encode()).hexdigest()[:10]}-{process}"
+        return resource_name(self.root, process)
 
     @property
     def network(self) -> str:
@@ -160,6 +164,8 @@ def broker(
     state_log = layout.state_change_log(broker_id).resolve()
     command = ["--config", BROKER_CONFIG, "--state-log", f"{BROKER_LOGS}/{state_log.name}"]
     command += ["--log", f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"]
+    if layout.syncs:
+        command += ["--sync-log", BROKER_SYNCS]
     for bug in layout.planted_bugs:
         command += ["--planted-bug", bug]
     return ContainerPlan(
@@ -170,12 +176,59 @@ def broker(
         network=Names(layout.root).network,
         alias=broker_process(broker_id),
         address=addresses.get(broker_process(broker_id)),
-        limits=LIMITS,
-        volumes={name: BROKER_DATA},
+        limits=broker_limits(layout),
+        volumes={name: BROKER_DATA} if layout.disks or not layout.disk_files else {},
+        volume_options=_volume_options(layout),
         files={_readable(config): BROKER_CONFIG},
-        folders={_writable(state_log.parent): BROKER_LOGS},
+        folders={_writable(state_log.parent): BROKER_LOGS} | _seen_files(layout, broker_id),
         ports={it: (LOOPBACK, it) for it in (port, layout.brokers[broker_id].metrics) if it is not None},
     )
+
+
+def broker_limits(layout: ClusterLayout) -> Limits:
+    """Return what a broker may use; a disk in memory counts as its memory."""
+    return replace(LIMITS, memory_bytes=LIMITS.memory_bytes + DISK_BYTES * layout.disks)
+
+
+def disks(layout: ClusterLayout) -> ContainerPlan:
+    """Return the container that keeps the brokers' disks, which are in memory, while no broker does."""
+    names = Names(layout.root)
+    return ContainerPlan(
+        name=names.of(DISKS),
+        image=images.broker().name,
+        entrypoint=["sleep", "infinity"],
+        command=[],
+        user=_user_text(),
+        network=names.network,
+        alias=DISKS,
+        limits=Limits(memory_bytes=len(layout.brokers) * DISK_BYTES + 64 * MIB, cpus=1.0, processes=64),
+        volumes={names.of(broker_process(broker_id)): disk_of(broker_id) for broker_id in layout.brokers},
+        volume_options=_volume_options(layout),
+    )
+
+
+def disk_of(broker_id: int) -> str:
+    """Return where a broker's disk is in the container that keeps it."""
+    return f"/disks/{broker_id}"
+
+
+def _volume_options(layout: ClusterLayout) -> dict[str, str]:
+    if not layout.disks:
+        return {}
+    uid, gid = user()
+    return {"type": "tmpfs", "device": "tmpfs", "o": f"size={DISK_BYTES},uid={uid},gid={gid},mode=0700"}
+
+
+def _seen_files(layout: ClusterLayout, broker_id: int) -> dict[Path, str]:
+    """Return what a broker has on this machine's disk where its files are changed: its data, and what it has synced."""
+    seen: dict[Path, str] = {}
+    if layout.disk_files and not layout.disks:
+        seen[_writable(layout.log_dir(broker_id).resolve())] = BROKER_DATA
+    if layout.syncs:
+        syncs = layout.sync_log(broker_id).resolve()
+        syncs.touch()
+        seen[_writable(syncs)] = BROKER_SYNCS
+    return seen
 
 
 def peer_address(layout: ClusterLayout, broker_id: int) -> str:
@@ -200,8 +253,14 @@ def _readable(path: Path) -> Path:
     return path
 
 
-def _writable(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+def _writable(path: Path) -> Path:
+    if not path.is_file():
+        path.mkdir(parents=True, exist_ok=True)
+    own(path)
+    return path
+
+
+def own(path: Path) -> None:
+    """Give a file or folder to the user that servers run as."""
     if os.getuid() == 0:
-        os.chown(folder, *user())
-    return folder
+        os.chown(path, *user())

@@ -1,0 +1,81 @@
+"""What can be done to the disks of brokers in containers?
+
+Where files are to be changed, a broker's data lies in a folder of this machine instead of a volume of the engine. Where
+disks are to be full, each is a small file system in memory, and one more container keeps them while no broker does.
+"""
+
+import asyncio
+from pathlib import Path
+
+from harness.cluster import ballast
+from harness.cluster.containers import plans
+from harness.cluster.containers.engine import Engine
+from harness.cluster.damage import Damage
+from harness.cluster.disks import FilePowers
+from harness.cluster.layout import ClusterLayout
+from harness.cluster.small_disks import seen_through
+from harness.errors import ClusterError
+from harness.system.waiting import until
+
+_FREE_TIMEOUT_S = 5.0
+_IN_PYTHON = ("python3", "-c")
+
+
+class ContainerDisks(FilePowers):
+    """`FilePowers` with CanFillDisk, as far as the cluster was started for that."""
+
+    async def damage_disk(self, broker_id: int, damage: Damage) -> None:
+        """Change what is in the folder of a broker that does not run; whatever is new there is the broker's."""
+        await super().damage_disk(broker_id, damage)
+        for path in self._disk(self._layout_with(broker_id), broker_id).rglob("*"):
+            plans.own(path)
+
+    async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
+        """Have a process beside the broker fill its disk, which frees it after `at_most_s` at the latest."""
+        await self.free_disk(broker_id)
+        argv = ["python3", "-m", ballast.__name__, plans.disk_of(broker_id), str(at_most_s)]
+        await self._beside(broker_id, argv, detached=True)
+
+    async def free_disk(self, broker_id: int) -> None:
+        """Make the space available again; nothing happens when it is, or when the disks went with the run."""
+        if self._keeper_pid() is None:
+            return
+        path = f"{plans.disk_of(broker_id)}/{ballast.NAME}"
+        await self._beside(broker_id, [*_IN_PYTHON, f"import pathlib; pathlib.Path('{path}').unlink(missing_ok=True)"])
+
+        async def is_full() -> bool:  # until what filled it has seen that
+            return await self.disk_is_full(broker_id)
+
+        await until(is_full, lambda full: not full, what="space on the disk", timeout_s=_FREE_TIMEOUT_S)
+
+    async def disk_is_full(self, broker_id: int) -> bool:
+        """Return whether a broker's disk has no block left."""
+        look = f"import os; print(os.statvfs('{plans.disk_of(broker_id)}').f_bavail)"
+        return await self._beside(broker_id, [*_IN_PYTHON, look]) == "0"
+
+    async def _beside(self, broker_id: int, argv: list[str], *, detached: bool = False) -> str:
+        """Run a command where the disks are kept; return its output, if somebody waits for it."""
+        if not self._layout_with(broker_id).disks:
+            raise ClusterError("no disk can be filled: this cluster was started without disks of its own")
+
+        def run() -> str:
+            with Engine.connect() as engine:
+                return engine.run_inside(plans.Names(self._root).of(plans.DISKS), argv, detached=detached)
+
+        return await asyncio.to_thread(run)
+
+    def _disk(self, layout: ClusterLayout, broker_id: int) -> Path:
+        if not layout.disk_files:
+            raise ClusterError("brokers' files are not seen: this cluster was started with volumes of the engine")
+        if not layout.disks:
+            return super()._disk(layout, broker_id)
+        pid = self._keeper_pid()
+        if pid is None:
+            raise ClusterError("nothing keeps the brokers' disks any more")
+        return seen_through(pid, Path(plans.disk_of(broker_id)))
+
+    def _keeper_pid(self) -> int | None:
+        """Return the process of the container that keeps the brokers' disks; None when there is none."""
+        with Engine.connect() as engine:
+            state = engine.state(plans.Names(self._root).of(plans.DISKS))
+        return None if state is None else state.pid

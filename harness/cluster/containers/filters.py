@@ -1,0 +1,62 @@
+"""How does a container drop packets without a word? By rules of its own network namespace, which go with it.
+
+They are the kernel's, so who is at the other end hears nothing: neither a reset nor an answer to a new connection.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+from harness.cluster.powers import Direction
+from harness.errors import ClusterError
+
+_MARK = "kafka-chaos"
+_CHAINS = {Direction.INBOUND: ("INPUT", "-i"), Direction.OUTBOUND: ("OUTPUT", "-o")}
+_TIMEOUT_S = 10.0
+
+
+def lacking() -> str:
+    """Return why no container's packets can be dropped here; empty if they can."""
+    if absent := [name for name in ("nsenter", "iptables") if shutil.which(name) is None]:
+        return f"there is no {' and no '.join(absent)}"
+    return "" if os.geteuid() == 0 else "a packet filter in a container's network namespace takes root"
+
+
+def drop(pid: int, direction: Direction) -> None:
+    """Drop what a process's network namespace sends or gets, but for what it says to itself; raises ClusterError."""
+    for way in direction.ways:
+        chain, device = _CHAINS[way]
+        _inside(pid, "-I", chain, *_rule(device))
+
+
+def let_pass(pid: int) -> None:
+    """Drop nothing any more; raises ClusterError."""
+    for chain, device in _CHAINS.values():
+        for _ in _marked(pid, chain):
+            _inside(pid, "-D", chain, *_rule(device))
+
+
+def dropped(pid: int) -> int | None:
+    """Return how many packets were dropped, or None where nothing drops them; raises ClusterError."""
+    counts = [int(line.split()[0]) for chain, _ in _CHAINS.values() for line in _marked(pid, chain)]
+    return sum(counts) if counts else None
+
+
+def _rule(device: str) -> list[str]:
+    return ["!", device, "lo", "-m", "comment", "--comment", _MARK, "-j", "DROP"]
+
+
+def _marked(pid: int, chain: str) -> Iterator[str]:
+    return (line for line in _inside(pid, "-nvxL", chain).splitlines() if _MARK in line)
+
+
+def _inside(pid: int, *arguments: str) -> str:
+    argv = ["nsenter", "-t", str(pid), "-n", "iptables", "-w", *arguments]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClusterError(f"{' '.join(argv)}: {error}") from error
+    if done.returncode:
+        raise ClusterError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    return done.stdout

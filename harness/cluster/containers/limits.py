@@ -1,0 +1,111 @@
+"""How are brokers in containers limited? By the engine; in open files by a process of the container's own user."""
+
+import asyncio
+import contextlib
+import sys
+
+from harness.cluster import descriptors, pressure
+from harness.cluster.containers import guard, plans
+from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.lifting import ALL_FILES, SERVER, in_python, lift
+from harness.cluster.layout import ClusterLayout, broker_process, resource_name
+from harness.cluster.limits import Resource, Usage
+from harness.cluster.supervised_driver import SupervisedDriver
+from harness.cluster.supervision import LAST_STAGE
+from harness.errors import ClusterError
+from harness.store.folder import RunFolder
+
+_BEYOND = 64 * plans.MIB
+"""So many bytes more than what is left are taken."""
+_TRIES = 32
+"""How often the kernel is asked for a limit, each time a MiB above the one before, that it can bring about."""
+
+
+class ContainerLimits(SupervisedDriver):
+    """Implements CanLimit. A child of the supervisor lifts each limit in the end."""
+
+    async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
+        """Limit the container, or in open files the process in it."""
+        layout = self._layout_with(broker_id)
+        await self.lift(broker_id, resource)
+        before = (await self.usage(broker_id, resource)).limit or _at_first(layout, resource)
+        container, name = resource_name(self._root, broker_process(broker_id)), _lifter(broker_id, resource)
+        what = [container, resource, str(before), str(at_most_s)]
+        argv = [sys.executable, "-m", guard.__name__, guard.LIFT, *what]
+        log = RunFolder(self._root).cluster / f"{name}.log"
+        await self._supervision.spawn(name, argv, log, LAST_STAGE, guard.GRACE_S)
+        await asyncio.to_thread(_limit, container, resource, amount)
+
+    async def lift(self, broker_id: int, resource: Resource) -> None:
+        """Let it have what it had before; nothing happens when it may."""
+        layout = self._layout_with(broker_id)
+        if not await self._supervision.end_child(_lifter(broker_id, resource), guard.GRACE_S):
+            container = resource_name(self._root, broker_process(broker_id))
+            await asyncio.to_thread(_lift, container, resource, _at_first(layout, resource))
+
+    async def usage(self, broker_id: int, resource: Resource) -> Usage:
+        """Return what the kernel says of it."""
+        self._layout_with(broker_id)
+        return await asyncio.to_thread(_usage, resource_name(self._root, broker_process(broker_id)), resource)
+
+
+def _limit(container: str, resource: Resource, amount: float) -> None:
+    with Engine.connect() as engine:
+        match resource:
+            case Resource.CPU:
+                engine.limit_cpus(container, amount)
+            case Resource.MEMORY:
+                _limit_memory(engine, container, round(amount))
+                size = str(round(amount) + _BEYOND)
+                with contextlib.suppress(ClusterError):  # the kernel may kill what the engine starts it by
+                    engine.run_inside(container, in_python(pressure.__name__, SERVER, size))
+            case Resource.FILES:
+                spare = str(round(amount))
+                engine.run_inside(container, in_python(descriptors.__name__, SERVER, "--spare", spare))
+
+
+def _limit_memory(engine: Engine, container: str, spare: int) -> None:
+    """Leave a container so much memory more than it uses, or as little as the kernel allows beyond that."""
+    least = engine.memory_used(container) + spare
+    for more in range(_TRIES):
+        try:
+            engine.limit_memory(container, least + more * plans.MIB)
+        except ClusterError:
+            if more == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+def _at_first(layout: ClusterLayout, resource: Resource) -> float:
+    """Return what a broker had at its start."""
+    limits = plans.broker_limits(layout)
+    amounts = {Resource.CPU: limits.cpus, Resource.MEMORY: limits.memory_bytes, Resource.FILES: ALL_FILES}
+    return amounts[resource]
+
+
+def _lift(container: str, resource: Resource, before: float) -> None:
+    with Engine.connect() as engine:
+        lift(engine, container, resource, before)
+
+
+def _usage(container: str, resource: Resource) -> Usage:
+    with Engine.connect() as engine:
+        state = engine.state(container)
+        if state is None:
+            return Usage(limit=None)
+        match resource:
+            case Resource.CPU:
+                return Usage(limit=engine.cpus(container), hits=engine.times_throttled(container))
+            case Resource.MEMORY:
+                return Usage(limit=engine.memory_limit(container), hits=int(state.out_of_memory))
+            case Resource.FILES:
+                if not state.runs:
+                    return Usage(limit=None)
+                told = engine.run_inside(container, in_python(descriptors.__name__, SERVER))
+                return Usage(limit=int(told))
+
+
+def _lifter(broker_id: int, resource: Resource) -> str:
+    """Return the name of the child that lifts a limit."""
+    return f"limit-{resource}-{broker_id}"

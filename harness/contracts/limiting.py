@@ -1,0 +1,52 @@
+"""What have the faults in common that let brokers have less of a resource than they take?"""
+
+from typing import Any, ClassVar
+
+from harness.cluster.limits import Resource
+from harness.cluster.powers import CanLimit
+from harness.contracts.faults import Arena, BrokerFault, Effect, Injection, not_running
+
+
+class Limiting(BrokerFault):
+    """Limits brokers; the driver itself lifts the limit after the fault's duration."""
+
+    resource: ClassVar[Resource]
+
+    def amount(self, parameters: dict[str, Any]) -> float:
+        """Return what `Resource` calls the amount."""
+        raise NotImplementedError
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note how long, who runs, how often each was started, and what the kernel says of it."""
+        driver, status = arena.driver, await arena.driver.status()
+        assert isinstance(driver, CanLimit)
+        before = {broker: await driver.usage(broker, self.resource) for broker in brokers}
+        return {
+            "at_most_s": duration_s,
+            "running": [broker for broker in brokers if status.broker(broker).state != "stopped"],
+            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "limits": {str(broker): usage.limit for broker, usage in before.items()},
+            "hits": {str(broker): usage.hits for broker, usage in before.items()},
+        }
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Limit those that run."""
+        driver, amount = arena.driver, self.amount(injection.parameters)
+        assert isinstance(driver, CanLimit)
+        for broker in injection.state["running"]:
+            await driver.limit(broker, self.resource, amount, at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See of each what `seen` waits for."""
+        return not_running(injection, "limit") or await self.seen(arena, injection)
+
+    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait, within a bounded time, until the limit is in force and has shown."""
+        raise NotImplementedError
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Lift the limits."""
+        assert isinstance(arena.driver, CanLimit)
+        for broker in injection.targets:
+            await arena.driver.lift(broker, self.resource)

@@ -1,0 +1,65 @@
+"""A broker gets less CPU time than it wants: in each tenth of a second it stands still once it has had its share.
+
+The proof is the kernel's: the quota that is in force, and that the broker was held back by it.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.limits import Resource
+from harness.cluster.powers import CanLimit
+from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.limiting import Limiting
+from harness.contracts.parameters import Strict
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 30.0
+CLIENTS = 16
+"""So many ask it for metadata, time and again, as one that is idle wants no CPU time."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about the share."""
+
+    cpus: Annotated[float, Field(ge=0.01, le=64, description="CPU time for each second that passes, as 0.1")] = 0.1
+
+
+class CpuLimit(Limiting):
+    """Limits brokers' CPU time; nothing is restarted."""
+
+    name: ClassVar[str] = "cpu-limit"
+    requires: ClassVar[tuple[str, ...]] = ("cpu-limit",)
+    resource: ClassVar[Resource] = Resource.CPU
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def amount(self, parameters: dict[str, Any]) -> float:
+        """Return how many CPUs."""
+        return float(parameters["cpus"])
+
+    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+        """See the quota, and that each broker was held back while clients ask it for something."""
+        driver, cpus = arena.driver, self.amount(injection.parameters)
+        assert isinstance(driver, CanLimit)
+        hits: dict[int, int] = {}
+        wrong: set[int] = set()
+
+        async def not_held_back() -> list[int]:
+            for broker in injection.targets:
+                await driver.answers_all(broker, CLIENTS)
+                usage = await driver.usage(broker, Resource.CPU)
+                (wrong.discard if usage.limit == cpus else wrong.add)(broker)
+                hits[broker] = usage.hits - injection.state["hits"][str(broker)]
+            return sorted(wrong | {broker for broker, count in hits.items() if count <= 0})
+
+        timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+        what = f"brokers held back at {cpus:g} CPUs"
+        try:
+            await until(not_held_back, lambda seen: not seen, what=what, timeout_s=timeout_s, every_s=0.05)
+        except DeadlineError as error:
+            return mismatch(str(error)) if wrong else inconclusive(f"none of its share was missed: {error}")
+        return confirmed("; ".join(f"broker {it} had {cpus:g} CPUs, and was held back" for it in sorted(hits)))
+
+
+PLUGIN: type[Fault] = CpuLimit

@@ -1,0 +1,75 @@
+"""A broker's packets are dropped without a word, as by a firewall: no answer, no reset. Healing lets them pass.
+
+The proof is the kernel's count of dropped packets, and a client that is left without an answer.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanDropPackets, Direction
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, not_running
+from harness.contracts.parameters import Strict
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 30.0
+
+
+class Parameters(Strict):
+    """What the scenario may say about the packets."""
+
+    direction: Annotated[
+        Direction, Field(strict=False, description="both, or only those that it gets or sends: inbound, outbound")
+    ] = Direction.BOTH
+
+
+class DropPackets(BrokerFault):
+    """Drops brokers' packets to and from all others; the driver itself lets them pass after the fault's duration."""
+
+    name: ClassVar[str] = "drop-packets"
+    requires: ClassVar[tuple[str, ...]] = ("packets",)
+    shortest_s: ClassVar[float] = 2.0
+    """A client waits for a second before it counts as left without an answer."""
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note how long, and who runs."""
+        status = await arena.driver.status()
+        running = [broker for broker in brokers if status.broker(broker).state != "stopped"]
+        return {"at_most_s": duration_s, "running": running}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Drop the packets of those that run."""
+        assert isinstance(arena.driver, CanDropPackets)
+        direction, at_most_s = Direction(injection.parameters["direction"]), injection.state["at_most_s"]
+        for broker in injection.state["running"]:
+            await arena.driver.drop_packets(broker, direction, at_most_s=at_most_s)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that packets of each were dropped, and a client got no answer."""
+        if idle := not_running(injection, "cut off"):
+            return idle
+        driver = arena.driver
+        assert isinstance(driver, CanDropPackets)
+
+        async def reached() -> list[int]:
+            return [
+                broker
+                for broker in injection.targets
+                if await driver.answers_all(broker, 1) or not await driver.dropped_packets(broker)
+            ]
+
+        timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+        dropped = until(reached, lambda seen: not seen, what="every packet dropped", timeout_s=timeout_s)
+        detail = f"packets of broker {list(injection.targets)} were dropped, and a client was left waiting"
+        return await confirmed_once(dropped, detail)
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Let them pass."""
+        assert isinstance(arena.driver, CanDropPackets)
+        for broker in injection.targets:
+            await arena.driver.pass_packets(broker)
+
+
+PLUGIN: type[Fault] = DropPackets

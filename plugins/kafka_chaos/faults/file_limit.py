@@ -1,0 +1,72 @@
+"""A broker may open no more files and connections than it has; healed by lifting that and restarting the broker.
+
+The proof is the kernel's limit, and a client that is left without an answer.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.limits import Resource
+from harness.cluster.powers import CanLimit
+from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
+from harness.contracts.limiting import Limiting
+from harness.contracts.parameters import Strict
+from harness.contracts.restoring import restart_unless_started
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 30.0
+BESIDE = 8
+"""So many are asked for more than are left: others may give some back meanwhile."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about the limit."""
+
+    spare: Annotated[int, Field(ge=0, le=64, description="How many more it may open than it has open")] = 0
+
+
+class FileLimit(Limiting):
+    """Limits brokers' open files."""
+
+    name: ClassVar[str] = "file-limit"
+    requires: ClassVar[tuple[str, ...]] = ("file-limit", "kill")
+    resource: ClassVar[Resource] = Resource.FILES
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def amount(self, parameters: dict[str, Any]) -> float:
+        """Return how many more."""
+        return float(parameters["spare"])
+
+    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+        """See a lower limit than before, and connect to each broker until one gets no answer."""
+        driver, wanted = arena.driver, injection.parameters["spare"] + BESIDE
+        assert isinstance(driver, CanLimit)
+        limits: dict[int, float | None] = {}
+
+        async def open_to_all() -> list[int]:
+            for broker in injection.targets:
+                limits[broker] = (await driver.usage(broker, Resource.FILES)).limit
+            return [
+                broker
+                for broker, limit in limits.items()
+                if limit is None
+                or limit >= (injection.state["limits"][str(broker)] or 0)
+                or await driver.answers_all(broker, wanted)
+            ]
+
+        timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+        full = until(open_to_all, lambda seen: not seen, what="every broker out of files", timeout_s=timeout_s)
+        effect = await confirmed_once(full, "")
+        if effect.detail:
+            return effect
+        told = [f"broker {it} may have {limit:g} files open, and left a client waiting" for it, limit in limits.items()]
+        return type(effect)(verdict=effect.verdict, detail="; ".join(told))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Lift the limits, and restart whoever was not restarted since: it may have given up a file."""
+        await super().heal(arena, injection)
+        await restart_unless_started(arena, injection)
+
+
+PLUGIN: type[Fault] = FileLimit

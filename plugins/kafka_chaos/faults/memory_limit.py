@@ -1,0 +1,68 @@
+"""A broker's memory is limited, others take what is left of it, and the kernel kills the broker; healed by a start.
+
+The proof is the kernel's: it counts what it has killed for want of memory. The process is gone, as after `kill`.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.limits import Resource
+from harness.cluster.powers import CanLimit
+from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
+from harness.contracts.limiting import Limiting
+from harness.contracts.parameters import Strict
+from harness.contracts.restoring import start_stopped
+from harness.contracts.targets import Target
+from harness.system.waiting import until
+
+SEE_TIMEOUT_S = 60.0
+_MIB = 1 << 20
+
+
+class Parameters(Strict):
+    """What the scenario may say about the limit."""
+
+    spare_mib: Annotated[int, Field(ge=1, le=1024, description="How much more than now it may have, in MiB")] = 4
+
+
+class MemoryLimit(Limiting):
+    """Limits brokers' memory until the kernel kills them, and starts them again."""
+
+    name: ClassVar[str] = "memory-limit"
+    requires: ClassVar[tuple[str, ...]] = ("memory-limit",)
+    witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
+    resource: ClassVar[Resource] = Resource.MEMORY
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until its session has timed out, which a start waits for."""
+        return session_timeout_s
+
+    def amount(self, parameters: dict[str, Any]) -> float:
+        """Return how many bytes more."""
+        return float(parameters["spare_mib"] * _MIB)
+
+    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+        """See every process gone, and that the kernel has killed for want of memory."""
+        driver = arena.driver
+        assert isinstance(driver, CanLimit)
+
+        async def not_killed() -> list[str]:
+            status = await driver.status()
+            alive = [f"broker {it} goes on" for it in injection.targets if status.broker(it).state != "stopped"]
+            hits = {it: (await driver.usage(it, Resource.MEMORY)).hits for it in injection.targets}
+            before = injection.state["hits"]
+            return alive + [f"nothing killed for broker {it}" for it, hit in hits.items() if hit <= before[str(it)]]
+
+        timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+        killed = until(not_killed, lambda seen: not seen, what="every broker killed by the kernel", timeout_s=timeout_s)
+        return await confirmed_once(killed, f"broker {list(injection.targets)} killed by the kernel for want of memory")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Lift the limits, and start what does not run."""
+        await super().heal(arena, injection)
+        await start_stopped(arena, injection.targets)
+
+
+PLUGIN: type[Fault] = MemoryLimit
