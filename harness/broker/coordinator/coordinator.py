@@ -108,6 +108,7 @@ class GroupCoordinator:
             offsets=sum(len(known.offsets) for known in groups),
             loads=self.load_times,
             counters=self.store.counters,
+            now_ms=self.wall_ms(),
         )
 
     async def stop(self) -> None:
@@ -178,7 +179,7 @@ class GroupCoordinator:
         )
         if result.error is not ErrorCode.NONE:
             return {}, COMMIT_ERRORS.get(result.error, result.error)
-        self.store.counters.committed += len(records)
+        self.store.counters.committed.mark(len(records), self.wall_ms())
         self.store.committed(
             shard,
             [
