@@ -243,9 +243,11 @@ class GroupCoordinator:
                 if not data:
                     break
                 chunk = decode_chunk(data)
-                latest |= {
-                    record.group if isinstance(record, GroupRecord) else record.key: record for record in chunk.records
-                }
+                for record in chunk.records:
+                    if isinstance(record, GroupRecord):
+                        latest[record.group] = record
+                    elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
+                        latest[record.key] = record
                 offset = chunk.next_offset
                 await asyncio.sleep(0)
         except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
