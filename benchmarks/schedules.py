@@ -1,20 +1,25 @@
 """How fast one core simulates: schedules of three brokers, ten seconds, about two hundred operations and two faults.
 
-    python -m benchmarks.schedules [--schedules 50] [--codecs]
+    python -m benchmarks.schedules [--schedules 50] [--of-sweeps 5] [--codecs]
 
-Processor time of this process, not wall time, so that a busy machine disturbs less; beside it, what one schedule of the
-scenario `smoke` takes of time and memory, which is a real run's load. Anchors of others: a Python
-simulator for Raft does 59 schedules/s on a core and 2,000 times real time; FoundationDB 10 times, TigerBeetle 1,000.
+Processor time of this process, not wall time, so that a busy machine disturbs less; beside it, the sweeps of the night,
+one with groups and one without, in turn, and what one schedule of the scenario `smoke` takes of time and memory, which
+is a real run's load. Anchors of others: a Python simulator for Raft does 59 schedules/s on a core and 2,000 times real
+time; FoundationDB 10 times, TigerBeetle 1,000.
 """
 
 import argparse
 import time
 import tracemalloc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from harness.scenario.file import load_scenario, read_scenario
+from harness.scenario.model import Scenario
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.history import OpType
 
@@ -36,6 +41,7 @@ faults:
 duration_s: 8
 """
 WARM_UP = 3
+SWEEPS = ("mix-light", "groups-light")
 
 
 def operations(history: SimulatedHistory) -> int:
@@ -73,35 +79,65 @@ def smoke() -> Table:
     return table
 
 
+@dataclass(slots=True)
+class Sum:
+    """What schedules of one scenario were, together."""
+
+    took_s: float = 0.0
+    schedules: int = 0
+    virtual_s: float = 0.0
+    events: int = 0
+    attempts: int = 0
+
+    def add(self, scenario: Scenario, seed: int, *, codecs: bool) -> None:
+        """Simulate one more."""
+        began_s = time.process_time()
+        history = simulate(scenario, seed, through_codecs=codecs)
+        self.took_s += time.process_time() - began_s
+        self.schedules += 1
+        self.virtual_s += history.virtual_s
+        self.events += history.events
+        self.attempts += operations(history)
+
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of a table."""
+        return (
+            f"{self.schedules / self.took_s:.1f}",
+            f"{self.virtual_s / self.took_s:,.0f}",
+            f"{self.events / self.took_s:,.0f}",
+            f"{self.events / self.schedules:,.0f}",
+            f"{self.attempts / self.schedules:,.0f}",
+        )
+
+
+def simulated(scenarios: Mapping[str, Scenario], schedules: int, *, codecs: bool) -> Table:
+    """Return what schedules of each scenario take; they take turns, so that what disturbs disturbs all alike."""
+    sums = {name: Sum() for name in scenarios}
+    for seed in range(schedules):
+        for name, scenario in scenarios.items():
+            sums[name].add(scenario, seed, codecs=codecs)
+    table = Table(title=f"{schedules} schedules on one core")
+    table.add_column("scenario", no_wrap=True)
+    for name in ("schedules/s", "simulated s / real s", "events/s", "events a schedule", "operations a schedule"):
+        table.add_column(name, justify="right")
+    for name, total in sums.items():
+        table.add_row(name, *total.row())
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.schedules", description=__doc__)
     parser.add_argument("--schedules", type=int, default=50)
+    parser.add_argument("--of-sweeps", type=int, default=5)
     parser.add_argument("--codecs", action="store_true", help="every message through the real codecs")
     options = parser.parse_args()
     scenario = read_scenario(SCENARIO, "benchmark")
     for seed in range(WARM_UP):
         simulate(scenario, seed, through_codecs=options.codecs)
-    virtual_s = events = attempts = 0.0
-    began_s = time.process_time()
-    for seed in range(options.schedules):
-        history = simulate(scenario, seed, through_codecs=options.codecs)
-        virtual_s += history.virtual_s
-        events += history.events
-        attempts += operations(history)
-    took_s = time.process_time() - began_s
-    table = Table(title=f"{options.schedules} schedules on one core")
-    for name in ("schedules/s", "simulated s / real s", "events/s", "events a schedule", "operations a schedule"):
-        table.add_column(name, justify="right")
-    count = options.schedules
-    table.add_row(
-        f"{count / took_s:.1f}",
-        f"{virtual_s / took_s:,.0f}",
-        f"{events / took_s:,.0f}",
-        f"{events / count:,.0f}",
-        f"{attempts / count:,.0f}",
-    )
+    sweeps = {name: load_scenario(str(Path(__file__).parent / f"{name}.yaml")) for name in SWEEPS}
     console = Console()
-    console.print(table)
+    console.print(simulated({"its own": scenario}, options.schedules, codecs=options.codecs))
+    console.print(simulated(sweeps, options.of_sweeps, codecs=options.codecs))
     console.print(smoke())
 
 

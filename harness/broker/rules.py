@@ -254,6 +254,24 @@ class ProtocolRules:
         effect="nobody answers for these groups any more",
     )
     """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`GroupStore.unload`)."""
+    loads_keep_the_last_position: bool = _guard(
+        "first-position-loaded",
+        origin="of each partition's positions a load keeps the first that it reads (near a load of groups in 0.9.0)",
+        effect="who takes a partition over after a failover begins where its group was long ago",
+    )
+    """Of what a group has committed for a partition the last counts (`GroupCoordinator._load`)."""
+    first_rebalance_is_bounded: bool = _guard(
+        "first-rebalance-put-off",
+        origin="an empty group waits for more members as long as some come (KIP-134 without its bound)",
+        effect="a group to which members keep coming has no first generation, and nobody consumes",
+    )
+    """It waits for as long as a rebalance may take at most (`Rebalance.join_time_is_over`, KIP-134)."""
+    late_syncs_get_assignments: bool = _guard(
+        "late-sync-without-assignment",
+        origin="who asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",
+        effect="an instance that comes back does not know what it has, and nobody reads it",
+    )
+    """A stable group tells its members what they have, whenever they ask (`Membership.sync`)."""
 
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+TOLD = {name: bug for name, bug in BUGS.items() if bug.found_by}
+
 
 @pytest.fixture(scope="module")
 def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
@@ -27,7 +29,7 @@ def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> di
     root = tmp_path_factory.mktemp("runs")
     folders = []
     with asyncio.Runner(loop_factory=SimulatedLoop) as virtual:
-        for name, bug in BUGS.items():
+        for name, bug in TOLD.items():
             for run, planted in ((f"right {name}", ()), (name, (name,))):
                 _, events = virtual.run(played(bug.play, *planted))
                 writer = RunWriter(RunFolder(root / run))
@@ -35,7 +37,7 @@ def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> di
                     writer.event(1, event)
                 writer.close()
                 folders.append(writer.folder)
-    checks = [registry.check(name) for name in sorted({bug.found_by for bug in BUGS.values()})]
+    checks = [registry.check(name) for name in sorted({bug.found_by for bug in TOLD.values()})]
     results: dict[str, set[str]] = {folder.root.name: set() for folder in folders}
     with built_facts(read(spark, folders), root / "facts") as facts:
         for check in checks:
@@ -44,6 +46,6 @@ def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> di
     return results
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", TOLD)
 def test_a_coordinator_with_a_bug_is_found_out(bug: str, found: dict[str, set[str]]) -> None:
-    assert (found[bug], found[f"right {bug}"]) == ({BUGS[bug].found_by}, set())
+    assert (found[bug], found[f"right {bug}"]) == ({TOLD[bug].found_by}, set())

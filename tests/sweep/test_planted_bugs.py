@@ -91,6 +91,9 @@ SWEEPS = {
     "no-generation-check": Sweep(finding="I35"),
     "commits-while-completing": Sweep(finding="I35"),
     "late-unload": Sweep(finding="I39"),
+    "first-position-loaded": Sweep(finding="I36"),
+    "first-rebalance-put-off": Sweep(finding="I37"),
+    "late-sync-without-assignment": Sweep(finding="I38"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 3)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}

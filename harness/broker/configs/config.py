@@ -35,6 +35,7 @@ PLAINTEXT = "PLAINTEXT"
 SECURED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Protocols of listeners that are not here: what bears such a name must never be served in plain text."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
+EVERY_IPV6_ADDRESS = "::"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +45,30 @@ class Endpoint:
     name: str
     """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers; upper case, as Kafka has all of them."""
     host: str
+    """An address of IPv6 without its brackets."""
     port: int
+
+    @classmethod
+    def parsed(cls, uri: str) -> "Endpoint":
+        """Return what `str` wrote; raises ValueError."""
+        name, separator, address = uri.partition("://")
+        host, colon, port = address.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        if not separator or not colon or not port.isdecimal() or int(port) > 65_535 or {*host} & {*"[]"}:
+            raise ValueError(f"{uri!r} is not NAME://host:port")
+        return cls(name=name, host=host, port=int(port))
+
+    def __str__(self) -> str:
+        """Return it as Kafka writes it: an address of IPv6 in brackets."""
+        return (
+            f"{self.name}://[{self.host}]:{self.port}" if ":" in self.host else f"{self.name}://{self.host}:{self.port}"
+        )
 
 
 def _endpoints(text: str) -> tuple[Endpoint, ...]:
-    endpoints = []
-    for part in text.split(","):
-        name, separator, address = part.strip().partition("://")
-        host, colon, port = address.rpartition(":")
-        if not separator or not colon or not port.isdecimal() or int(port) > 65_535:
-            raise ValueError(f"{part.strip()!r} is not NAME://host:port")
-        endpoints.append(Endpoint(name=name.upper(), host=host, port=int(port)))
-    return tuple(endpoints)
+    endpoints = [Endpoint.parsed(part.strip()) for part in text.split(",")]
+    return tuple(replace(each, name=each.name.upper()) for each in endpoints)
 
 
 def _advertised(text: str) -> tuple[Endpoint, ...]:
@@ -294,6 +307,8 @@ def listener_problems(config: BrokerConfig) -> Iterator[str]:
     unbound = [name for name in advertised if name not in bound]
     if unbound:
         yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
+    if any(endpoint.host == EVERY_IPV6_ADDRESS for endpoint in config.endpoints):
+        yield f"listeners: [{EVERY_IPV6_ADDRESS}] would let nobody in over IPv4: say {EVERY_ADDRESS}, or one address"
     if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
         yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
     protocols = dict(_mapped(entry) for entry in config["listener.security.protocol.map"])

@@ -61,10 +61,13 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         "metrics are counters that `prometheus.port` serves",
         ("auto.include.jmx.reporter", "true", BOOLEAN),
         ("kafka.metrics.polling.interval.secs", "10", _COUNT),
-        ("metrics.num.samples", "2", _COUNT),
         ("metrics.recording.level", "INFO", TEXT),
-        ("metrics.sample.window.ms", "30000", _TIME),
         ("telemetry.max.bytes", "1048576", _COUNT),
+    ),
+    *_because(
+        "rates are those of two samples of 30 s, as by default",
+        ("metrics.num.samples", "2", _COUNT),
+        ("metrics.sample.window.ms", "30000", _TIME),
     ),
     *_because(
         "requests to ZooKeeper follow each other in one pipeline",

@@ -108,6 +108,7 @@ class GroupCoordinator:
             offsets=sum(len(known.offsets) for known in groups),
             loads=self.load_times,
             counters=self.store.counters,
+            now_ms=self.wall_ms(),
         )
 
     async def stop(self) -> None:
@@ -178,7 +179,7 @@ class GroupCoordinator:
         )
         if result.error is not ErrorCode.NONE:
             return {}, COMMIT_ERRORS.get(result.error, result.error)
-        self.store.counters.committed += len(records)
+        self.store.counters.committed.mark(len(records), self.wall_ms())
         self.store.committed(
             shard,
             [
@@ -242,9 +243,11 @@ class GroupCoordinator:
                 if not data:
                     break
                 chunk = decode_chunk(data)
-                latest |= {
-                    record.group if isinstance(record, GroupRecord) else record.key: record for record in chunk.records
-                }
+                for record in chunk.records:
+                    if isinstance(record, GroupRecord):
+                        latest[record.group] = record
+                    elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
+                        latest[record.key] = record
                 offset = chunk.next_offset
                 await asyncio.sleep(0)
         except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above

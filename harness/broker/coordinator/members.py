@@ -157,7 +157,8 @@ class GroupMembers:
                 case GroupEvent():
                     self.state_log.emit(effect)
                 case Store():
-                    self.store.counters.rebalances += isinstance(effect.purpose, Assigned)
+                    if isinstance(effect.purpose, Assigned):
+                        self.store.counters.rebalances.mark(1, self.wall_ms())
                     task = asyncio.get_running_loop().create_task(self._store(membership, effect), name="store-group")
                     self._stores.add(task)
                     task.add_done_callback(self._stores.discard)

@@ -41,7 +41,7 @@ class Membership:
     _rebalance: Rebalance = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rebalance = Rebalance(self.group, self.limits.initial_rebalance_delay_ms)
+        self._rebalance = Rebalance(self.group, self.limits.initial_rebalance_delay_ms, self.rules)
 
     # --- JoinGroup ---
 
@@ -203,7 +203,8 @@ class Membership:
         member = group.members[sync.member_id]
         group.pending_syncs.discard(sync.member_id)
         if group.state is GroupState.STABLE:
-            self._answer(ticket, self._rebalance.synced(member))
+            synced = self._rebalance.synced(member)
+            self._answer(ticket, synced if self.rules.late_syncs_get_assignments else replace(synced, assignment=b""))
             self._rebalance.expect_heartbeat(member)
             return self._effects()
         self._rebalance.answer_sync(member, SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS))

@@ -20,6 +20,7 @@ from harness.broker.coordinator.effects import (
     TimerKind,
 )
 from harness.broker.coordinator.group import REBALANCES_FROM, Group, GroupState, InitialDelay, Member
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
 
@@ -29,6 +30,7 @@ class Rebalance:
 
     group: Group
     initial_delay_ms: int
+    rules: ProtocolRules = RIGHT
     now_ms: int = 0
     """Wall clock of the last input, for what is stored."""
     effects: list[Effect] = field(default_factory=list)
@@ -112,9 +114,11 @@ class Rebalance:
         delay = group.initial_delay
         if delay is not None and group.new_member_came and delay.remaining_ms:
             group.new_member_came = False
-            next_ms = min(self.initial_delay_ms, delay.remaining_ms)
-            group.initial_delay = InitialDelay(next_ms, max(delay.remaining_ms - delay.delay_ms, 0))
-            self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=next_ms))
+            if self.rules.first_rebalance_is_bounded:
+                next_ms = min(self.initial_delay_ms, delay.remaining_ms)
+                delay = InitialDelay(next_ms, max(delay.remaining_ms - delay.delay_ms, 0))
+            group.initial_delay = delay
+            self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=delay.delay_ms))
         else:
             group.initial_delay = None
             self._complete()

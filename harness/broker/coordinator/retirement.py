@@ -52,7 +52,7 @@ class Retirement:
             expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)] if known else []
             if known is not None and (expired or known.is_over):
                 retired = await self._retired(name, expired)
-                self.store.counters.expired += retired
+                self.store.counters.expired.mark(retired, self.wall_ms())
 
     async def delete_group(self, name: str) -> ErrorCode:
         """Answer DeleteGroups: only a group without members goes, with all its offsets.
@@ -86,7 +86,7 @@ class Retirement:
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
         retired = await self._retired(name, set(partitions) - subscribed)
-        self.store.counters.deleted += retired
+        self.store.counters.deleted.mark(retired, self.wall_ms())
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 

@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 
 from harness.broker.coordinator.group import GroupState
 
+SAMPLES = 2
+SAMPLE_MS = 30_000
+"""Kafka's `metrics.num.samples` and `metrics.sample.window.ms`, by default."""
+
 
 @dataclass(slots=True)
 class LoadTimes:
@@ -26,16 +30,49 @@ class LoadTimes:
 
 
 @dataclass(slots=True)
+class _Sample:
+    since_ms: int
+    last_ms: int
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Meter:
+    """How often something has happened: altogether, and a second of late (Kafka's `Meter`)."""
+
+    count: int = 0
+    _samples: list[_Sample] = field(default_factory=list)
+    """The oldest first."""
+
+    def mark(self, count: int, now_ms: int) -> None:
+        """Count what has just happened."""
+        self.count += count
+        if not self._samples or now_ms - self._samples[-1].since_ms >= SAMPLE_MS:
+            self._samples = [*self._samples[-SAMPLES + 1 :], _Sample(now_ms, now_ms)]
+        self._samples[-1].count += count
+        self._samples[-1].last_ms = now_ms
+
+    def per_s(self, now_ms: int) -> float:
+        """Return how often it happened a second in the samples in which it did lately; all but the newest are full."""
+        recent = [each for each in self._samples if now_ms - each.last_ms < SAMPLES * SAMPLE_MS]
+        if not recent:
+            return 0.0
+        elapsed_ms = now_ms - recent[0].since_ms
+        missing = max(0, SAMPLES - 1 - elapsed_ms // SAMPLE_MS)
+        return 1000 * sum(each.count for each in recent) / (elapsed_ms + missing * SAMPLE_MS)
+
+
+@dataclass(slots=True)
 class GroupCounters:
     """What has happened to groups since this broker started (Kafka's `group-coordinator-metrics`)."""
 
-    committed: int = 0
+    committed: Meter = field(default_factory=Meter)
     """Offsets."""
-    expired: int = 0
+    expired: Meter = field(default_factory=Meter)
     """Offsets."""
-    deleted: int = 0
+    deleted: Meter = field(default_factory=Meter)
     """Offsets that somebody deleted by name; those that go with their group or topic are not counted."""
-    rebalances: int = 0
+    rebalances: Meter = field(default_factory=Meter)
     """Generations for which a leader brought the assignment."""
 
 
@@ -48,3 +85,5 @@ class CoordinatorStatistics:
     offsets: int = 0
     loads: LoadTimes = field(default_factory=LoadTimes)
     counters: GroupCounters = field(default_factory=GroupCounters)
+    now_ms: int = 0
+    """When it was, by the wall clock of the broker."""

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from harness.broker.coordinator.group import GroupState
+from harness.broker.coordinator.statistics import GroupCounters, Meter
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.scrape_server import ScrapeServer, serve
 from harness.broker.wire.messages import ApiKey
@@ -49,6 +50,18 @@ _COORDINATOR = "kafka_server_group_coordinator_metrics_"
 def _groups_in(state: GroupState) -> _Number:
     return _Number(
         f"{_GROUPS}numgroups{state.lower()}", f"Groups in state {state}.", lambda m: m.coordinator.groups.get(state, 0)
+    )
+
+
+def _metered(name: str, help_: str, meter: Callable[[GroupCounters], Meter]) -> tuple[_Number, _Number]:
+    """Return how often something has happened, and how often a second in the last minute."""
+    return (
+        _Number(f"{_COORDINATOR}{name}_count", f"{help_}.", lambda m: meter(m.coordinator.counters).count),
+        _Number(
+            f"{_COORDINATOR}{name}_rate",
+            f"{help_}, a second of late.",
+            lambda m: meter(m.coordinator.counters).per_s(m.coordinator.now_ms),
+        ),
     )
 
 
@@ -159,24 +172,10 @@ GAUGES = (
         "Milliseconds that loads of groups took.",
         lambda m: 1000 * m.coordinator.loads.average_s,
     ),
-    _Number(
-        _COORDINATOR + "offset_commit_count",
-        "Offsets that groups have committed.",
-        lambda m: m.coordinator.counters.committed,
-    ),
-    _Number(
-        _COORDINATOR + "offset_expiration_count", "Offsets that have expired.", lambda m: m.coordinator.counters.expired
-    ),
-    _Number(
-        _COORDINATOR + "offset_deletion_count",
-        "Offsets that were deleted by name.",
-        lambda m: m.coordinator.counters.deleted,
-    ),
-    _Number(
-        _COORDINATOR + "group_completed_rebalance_count",
-        "Rebalances whose leader brought an assignment.",
-        lambda m: m.coordinator.counters.rebalances,
-    ),
+    *_metered("offset_commit", "Offsets that groups have committed", lambda counters: counters.committed),
+    *_metered("offset_expiration", "Offsets that have expired", lambda counters: counters.expired),
+    *_metered("offset_deletion", "Offsets that were deleted by name", lambda counters: counters.deleted),
+    *_metered("group_completed_rebalance", "Rebalances with an assignment", lambda counters: counters.rebalances),
 )
 COUNTERS = (
     _Number(_TOPICS + "messagesin", "Records that producers wrote.", lambda m: m.counters.messages_in),

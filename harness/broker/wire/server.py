@@ -45,8 +45,7 @@ class SocketServer:
         try:
             listening = self._listening(endpoint)
         except OSError as error:
-            where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
-            raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
+            raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
         listening.setblocking(False)
         self._sockets.append((endpoint.name, listening))
         port: int = listening.getsockname()[1]

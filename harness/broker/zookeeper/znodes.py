@@ -195,7 +195,7 @@ class BrokerRegistration:
             "port": plain.port if plain else -1,
             "jmx_port": -1,
             "timestamp": str(self.timestamp_ms),
-            "endpoints": [f"{end.name}://{end.host}:{end.port}" for end in self.endpoints],
+            "endpoints": [str(end) for end in self.endpoints],
             "listener_security_protocol_map": {end.name: "PLAINTEXT" for end in self.endpoints},
         }
         if self.rack:
@@ -209,18 +209,10 @@ class BrokerRegistration:
             uris = value.get("endpoints") or [f"PLAINTEXT://{value['host']}:{value['port']}"]
             return cls(
                 broker_id=broker_id,
-                endpoints=tuple(_endpoint(uri) for uri in uris),
+                endpoints=tuple(Endpoint.parsed(uri) for uri in uris),
                 rack=value.get("rack") or "",
                 timestamp_ms=int(value.get("timestamp", 0)),
             )
-
-
-def _endpoint(uri: str) -> Endpoint:
-    name, separator, address = uri.partition("://")
-    host, colon, port = address.rpartition(":")
-    if not separator or not colon or not port.isdecimal():
-        raise ValueError(f"{uri!r} is not NAME://host:port")
-    return Endpoint(name=name, host=host, port=int(port))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

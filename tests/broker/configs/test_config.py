@@ -38,6 +38,12 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
     assert config.peer_endpoint.host == "broker-1"
 
 
+def test_an_address_of_ipv6_is_in_brackets_or_not() -> None:
+    config = parse_config(MINIMAL | {"listeners": "PLAINTEXT://[::1]:9092,REPL://fe80::1%eth0:9093"})
+    assert [(end.host, end.port) for end in config.endpoints] == [("::1", 9092), ("fe80::1%eth0", 9093)]
+    assert [str(end) for end in config.endpoints] == ["PLAINTEXT://[::1]:9092", "REPL://[fe80::1%eth0]:9093"]
+
+
 def test_names_of_listeners_are_the_same_in_either_case() -> None:
     listeners = {"listeners": "plaintext://a:1,Repl://a:2", "inter.broker.listener.name": "repl"}
     config = parse_config(
@@ -128,6 +134,12 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
             "nobody can connect to 0.0.0.0; it must be given",
             id="every address bound and nothing advertised",
         ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://[::]:1,REPL://a:2", "advertised.listeners": "PLAINTEXT://a:1,REPL://a:2"},
+            r"listeners: \[::\] would let nobody in over IPv4: say 0.0.0.0, or one address",
+            id="every address of IPv6",
+        ),
+        pytest.param({"listeners": "PLAINTEXT://[::1:9092"}, "is not NAME://host:port", id="one bracket"),
         pytest.param(
             {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
         ),

@@ -20,9 +20,8 @@ REFUSED, FENCED, TAKEN = ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE
 Play = Callable[[GroupCoordinator], Awaitable[Any]]
 
 
-async def a_group(coordinating: GroupCoordinator, *, instance: str | None = None) -> tuple[str, int]:
-    """A member joins; return its id and the generation, in which it has no assignment yet."""
-    join = Join(
+def a_join(instance: str | None = None) -> Join:
+    return Join(
         member_id="",
         instance_id=instance,
         client_id="c",
@@ -32,7 +31,11 @@ async def a_group(coordinating: GroupCoordinator, *, instance: str | None = None
         protocol_type="consumer",
         protocols=(("range", b""),),
     )
-    joined = await coordinating.members.join("g", join)
+
+
+async def a_group(coordinating: GroupCoordinator, *, instance: str | None = None) -> tuple[str, int]:
+    """A member joins; return its id and the generation, in which it has no assignment yet."""
+    joined = await coordinating.members.join("g", a_join(instance))
     return joined.member_id, joined.generation
 
 
@@ -44,14 +47,19 @@ async def a_stable_group(coordinating: GroupCoordinator, *, instance: str | None
 
 
 async def commits(
-    coordinating: GroupCoordinator, member: str, generation: int, instance: str | None = None, partition: int = 0
+    coordinating: GroupCoordinator,
+    member: str,
+    generation: int,
+    instance: str | None = None,
+    partition: int = 0,
+    offset: int = 7,
 ) -> ErrorCode:
     request = CommitRequest(
         group="g",
         generation=generation,
         member=member,
         instance=instance,
-        offsets={("t", partition): CommittedOffset(offset=7, timestamp_ms=1_000)},
+        offsets={("t", partition): CommittedOffset(offset=offset, timestamp_ms=1_000)},
         client="c",
         correlation_id=1,
     )
@@ -117,12 +125,41 @@ async def groups_after_a_late_unload(coordinating: GroupCoordinator) -> Any:
     return coordinating.store.gate("g")
 
 
+async def position_after_a_failover(coordinating: GroupCoordinator) -> Any:
+    for offset in (3, 7):
+        await commits(coordinating, "", -1, offset=offset)
+    await moves(coordinating)
+    committed = coordinating.store.get("g", "t", 0)
+    return committed and committed.offset
+
+
+async def first_generation_while_members_come(coordinating: GroupCoordinator) -> Any:
+    coordinating.store.limits = GroupLimits(initial_rebalance_delay_ms=1_000)
+    first = asyncio.create_task(coordinating.members.join("g", a_join()))
+    others = []
+    for _ in range(22):
+        await asyncio.sleep(0.5)
+        others.append(asyncio.create_task(coordinating.members.join("g", a_join())))
+    generation = first.result().generation if first.done() else None
+    for each in (first, *others):
+        each.cancel()
+    return generation
+
+
+async def assignment_that_is_asked_for_again(coordinating: GroupCoordinator) -> Any:
+    member, generation = await a_group(coordinating)
+    sync = Sync(generation=generation, member_id=member, assignments={member: b"all"})
+    await coordinating.members.sync("g", sync)
+    return (await coordinating.members.sync("g", sync)).assignment
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bug:
     play: Play
     right: Any
     wrong: Any
-    found_by: str
+    found_by: str = ""
+    """The check that finds it in what a coordinator tells; empty if it takes clients too, or time."""
 
 
 BUGS = {
@@ -139,6 +176,9 @@ BUGS = {
         play=members_after_a_failover, right=TAKEN, wrong=ErrorCode.UNKNOWN_MEMBER_ID, found_by="I34"
     ),
     "late-unload": Bug(play=groups_after_a_late_unload, right=TAKEN, wrong=ErrorCode.NOT_COORDINATOR, found_by="I39"),
+    "first-position-loaded": Bug(play=position_after_a_failover, right=7, wrong=3),
+    "first-rebalance-put-off": Bug(play=first_generation_while_members_come, right=1, wrong=None),
+    "late-sync-without-assignment": Bug(play=assignment_that_is_asked_for_again, right=b"all", wrong=b""),
 }
 
 

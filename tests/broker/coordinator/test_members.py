@@ -52,6 +52,10 @@ def stored(topic: FakeTopic) -> list[tuple[int, int] | None]:
     return [None if value is None else (value.generation, len(value.members)) for value in groups]
 
 
+def counted(counters: GroupCounters) -> tuple[int, ...]:
+    return tuple(each.count for each in (counters.committed, counters.expired, counters.deleted, counters.rebalances))
+
+
 async def test_a_member_that_is_not_heard_of_is_gone_when_its_session_is_over() -> None:
     coordinating = await leading(FakeTopic())
     member = await stable(coordinating)
@@ -101,7 +105,7 @@ async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None
     await coordinating.retirement.expire()
     await coordinating.retirement.delete_group("g")
     counters = coordinating.statistics().counters
-    assert counters == GroupCounters(committed=5, expired=1, deleted=1, rebalances=1)
+    assert counted(counters) == (5, 1, 1, 1)
 
 
 async def test_what_could_not_be_taken_back_is_not_counted() -> None:
@@ -113,7 +117,7 @@ async def test_what_could_not_be_taken_back_is_not_counted() -> None:
     topic.error = ErrorCode.NOT_ENOUGH_REPLICAS
     await coordinating.retirement.delete_offsets("g", [("t", 0)])
     await coordinating.retirement.expire()
-    assert coordinating.statistics().counters == GroupCounters(committed=2)
+    assert counted(coordinating.statistics().counters) == (2, 0, 0, 0)
 
 
 async def test_a_coordinator_that_ends_between_its_record_and_its_answer_leaves_the_generation_to_the_next() -> None:

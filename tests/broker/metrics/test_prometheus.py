@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
 from harness.broker.coordinator.group import GroupState
-from harness.broker.coordinator.statistics import CoordinatorStatistics, GroupCounters, LoadTimes
+from harness.broker.coordinator.statistics import CoordinatorStatistics, GroupCounters, LoadTimes, Meter
 from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.prometheus import HOLD_LOOK_S, PrometheusExporter
@@ -78,9 +78,16 @@ def metrics() -> BrokerMetrics:
             groups={state: 501 + number for number, state in enumerate(GroupState)},
             offsets=506,
             loads=LoadTimes(count=2, total_s=1.014, longest_s=0.508),
-            counters=GroupCounters(committed=509, expired=510, deleted=511, rebalances=512),
+            counters=GroupCounters(committed=meter(509), expired=meter(510), deleted=meter(511), rebalances=meter(512)),
         ),
     )
+
+
+def meter(count: int) -> Meter:
+    """What has happened so often, all at once."""
+    counted = Meter()
+    counted.mark(count, 0)
+    return counted
 
 
 HELD = "kafka_network_socketserver_loopholdtime_seconds"
@@ -136,9 +143,13 @@ SHOWN = {
     "kafka_server_group_coordinator_metrics_partition_load_time_avg": 507,
     "kafka_server_group_coordinator_metrics_partition_load_time_max": 508,
     "kafka_server_group_coordinator_metrics_offset_commit_count": 509,
+    "kafka_server_group_coordinator_metrics_offset_commit_rate": 509 / 30,
     "kafka_server_group_coordinator_metrics_offset_expiration_count": 510,
+    "kafka_server_group_coordinator_metrics_offset_expiration_rate": 510 / 30,
     "kafka_server_group_coordinator_metrics_offset_deletion_count": 511,
+    "kafka_server_group_coordinator_metrics_offset_deletion_rate": 511 / 30,
     "kafka_server_group_coordinator_metrics_group_completed_rebalance_count": 512,
+    "kafka_server_group_coordinator_metrics_group_completed_rebalance_rate": 512 / 30,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,

@@ -233,6 +233,29 @@ async def test_each_listener_names_itself() -> None:
     assert names == ["CLIENT", "REPL"]
 
 
+async def test_a_listener_has_an_address_of_ipv6() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def remember(request: Any, context: RequestContext) -> Any:
+        seen.append((context.listener, context.peer))
+        return await echo(request, context)
+
+    server = SocketServer(Dispatcher(APIS, {ApiKey.METADATA: remember}))
+    try:
+        port = server.bind(Endpoint.parsed("CLIENT://[::1]:0"))
+    except OSError as error:
+        pytest.skip(f"this machine has no such address: {error}")
+    await server.serve()
+    reader, writer = await asyncio.open_connection("::1", port)
+    own_port = writer.get_extra_info("sockname")[1]
+    writer.write(metadata(1))
+    await reader.readexactly(4)
+    writer.transport.abort()
+    await server.stop()
+
+    assert seen == [("CLIENT", f"::1:{own_port}")]
+
+
 async def test_client_that_comes_before_serving_begins_waits_for_it(connect: Connect) -> None:
     server = SocketServer(Dispatcher(APIS, HANDLERS))
     port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))

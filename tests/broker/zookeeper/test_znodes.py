@@ -38,7 +38,7 @@ REGISTRATION = BrokerRegistration(
                 "port": 9092,
                 "jmx_port": -1,
                 "timestamp": "1700000000000",
-                "endpoints": ["PLAINTEXT://h:9092", "REPL://::1:9093"],
+                "endpoints": ["PLAINTEXT://h:9092", "REPL://[::1]:9093"],
                 "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT", "REPL": "PLAINTEXT"},
                 "rack": "r1",
             },
@@ -117,6 +117,11 @@ def test_a_znode_is_written_as_kafka_writes_it(content: bytes, expected: dict[st
             ),
             BrokerRegistration(broker_id=2, endpoints=(Endpoint(name="REPL", host="h", port=1),), timestamp_ms=0),
             id="a broker of version 5",
+        ),
+        pytest.param(
+            lambda: BrokerRegistration.decode(2, b'{"version":4,"endpoints":["REPL://::1:9"]}'),
+            BrokerRegistration(broker_id=2, endpoints=(Endpoint(name="REPL", host="::1", port=9),), timestamp_ms=0),
+            id="an address of IPv6 without brackets",
         ),
         pytest.param(
             lambda: BrokerRegistration.decode(2, b'{"version":1,"host":"h","port":7,"jmx_port":-1}'),
