@@ -58,7 +58,7 @@ def union(frames: Sequence[DataFrame], *, apart: bool = True) -> DataFrame:
     """
     spark = frames[0].sparkSession
     tasks = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-    return in_tasks(_balanced_union(checkpointed(frames) if apart and is_local(spark) else frames), tasks)
+    return in_tasks(balanced_union(checkpointed(frames) if apart and is_local(spark) else frames), tasks)
 
 
 def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
@@ -90,12 +90,12 @@ def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[
     return once
 
 
-def _balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
+def balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the union by halves: Spark analyses each step whole, so one after the other would be quadratic."""
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2
-    return _balanced_union(frames[:middle]).unionByName(_balanced_union(frames[middle:]))
+    return balanced_union(frames[:middle]).unionByName(balanced_union(frames[middle:]))
 
 
 def null_if_unknown(name: str) -> Column:

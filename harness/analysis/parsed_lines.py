@@ -5,7 +5,6 @@ What has another type than its column is null, and the text of such a line, or o
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.dialect import checkpoint
+from harness.analysis.frames import balanced_union
 from harness.analysis.lines import ENDS
 
 ROWS_AT_ONCE = 20_000
@@ -52,7 +52,7 @@ def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.
         for part in _messages(pa.Table.from_pylist(some, schema=schema)):
             frame = spark.createDataFrame(part)
             frames.append(checkpoint(frame) if part.nbytes > TAKEN_ALONG_BYTES else frame)
-    return reduce(DataFrame.unionByName, frames) if frames else None
+    return balanced_union(frames) if frames else None
 
 
 def _messages(part: pa.Table) -> Iterator[pa.Table]:

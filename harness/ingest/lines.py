@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.frames import balanced_union
 from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.jvm import still_there
 from harness.analysis.lines import SCHEMAS
@@ -97,7 +98,7 @@ class RecordedEvidence:
         if not parts:
             named = T.StructType([*with_corrupt(schema).fields, T.StructField(FILE, T.StringType())])
             return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in named])
-        lines = reduce(DataFrame.unionByName, parts)
+        lines = balanced_union(parts)
         known = form.defaults | (defaults if kind == "operations" else {})
         fits = F.col(CORRUPT).isNull()
         filled = {
