@@ -29,6 +29,7 @@ _CONTENT = "kafka_chaos"
 DRIVERS: dict[str, str] = {
     "process": "harness.cluster.process:ProcessDriver",
     "docker": "harness.cluster.containers.driver:DockerDriver",
+    "external": "harness.cluster.external.driver:ExternalDriver",
     "simulated": "harness.simulation.runs:SimulatedRuns",
 }
 """Cluster drivers by name, each with the module and class that is imported when it is used."""

@@ -115,7 +115,11 @@ def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role
 
 
 def _missing_target(draft: Draft, target: Target) -> str:
-    if target.role is Role.IDS and draft.brokers is not None:
+    if target.role is Role.IDS and draft.external is not None:
+        ids = {broker.id for broker in draft.external.brokers}
+        if unknown := sorted(set(target.broker_ids) - ids):
+            return f"there is no broker {', '.join(map(str, unknown))}; there are: {', '.join(map(str, sorted(ids)))}"
+    elif target.role is Role.IDS and draft.brokers is not None:
         unknown = [broker_id for broker_id in target.broker_ids if broker_id >= draft.brokers]
         if unknown:
             return f"there is no broker {', '.join(map(str, unknown))}; allowed: 0 to {draft.brokers - 1}"

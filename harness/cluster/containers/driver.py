@@ -34,7 +34,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import LAST_STAGE
-from harness.cluster.systems.system import FAMILIES
+from harness.cluster.systems.system import STARTED
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 
@@ -52,7 +52,7 @@ class DockerDriver(RelayPowers, SupervisedDriver):
     """
 
     name = "docker"
-    families: ClassVar[frozenset[str]] = frozenset(FAMILIES)
+    families: ClassVar[frozenset[str]] = frozenset(STARTED)
 
     def __init__(self, root: Path, run_id: str) -> None:
         super().__init__(root, run_id)

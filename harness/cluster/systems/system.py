@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from harness.cluster.layout import ClusterLayout
     from harness.cluster.systems.contained import Contained
 
+EXTERNAL = "external"
+"""Whatever somebody else started."""
+STARTED = ("python", "kafka")
+"""The families that drivers start."""
 FAMILIES: dict[str, str] = {
     "python": "harness.cluster.systems.python_broker:PythonBroker",
     "kafka": "harness.cluster.systems.kafka.system:ApacheKafka",
+    EXTERNAL: "harness.cluster.systems.external:External",
 }
 """Systems without their release, each with the module and class that is imported when it is used."""
 
