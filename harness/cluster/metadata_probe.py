@@ -22,7 +22,8 @@ async def listed_brokers(host: str, port: int, *, timeout_s: float) -> dict[int,
     Raises:
         ClusterError: it does not answer within `timeout_s`, or not with metadata.
     """
-    return _decode(await _asked(host, port, METADATA_VERSION, timeout_s))[0]
+    response = await _asked(host, port, METADATA_VERSION, timeout_s)
+    return _decode(response, f"{host}:{port}")[0]
 
 
 async def described_cluster(addresses: Iterable[str], *, timeout_s: float) -> tuple[str, dict[int, str]]:
@@ -36,7 +37,7 @@ async def described_cluster(addresses: Iterable[str], *, timeout_s: float) -> tu
         host, _, port = address.strip().rpartition(":")
         try:
             response = await _asked(host, int(port), VERSION_WITH_ID, timeout_s)
-            brokers, position = _decode(response)
+            brokers, position = _decode(response, address)
             (length,) = struct.unpack_from(">h", response, position)
             return response[position + 2 : position + 2 + max(length, 0)].decode(), brokers
         except (ClusterError, ValueError, struct.error) as error:
@@ -63,7 +64,7 @@ async def _asked(host: str, port: int, version: int, timeout_s: float) -> bytes:
         raise ClusterError(f"{host}:{port} does not answer a Metadata request: {error!r}") from error
 
 
-def _decode(response: bytes) -> tuple[dict[int, str], int]:
+def _decode(response: bytes, address: str) -> tuple[dict[int, str], int]:
     """Return the addresses by broker id out of a Metadata response of version 1 or 2, and where they end.
 
     Raises:
@@ -81,5 +82,5 @@ def _decode(response: bytes) -> tuple[dict[int, str], int]:
             position += 6 + max(rack_length, 0)
             brokers[broker_id] = f"{host}:{port}"
     except (struct.error, UnicodeDecodeError) as error:
-        raise ClusterError(f"not an answer to a Metadata request: {error!r}") from error
+        raise ClusterError(f"{address} does not answer a Metadata request: {error!r}") from error
     return brokers, position

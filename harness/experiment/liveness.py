@@ -87,7 +87,7 @@ class Terms:
     of_topics: Mapping[str, Mapping[str, str]]
     """Properties of topics that have some of their own."""
     prefix: str = ""
-    """How the names of topics begin that are looked at, beside the offsets topic; a cluster of one's own has no others."""
+    """How the names of topics begin that are looked at, beside the offsets topic."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Terms":

@@ -55,7 +55,7 @@ def _table() -> Iterator[str]:
 def _cell(fault: Fault, driver: str, family: str) -> str:
     """Return whether a fault works there, and why not; for a family, from which release on."""
     if family == EXTERNAL:
-        return ON_EXTERNAL.get(fault.name, "refused: it is not carried out on a cluster of somebody else's")
+        return ON_EXTERNAL.get(fault.name, "refused")
     if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
         return f"refused: the driver lacks {', '.join(missing)}"
     silence = {system.name: untold(fault, system) for system in all_systems() if system.name.startswith(family)}

@@ -27,8 +27,10 @@ from harness.cluster.containers.engine import (
 )
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.powers import Direction, Side
+from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, Refused
 from harness.system.waiting import until
+from harness.values import PYTHON
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})
@@ -64,10 +66,13 @@ def containers(engine: Engine, root: Path) -> dict[str, Any]:
 
 
 @docker
+@pytest.mark.parametrize("system", [PYTHON, "kafka:3.9.1"])
 async def test_containers_are_named_confined_limited_and_reached_over_loopback_only(
-    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path, system: str
 ) -> None:
-    status = await alone.start(dataclasses.replace(REQUEST, relay=True))
+    if lacking := system_named(system).lacks():
+        pytest.skip(lacking)
+    status = await alone.start(dataclasses.replace(REQUEST, relay=True, system=system, properties={}))
     found = containers(docker_images, tmp_path)
     names = plans.Names(tmp_path)
     assert set(found) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
