@@ -1,9 +1,11 @@
 """What is known of a cluster of somebody else's, and what this run has done to it that is to be undone."""
 
 import asyncio
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from harness.store.folder import RunFolder
 
 FILE_NAME = "external.json"
 NOTES_NAME = "disturbed.json"
+LOCK_NAME = "disturbed.lock"
 CONNECT_TIMEOUT_S = 5.0
 
 
@@ -89,11 +92,20 @@ class Notes:
 
     def add(self, state: str, broker_id: int) -> None:
         """Note a broker, on disk when this returns."""
-        self._put(state, sorted({*self.of(state), broker_id}))
+        with self._locked():
+            self._put(state, sorted({*self.of(state), broker_id}))
 
     def remove(self, state: str, broker_id: int) -> None:
         """Note that this was undone."""
-        self._put(state, [other for other in self.of(state) if other != broker_id])
+        with self._locked():
+            self._put(state, [other for other in self.of(state) if other != broker_id])
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep the driver and what ends a pause from overwriting each other's notes."""
+        with (RunFolder(self.root).cluster / LOCK_NAME).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _all(self) -> dict[str, list[int]]:
         try:
