@@ -12,7 +12,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario
 from harness.scenario.source import KeyPath, Problem
 
-COMMANDS = {"kill": ("kill", "start"), "pause": ("pause", "resume")}
+COMMANDS = {"kill": ("kill", "start"), "pause": ("pause", "resume"), "controlled-shutdown": ("stop", "start")}
 """Which commands a kind of fault takes."""
 BY_ZOOKEEPER = ("expire-session", "move-controller")
 """Kinds that take none, but writes to its ZooKeeper."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
 from harness.experiment.judge import missing_evidence, not_judged
@@ -72,7 +73,8 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
                      " cluster.external.expire_sessions does not allow", id="a session that nobody may end"),
         pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on a cluster of somebody else's;"
-                     " what is: kill, pause, expire-session, move-controller", id="a fault without any command"),
+                     " what is: kill, pause, controlled-shutdown, expire-session, move-controller",
+                     id="a fault without any command"),
         pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
                      " external does not have", id="a power that nobody has"),
         pytest.param("kind: produce-consume", "kind: consume-group", "the load is produce-consume", id="groups of"
@@ -91,6 +93,14 @@ def test_it_is_touched_only_if_whoever_asks_says_that_it_is_theirs() -> None:
     with pytest.raises(Refused, match=r"disturbs the cluster j9KTpdNPRMKxMmSK201HcQ .* --i-own-this-cluster"):
         require_owned(good(), owned=False)
     require_owned(good(), owned=True)
+
+
+def test_no_folder_of_a_run_is_made_unless_they_say_so(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="--i-own-this-cluster"):
+        phases.create_from(good(), 1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    folder = phases.create_from(good(), 1, tmp_path, owned=True)
+    assert "prefix: chaos-" in folder.scenario.read_text(encoding="utf-8")
 
 
 def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:
