@@ -11,7 +11,7 @@ from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
-from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_LOGS, Contained
+from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
 from harness.cluster.systems.kafka import jars, log4j, told
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
@@ -36,6 +36,8 @@ JVM_OPTIONS = (
 """For three brokers on a small machine."""
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
+UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
+"""Where it unpacks native compression, as files that nobody looks at: a container's /tmp executes nothing."""
 PATIENCE = {"controlled.shutdown.max.retries": "30", "zookeeper.connection.timeout.ms": "60000"}
 """Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s. One that is
 started with ZooKeeper waits until that is up, and not for the time of a session only."""
@@ -114,7 +116,7 @@ class ApacheKafka:
         printing = f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"
         return Contained(
             image="java",
-            command=["sh", "-c", 'exec "$@" >>"$0" 2>&1', printing, *_command("java", f"{JARS}/*", config)],
+            command=["sh", "-c", 'exec "$@" >>"$0" 2>&1', printing, *_command("java", f"{JARS}/*", config, UNPACKED)],
             files={logging: str(config.with_name(LOGGING_NAME)), jars.folder_of(self.release).resolve(): JARS},
         )
 
@@ -150,9 +152,9 @@ class ApacheKafka:
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
-def _command(java: str, class_path: str, config: PurePath) -> list[str]:
+def _command(java: str, class_path: str, config: PurePath, *besides: str) -> list[str]:
     logging = f"-Dlog4j.configuration=file:{config.with_name(LOGGING_NAME)}"
-    return [java, *JVM_OPTIONS, logging, "-cp", class_path, "kafka.Kafka", str(config)]
+    return [java, *JVM_OPTIONS, *besides, logging, "-cp", class_path, "kafka.Kafka", str(config)]
 
 
 def _backwards(lines: bytes) -> Iterator[str]:
