@@ -75,7 +75,7 @@ def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
     if missing:
-        able = [name for name in registry.DRIVERS if registry.capabilities(name) >= set(plugin.requires)]
+        able = [name for name in registry.starting() if registry.capabilities(name) >= set(plugin.requires)]
         yield Problem(
             at,
             f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
