@@ -31,6 +31,7 @@ from harness.scenario.capabilities import (
     require_capabilities,
     sets_clocks,
 )
+from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
@@ -54,14 +55,17 @@ def new_seed() -> int:
     return secrets.randbits(SEED_BITS)
 
 
-def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
+def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -> RunFolder:
     """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started.
 
+    `owned`: whoever asks says that a cluster which somebody else started is theirs.
+
     Raises:
-        Refused: this machine cannot do what the scenario needs of its driver.
+        Refused: nobody says so, or this machine cannot do what the scenario needs of its driver.
         NotInstalled: its suites could not be asked in the end.
         ClusterError: the folder cannot be written.
     """
+    require_owned(scenario, owned=owned)
     require_capabilities(scenario)
     require_evidence(scenario)
     require("great_expectations")
@@ -89,9 +93,10 @@ def _new_folder(parent: Path, base: str) -> Path:
     return path
 
 
-def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
+def create_from(scenario: Scenario, seed: int | None, runs: Path, *, owned: bool = False) -> RunFolder:
     """Make the folder of a new run under a seed, or under one that nobody chose."""
-    return create(scenario, make_plan(scenario, new_seed() if seed is None else seed), runs)
+    scenario = claimed(scenario)
+    return create(scenario, make_plan(scenario, new_seed() if seed is None else seed), runs, owned=owned)
 
 
 def start(
@@ -119,6 +124,7 @@ def start(
         disk_files=changes_files(scenario),
         disks=fills_disks(scenario),
         disk_errors=fails_disks(scenario),
+        external=place_of(scenario),
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )

@@ -24,6 +24,7 @@ class FakeCluster(FakePowers):
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
     root: Path = Path()
     name: str = "process"
+    system: str = PYTHON
     states: dict[int, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "running"))
     sessions: dict[int, int] = field(default_factory=lambda: {broker: 100 + broker for broker in BROKERS})
     starts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 1))
@@ -86,6 +87,7 @@ class FakeCluster(FakePowers):
     async def status(self) -> ClusterStatus:
         return ClusterStatus(
             driver=self.name,
+            system=self.system,
             root=self.root,
             bootstrap_servers="127.0.0.1:1",
             zookeeper_connect="127.0.0.1:2",

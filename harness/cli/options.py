@@ -46,6 +46,9 @@ EngineName = Annotated[
         help="What judges: spark, or sail, which takes no JVM; default: CHAOS_ENGINE.",
     ),
 ]
+Owned = Annotated[
+    bool, typer.Option("--i-own-this-cluster", help="The cluster that somebody else started is yours to disturb.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what held too, each by itself.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -10,6 +10,7 @@ from harness.cli.options import (
     Driver,
     EngineName,
     Json,
+    Owned,
     PlantedBugs,
     RunPath,
     Runs,
@@ -35,6 +36,7 @@ def run(
     runs: Runs = DEFAULT_RUNS,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
+    owned: Owned = False,
     engine: EngineName = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -44,12 +46,13 @@ def run(
 
     choose_engine(engine)
     wanted = scenario_of(scenario, driver, planted_bugs, sets, system)
-    _carry_out(phases.create_from(wanted, seed, runs), as_json=as_json, verbose=verbose)
+    _carry_out(phases.create_from(wanted, seed, runs, owned=owned), as_json=as_json, verbose=verbose)
 
 
 def replay(
     run_path: RunPath,
     runs: Runs = DEFAULT_RUNS,
+    owned: Owned = False,
     engine: EngineName = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -61,7 +64,9 @@ def replay(
 
     choose_engine(engine)
     old = run_folder(run_path)
-    _carry_out(phases.create(scenario_of_run(old), load_plan(old.plan), runs), as_json=as_json, verbose=verbose)
+    _carry_out(
+        phases.create(scenario_of_run(old), load_plan(old.plan), runs, owned=owned), as_json=as_json, verbose=verbose
+    )
 
 
 def _carry_out(folder: "RunFolder", *, as_json: bool, verbose: bool) -> None:

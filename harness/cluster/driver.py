@@ -31,6 +31,7 @@ from harness.cluster.powers import (
 from harness.values import PYTHON, value_class
 
 if TYPE_CHECKING:
+    from harness.cluster.external.place import ExternalCluster
     from harness.progress import Progress
     from harness.store.phase_log import PhaseNotes
 
@@ -90,6 +91,8 @@ class ClusterStatus:
     brokers: tuple[BrokerStatus, ...]
     system: str = PYTHON
     """What is under test, by the name that scenarios give it."""
+    unseen: tuple[str, ...] = ()
+    """The kinds of evidence that cannot be had of it."""
     severed: str = ""
     """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
 
@@ -135,6 +138,8 @@ class ClusterRequest:
     """Whether brokers are started in such a way that their disks can be made to fail."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
+    external: "ExternalCluster | None" = None
+    """Of a cluster that somebody else started, what the scenario says of it."""
     owner_pid: int | None = None
     """The cluster ends itself when this process is gone; None for a cluster without an owner."""
     expires_after_s: float | None = None

@@ -37,7 +37,7 @@ from harness.cluster.supervised_driver import (
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
 from harness.cluster.supervisor import PIDS_NAME
-from harness.cluster.systems.system import FAMILIES, system_named
+from harness.cluster.systems.system import STARTED, system_named
 from harness.errors import ClusterError
 
 PRELOAD = "LD_PRELOAD"
@@ -53,7 +53,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
     """
 
     name = "process"
-    families: ClassVar[frozenset[str]] = frozenset(FAMILIES)
+    families: ClassVar[frozenset[str]] = frozenset(STARTED)
 
     @classmethod
     def lacks(cls) -> dict[str, str]:

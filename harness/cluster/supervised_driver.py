@@ -14,12 +14,13 @@ from typing import Any, ClassVar, TypeVar
 
 from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
+from harness.cluster.client_processes import RunsClients
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
+from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.small_disks import IN_A_NAMESPACE
-from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
+from harness.cluster.supervision import GONE_TIMEOUT_S, Supervision
 from harness.cluster.supervisor import EVENTS_NAME
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
@@ -63,7 +64,7 @@ def without_clients() -> dict[str, str]:
     return {"clients": absent} if absent else {}
 
 
-class SupervisedDriver(ABC):
+class SupervisedDriver(RunsClients, ABC):
     """Implements ClusterDriver, CanKill, CanKillZookeeper and CanRunClients.
 
     The abstract methods deal with one server each.
@@ -246,50 +247,6 @@ class SupervisedDriver(ABC):
         if server_id not in layout.zookeeper:
             raise ClusterError(f"no ZooKeeper server {server_id}; there are: {', '.join(map(str, layout.zookeeper))}")
         return layout
-
-    # --- clients ---
-
-    async def start_client(self, process: str, argv: list[str], log: Path) -> None:
-        """Start a client process under the name `process`."""
-        await self._supervision.spawn(client_process(process), argv, log, BROKER_STAGE)
-
-    async def stop_client(self, process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
-        """Send SIGTERM, or SIGUSR1 to have it end at once; wait, and return the exit status.
-
-        SIGKILL after the time-out (then None). A client that ended before keeps its exit status.
-        """
-        name = client_process(process)
-        answer = await self._supervision.ended(name, 0)
-        if not answer["exited"]:
-            await self._supervision.call("signal", name=name, signal="USR1" if at_once else "TERM")
-            answer = await self._supervision.ended(name, timeout_s)
-        if answer["exited"]:
-            return int(answer["status"])
-        await self._supervision.call("signal", name=name, signal="KILL")
-        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
-            raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
-        return None
-
-    async def client_state(self, process: str) -> str:
-        """Return running, paused or stopped."""
-        processes = (await self._supervision.call("status"))["processes"]
-        state = processes.get(client_process(process), {}).get("state")
-        return state if state in ("running", "paused") else "stopped"
-
-    async def kill_client(self, process: str) -> None:
-        """End a client at once (SIGKILL) and return when it is gone; it can be started again."""
-        name = client_process(process)
-        await self._supervision.call("signal", name=name, signal="KILL")
-        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
-            raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
-
-    async def pause_client(self, process: str, *, at_most_s: float) -> None:
-        """Freeze a client (SIGSTOP); the supervisor resumes it after `at_most_s`, even when the caller has died."""
-        await self._supervision.call("pause", name=client_process(process), at_most_s=at_most_s)
-
-    async def resume_client(self, process: str) -> None:
-        """Thaw a client (SIGCONT); nothing happens when it runs."""
-        await self._supervision.call("resume", name=client_process(process))
 
     def _layout_with(self, broker_id: int) -> ClusterLayout:
         layout = ClusterLayout.load(self._root)

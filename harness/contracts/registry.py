@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.cluster.driver import CAPABILITIES, CarriesOutRuns
+from harness.cluster.systems.system import EXTERNAL
 from harness.contracts.checks import Check
 from harness.contracts.faults import Fault
 from harness.contracts.workloads import Workload
@@ -29,6 +30,7 @@ _CONTENT = "kafka_chaos"
 DRIVERS: dict[str, str] = {
     "process": "harness.cluster.process:ProcessDriver",
     "docker": "harness.cluster.containers.driver:DockerDriver",
+    EXTERNAL: "harness.cluster.external.driver:ExternalDriver",
     "simulated": "harness.simulation.runs:SimulatedRuns",
 }
 """Cluster drivers by name, each with the module and class that is imported when it is used."""
@@ -150,6 +152,11 @@ def check_key(text: str) -> str:
         if text.lower() in (key, title.lower(), title.lower().rpartition(" ")[2]):
             return title.partition(" ")[0]
     return text
+
+
+def starting() -> list[str]:
+    """Return the drivers that start clusters: those that can stand in for each other."""
+    return [name for name in DRIVERS if name != EXTERNAL]
 
 
 def driver_class(name: str) -> type[Any]:

@@ -48,14 +48,21 @@ class Asking:
     """The harness's own client of one cluster."""
 
     def __init__(
-        self, transport: Transport, bootstrap: Iterable[Address], recorder: Recorder, wall_ms: Callable[[], int]
+        self,
+        transport: Transport,
+        bootstrap: Iterable[Address],
+        recorder: Recorder,
+        wall_ms: Callable[[], int],
+        groups: str = PROCESS,
     ) -> None:
+        """Names of its groups begin with `groups`."""
         self.offsets: dict[TopicPartition, int] = {}
         """Of each partition's acknowledged record."""
         self._transport = transport
         self._bootstrap = list(bootstrap)
         self._recorder = recorder
         self._wall_ms = wall_ms
+        self._groups = groups
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self._connections: dict[Address, Connection] = {}
@@ -77,7 +84,9 @@ class Asking:
         Together the groups commit an offset of every partition; returns what was wrong with each.
         """
         shares = {number: partitions[number::of] or partitions[number % len(partitions) :][:1] for number in groups}
-        problems = await asyncio.gather(*(self._commit(_group_in(number, of), shares[number]) for number in groups))
+        problems = await asyncio.gather(
+            *(self._commit(_group_in(self._groups, number, of), shares[number]) for number in groups)
+        )
         return dict(zip(groups, problems, strict=True))
 
     async def offline(self, broker_id: int) -> bool:
@@ -305,6 +314,6 @@ def _by_topic(keys: Iterable[TopicPartition]) -> Iterable[tuple[str, Sequence[To
     return [(topic, list(group)) for topic, group in groupby(sorted(keys), key=itemgetter(0))]
 
 
-def _group_in(number: int, of: int) -> str:
+def _group_in(groups: str, number: int, of: int) -> str:
     """Return the first name of a group whose offsets are in this partition of `__consumer_offsets`."""
-    return next(name for name in (f"{PROCESS}-{tried}" for tried in count()) if partition_of(name, of) == number)
+    return next(name for name in (f"{groups}-{tried}" for tried in count()) if partition_of(name, of) == number)

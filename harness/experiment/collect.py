@@ -65,9 +65,12 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
 
     system = system_named(status.system)
     for broker in status.brokers:
-        _gather(system, broker, folder, notes)
-        for log in filter(None, (broker.state_change_log, broker.human_log)):
-            _copy(log, folder.broker(broker.broker_id) / log.name, notes)
+        if "state_changes" not in status.unseen:
+            _gather(system, broker, folder, notes)
+            for log in filter(None, (broker.state_change_log, broker.human_log)):
+                _copy(log, folder.broker(broker.broker_id) / log.name, notes)
+        if "replicas" in status.unseen:
+            continue
         try:
             for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
                 if replica.damage:

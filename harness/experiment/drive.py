@@ -189,6 +189,7 @@ async def drive_cluster(
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,
+            groups=(scenario.cluster.external.prefix if scenario.cluster.external else "") + PROCESS,
         )
         stack.callback(ask.close)
         clients = ClientProcesses(driver, folder)

@@ -13,6 +13,7 @@ from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
 from harness.progress import Progress, number_of, step
+from harness.scenario.external import unseen
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
@@ -31,6 +32,8 @@ _OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
 """How properties of brokers begin that have the offsets topic cleaned while a run lasts."""
 AROUND_LOAD_S = 3600.0
 """What a run may last beside its load, on a machine however busy."""
+EVIDENCE = "evidence"
+"""The fact of what is wrong with lines."""
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
@@ -105,9 +108,17 @@ def not_judged(folder: RunFolder, scenario: Scenario) -> list[CheckResult]:
 
 
 def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
-    """Return the state changes, and fields of some, of which a system tells nothing and on which a check rests."""
-    kinds = {kind for kinds in untold(_read_by(check, scenario), system.tells).values() for kind in kinds}
+    """Return what a system tells nothing of and a check rests on: kinds of evidence, state changes, fields of some."""
+    facts = _read_by(check, scenario)
+    kinds = {kind for kinds in untold(facts, system.tells).values() for kind in kinds}
+    kinds |= _uncollected(facts, scenario)
     return kinds | (set(check.fields) & system.omits if isinstance(check, ReadsFields) else set())
+
+
+def _uncollected(facts: Iterable[str], scenario: Scenario) -> set[str]:
+    """Return the kinds of evidence, beside state changes, that cannot be had and of which some facts are made."""
+    made_of = set(kinds_of([fact for fact in facts if fact != EVIDENCE]))  # that one is of whatever there is
+    return made_of & (unseen(scenario) - {"state_changes"})
 
 
 def require_evidence(scenario: Scenario) -> None:
@@ -226,6 +237,7 @@ def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
     """Return the files that every run leaves and this one did not."""
+    absent = unseen(scenario)
     expected = [("zookeeper", folder.zookeeper)]
     expected += [("state_changes", folder.state_change_log(number)) for number in scenario.cluster.broker_ids]
     expected += [("operations", folder.operations_of(client.process)) for client in plan.clients]
@@ -233,6 +245,7 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     return [
         Hole(place=path.relative_to(folder.root).as_posix(), kind=kind, text="it is missing or empty")
         for kind, path in expected
+        if kind not in absent
         if not path.is_file() or not path.stat().st_size
     ]
 
@@ -346,6 +359,9 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     system = system_named(scenario.system)
     lacking = {table: fields & system.omits for table, fields in JUDGED_BY_FIELDS.items() if fields & system.omits}
     lacking |= {table: set(events) for table, events in untold(ORIGINS, system.tells).items()}
+    for table in ORIGINS:
+        if kinds := _uncollected([table], scenario):
+            lacking[table] = lacking.get(table, set()) | kinds
     not_told_of = {table: not_told(system, names) for table, names in lacking.items()}
 
     def suites() -> list[SuiteResult]:

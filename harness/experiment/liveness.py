@@ -86,6 +86,8 @@ class Terms:
     properties: Mapping[str, str]
     of_topics: Mapping[str, Mapping[str, str]]
     """Properties of topics that have some of their own."""
+    prefix: str = ""
+    """How the names of topics begin that are looked at, beside the offsets topic."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Terms":
@@ -96,11 +98,16 @@ class Terms:
             offsets_partitions=int(properties["offsets.topic.num.partitions"]),
             properties=properties,
             of_topics={topic.name: topic.config for topic in scenario.topics},
+            prefix=scenario.cluster.external.prefix if scenario.cluster.external else "",
         )
 
     def min_isr(self, topic: str) -> int:
         """Return how many replicas must be in sync for acks=all."""
         return int(self._property(topic, "min.insync.replicas"))
+
+    def concerns(self, topic: str) -> bool:
+        """Return whether a topic is the run's, or its groups'."""
+        return topic == OFFSETS_TOPIC or topic.startswith(self.prefix)
 
     def may_be_unclean(self, topic: str) -> bool:
         """Return whether a replica outside the ISR may lead."""
@@ -194,7 +201,9 @@ class Watch:
         status = await self.arena.driver.status()
         if status.severed:
             raise ClusterError(status.severed)
-        partitions = {(each.topic, each.partition): each for each in await view.partitions()}
+        partitions = {
+            (each.topic, each.partition): each for each in await view.partitions() if self.terms.concerns(each.topic)
+        }
         deleted = {
             topic
             for topic in {topic for topic, _ in partitions} - self.load.topics.keys()

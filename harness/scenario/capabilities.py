@@ -121,7 +121,7 @@ def _require_roles(scenario: Scenario) -> None:
 
 
 def _able_with_real_brokers(needed: Iterable[str]) -> str:
-    able = [name for name in registry.DRIVERS if not _carries_out_runs(name) and not missing(name, needed)]
+    able = [name for name in registry.starting() if not _carries_out_runs(name) and not missing(name, needed)]
     return ", ".join(able) or "none"
 
 
@@ -129,6 +129,6 @@ def _require(driver: str, needed: set[str]) -> None:
     reasons = missing(driver, needed)
     if not reasons:
         return
-    able = [name for name in registry.DRIVERS if name != driver and not missing(name, needed)]
+    able = [name for name in registry.starting() if name != driver and not missing(name, needed)]
     what = "; ".join(reason if name == DRIVER else f"{name}: {reason}" for name, reason in sorted(reasons.items()))
     raise Refused(f"the driver {driver} cannot do this here: {what}; drivers that can: {', '.join(able) or 'none'}")

@@ -7,7 +7,16 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from harness.contracts.targets import Target, parse_target
-from harness.scenario.model import ClusterSpec, FaultSpec, MixSpec, Scenario, StepSpec, TopicSpec, WorkloadSpec
+from harness.scenario.model import (
+    ClusterSpec,
+    ExternalSpec,
+    FaultSpec,
+    MixSpec,
+    Scenario,
+    StepSpec,
+    TopicSpec,
+    WorkloadSpec,
+)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -29,6 +38,8 @@ class Draft:
     checks: list[str]
     planted_bugs: list[str]
     zookeeper_servers: int | None = 1
+    external: ExternalSpec | None = None
+    """None also when the scenario has none."""
     mix: MixSpec | None = None
     """None also when the scenario has none."""
     roles: dict[str, str] | None = field(default_factory=dict)
@@ -56,6 +67,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         checks=_part(Scenario, "checks", data) or [],
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
         zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),
+        external=_part(ClusterSpec, "external", cluster),
         mix=_part(Scenario, "mix", data),
         roles=_part(Scenario, "roles", data),
         steps=_items(StepSpec, data.get("steps")),

@@ -75,7 +75,7 @@ def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
     if missing:
-        able = [name for name in registry.DRIVERS if registry.capabilities(name) >= set(plugin.requires)]
+        able = [name for name in registry.starting() if registry.capabilities(name) >= set(plugin.requires)]
         yield Problem(
             at,
             f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
@@ -115,7 +115,11 @@ def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role
 
 
 def _missing_target(draft: Draft, target: Target) -> str:
-    if target.role is Role.IDS and draft.brokers is not None:
+    if target.role is Role.IDS and draft.external is not None:
+        ids = {broker.id for broker in draft.external.brokers}
+        if unknown := sorted(set(target.broker_ids) - ids):
+            return f"there is no broker {', '.join(map(str, unknown))}; there are: {', '.join(map(str, sorted(ids)))}"
+    elif target.role is Role.IDS and draft.brokers is not None:
         unknown = [broker_id for broker_id in target.broker_ids if broker_id >= draft.brokers]
         if unknown:
             return f"there is no broker {', '.join(map(str, unknown))}; allowed: 0 to {draft.brokers - 1}"

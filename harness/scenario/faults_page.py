@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cluster.driver import OVER_LINKS
-from harness.cluster.systems.system import FAMILIES, all_systems
+from harness.cluster.systems.system import EXTERNAL, FAMILIES, all_systems
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
+from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
 from harness.scenario.fault_rules import untold
 
 PAGE = Path("docs/faults.md")
@@ -21,6 +22,8 @@ Made from the code by `python -m harness.scenario.faults_page`; do not edit. A f
 powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
 anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). What each kind does is in
 [scenarios.md](scenarios.md#faults)."""
+ON_EXTERNAL = {kind: f"by its owner's commands for {' and '.join(names)}" for kind, names in COMMANDS.items()}
+ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "where its owner allows to write to ZooKeeper")
 _RELAY = """\
 Where a scenario has one of {kinds}, all traffic between brokers,
 their clients and ZooKeeper passes through a relay; elsewhere there is none
@@ -51,6 +54,8 @@ def _table() -> Iterator[str]:
 
 def _cell(fault: Fault, driver: str, family: str) -> str:
     """Return whether a fault works there, and why not; for a family, from which release on."""
+    if family == EXTERNAL:
+        return ON_EXTERNAL.get(fault.name, "refused")
     if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
         return f"refused: the driver lacks {', '.join(missing)}"
     silence = {system.name: untold(fault, system) for system in all_systems() if system.name.startswith(family)}

@@ -5,10 +5,12 @@ replicas than brokers.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from harness.cluster.external.commands import problem_of
 from harness.contracts.parameters import Strict
 from harness.values import PYTHON
 
@@ -37,6 +39,12 @@ def _ids(value: Any) -> Any:
     return [str(item) if type(item) is int else item for item in value] if isinstance(value, list) else value
 
 
+def _template(value: str) -> str:
+    if problem := problem_of(value):
+        raise ValueError(problem)
+    return value
+
+
 Properties = dict[str, Annotated[str, BeforeValidator(_property_text)]]
 """Kafka's property names with text values; in YAML a value may also be a number or a boolean."""
 
@@ -55,6 +63,49 @@ class TopicSpec(Strict):
     ] = Field(default_factory=list)
 
 
+Command = Annotated[str, AfterValidator(_template)]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,252}$")]
+Addresses = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$")]
+
+
+class ExternalBroker(Strict):
+    """One broker of a cluster that somebody else started."""
+
+    id: Annotated[int, Field(ge=0, description="Its broker id")]
+    host: Annotated[HostName, Field(description="{host} in commands")]
+    name: Annotated[HostName, Field(description="{name} in commands; else the host")] | None = None
+
+
+class ExternalCommands(Strict):
+    """Its owner's commands, without a shell; {host}, {name} and {id} are the broker's, {into} is a folder here."""
+
+    kill: Annotated[Command | None, Field(description="Ends a broker at once, and lets nothing start it again")] = None
+    stop: Annotated[Command | None, Field(description="Stops a broker in order")] = None
+    start: Annotated[Command | None, Field(description="Starts a broker that does not run")] = None
+    pause: Annotated[Command | None, Field(description="Freezes a broker")] = None
+    resume: Annotated[Command | None, Field(description="Lets a frozen broker go on")] = None
+    data: Annotated[Command | None, Field(description="Copies a broker's data directory into {into}")] = None
+    zookeeper: Annotated[Command | None, Field(description="Copies a ZooKeeper server's data into {into}")] = None
+
+
+class ExternalSpec(Strict):
+    """A cluster that somebody else started."""
+
+    id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
+    bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
+    zookeeper: Annotated[Addresses, Field(description="host:port of its ZooKeeper servers")]
+    brokers: Annotated[list[ExternalBroker], Field(min_length=1, max_length=32, description="All that it has")]
+    commands: Annotated[ExternalCommands, Field(description="Its owner's")] = ExternalCommands()
+    timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
+    expire_sessions: Annotated[
+        bool, Field(description="Whether sessions in its ZooKeeper may be ended, and its controller moved")
+    ] = False
+    prefix: Annotated[
+        str,
+        Field(pattern=r"^(chaos-[0-9a-f]{10}-)?$", description="Of the run's topics and groups; each run has its own"),
+    ] = ""
+
+
 class ClusterSpec(Strict):
     """The cluster under test."""
 
@@ -64,10 +115,12 @@ class ClusterSpec(Strict):
         default_factory=dict
     )
 
+    external: Annotated[ExternalSpec | None, Field(description="One that somebody else started")] = None
+
     @property
-    def broker_ids(self) -> range:
-        """The ids that every driver gives to its brokers."""
-        return range(self.brokers)
+    def broker_ids(self) -> Sequence[int]:
+        """The ids that every driver gives to its brokers, or those that somebody else gave."""
+        return range(self.brokers) if self.external is None else sorted(broker.id for broker in self.external.brokers)
 
 
 class WorkloadSpec(Strict):
@@ -179,8 +232,10 @@ class Scenario(Strict):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Lower case, digits and hyphens")]
     description: Annotated[str, Field(description="What it shows, in a sentence")]
-    driver: Annotated[str, Field(description="Where it runs: processes, containers, or simulated")] = "process"
-    system: Annotated[str, Field(description="What is under test: python, or kafka:3.9.1")] = PYTHON
+    driver: Annotated[str, Field(description="Where it runs: processes, containers, simulated, or external")] = (
+        "process"
+    )
+    system: Annotated[str, Field(description="What is under test: python, kafka:3.9.1, or external")] = PYTHON
     cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
     topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]

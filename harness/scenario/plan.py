@@ -209,7 +209,9 @@ def _drawn_fault(mix: Mix, fault: DrawnFault) -> PlannedFault:
 def _planned_clients(scenario: Scenario, seed: int) -> list[PlannedClient]:
     clients: list[PlannedClient] = []
     for index, spec in enumerate(scenario.workloads):
-        prefix = f"w{index}-" if len(scenario.workloads) > 1 else ""
+        external = scenario.cluster.external
+        prefix = external.prefix if external else ""  # a consumer's group has its process's name
+        prefix += f"w{index}-" if len(scenario.workloads) > 1 else ""
         clients += _clients(scenario, spec.kind, spec.parameters, prefix, derived_seed(seed, "workload", index))
     return clients
 

@@ -18,6 +18,7 @@ from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems, unknown_key
+from harness.scenario.external import external
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
 from harness.scenario.step_rules import roles, steps
@@ -154,4 +155,4 @@ def _min_insync_replicas(draft: Draft, index: int) -> Iterator[Problem]:
         )
 
 
-RULES: Iterable[Rule] = (known_names, broker_properties, topics, faults, mix, schedule, roles, steps)
+RULES: Iterable[Rule] = (known_names, external, broker_properties, topics, faults, mix, schedule, roles, steps)

@@ -1,6 +1,7 @@
 """What is in ZooKeeper now? Read through a session of the harness's own."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -64,6 +65,15 @@ class KazooView:
     async def partitions(self) -> list[PartitionView]:
         """Return every partition that has a state znode, by topic and partition."""
         return await asyncio.to_thread(self._partitions)
+
+    async def topics(self) -> list[str]:
+        """Return the names of all topics."""
+        return await asyncio.to_thread(lambda: list(self._children(["/brokers/topics"])[0]))
+
+    async def cluster_id(self) -> str:
+        """Return which cluster's this ZooKeeper is; empty where it is none's, or one's before 0.10.1."""
+        znode = (await asyncio.to_thread(self._get, ["/cluster/id"]))[0]
+        return "" if znode is None else str(json.loads(znode[0])["id"])
 
     async def expire(self, session: str) -> None:
         """End another client's session, given in hexadecimal; nothing happens when it has ended already."""

@@ -1,5 +1,5 @@
 # ruff: noqa: ASYNC220, ASYNC240 - small local files and short-lived processes are what is tested
-"""What every cluster driver must do: the same tests for each, on real clusters."""
+"""What every cluster driver must do with every system that it starts: the same tests for each, on real clusters."""
 
 import asyncio
 import signal
@@ -7,8 +7,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Producer
@@ -29,6 +31,7 @@ from harness.cluster.driver import (
     CanRunClients,
     ClusterDriver,
     ClusterRequest,
+    ClusterStatus,
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
@@ -46,6 +49,7 @@ from harness.cluster.powers import (
     Direction,
     Side,
 )
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
@@ -55,12 +59,14 @@ from harness.scenario.model import TopicSpec
 from harness.store.history import read_jsonl
 from harness.system.pids import read_pid_file, state_of
 from harness.system.waiting import until
+from harness.values import PYTHON
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.merged_history import merge_history
 
 pytestmark = pytest.mark.by_turns(30)
 
-QUICK = {"zookeeper.session.timeout.ms": "1000"}
+SESSION = "zookeeper.session.timeout.ms"
+QUICK = {SESSION: "1000"}
 ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
 GUARD_S = 40.0
 """For what outlives a supervisor to have brought everything out and removed it."""
@@ -96,25 +102,53 @@ class Driver(
     """All powers that are tested here."""
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What is started, and where."""
+
+    driver: str
+    system: str
+
+
+STARTED = {PYTHON: "startup.complete", "kafka:3.9.1": "] started"}
+"""What a broker of each system logs once it has started."""
+SESSION_MS = {PYTHON: QUICK[SESSION], "kafka:3.9.1": "6000"}
+"""A JVM that begins beside others on two cores does not answer for seconds."""
+MARKS = {"process": pytest.mark.cluster, "docker": pytest.mark.docker}
+
+
 @pytest.fixture(
     scope="module",
-    params=[pytest.param("process", marks=pytest.mark.cluster), pytest.param("docker", marks=pytest.mark.docker)],
+    params=[
+        pytest.param(Kind(driver, system), marks=MARKS[driver], id=f"{system} on {driver}")
+        for system, driver in product(STARTED, MARKS)
+    ],
 )
-def kind(request: pytest.FixtureRequest) -> str:
-    """The driver's name; what it needs is there, or the test is skipped with the reason."""
-    name: str = request.param
-    if name == "docker":
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Driver and system; what they need is there, or the test is skipped with the reason."""
+    kind: Kind = request.param
+    if lacking := system_named(kind.system).lacks():
+        pytest.skip(lacking)
+    if kind.driver == "docker":
         request.getfixturevalue("docker_images")
-    return name
+    return kind
 
 
-def made(kind: str, root: Path, run_id: str = "run") -> Driver:
-    driver: Driver = registry.driver_class(kind)(root, run_id)
+def made(kind: Kind, root: Path, run_id: str = "run") -> Driver:
+    """Return a driver that starts this system, whatever is to be started."""
+    cls = registry.driver_class(kind.driver)
+
+    async def start(self: Any, request: ClusterRequest) -> Any:
+        slower = {SESSION: SESSION_MS[kind.system]} if SESSION in request.properties else {}
+        properties = {**request.properties, **slower}
+        return await cls.start(self, replace(request, system=kind.system, properties=properties))
+
+    driver: Driver = type(cls.__name__, (cls,), {"start": start})(root, run_id)
     return driver
 
 
 @pytest.fixture(scope="module")
-def root(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def root(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The run folder of a cluster that tests share; each leaves all three brokers running."""
     root = tmp_path_factory.mktemp("run")
     driver = made(kind, root)
@@ -125,13 +159,13 @@ def root(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def driver(kind: str, root: Path) -> Driver:
+def driver(kind: Kind, root: Path) -> Driver:
     """A driver that knows the folder of the shared cluster and nothing else."""
     return made(kind, root)
 
 
 @pytest.fixture
-async def alone(kind: str, tmp_path: Path) -> AsyncIterator[Driver]:
+async def alone(kind: Kind, tmp_path: Path) -> AsyncIterator[Driver]:
     """The driver of a cluster of this test's own, not started."""
     driver = made(kind, tmp_path)
     yield driver
@@ -181,6 +215,13 @@ def values(broker: BrokerStatus, topic: str) -> list[bytes | None]:
     return [record.value for record in ReplicaLog(broker.log_dir / f"{topic}-0")]
 
 
+def told(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
+    """Return the lines of a broker's state-change log, made of what it told if it wrote none itself."""
+    broker = status.broker(broker_id)
+    assert system_named(status.system).gather(broker) == []
+    return list(read_jsonl(broker.state_change_log))
+
+
 async def ready(log: Path) -> None:
     async def text() -> str:
         return log.read_text()
@@ -208,9 +249,9 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     (server,) = status.zookeeper
     assert (server.server_id, server.state, server.client_address) == (1, "running", status.zookeeper_connect)
     for broker in status.brokers:
-        assert next(iter(read_jsonl(broker.state_change_log)))["ev"] == "broker_start"
+        assert told(status, broker.broker_id)[0]["ev"] == "broker_start"
         assert broker.human_log is not None
-        assert "startup.complete" in broker.human_log.read_text()
+        assert STARTED[status.system] in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
     async with KazooView(status.zookeeper_connect) as view:
         assert set(await view.registrations()) == {0, 1, 2}
@@ -234,7 +275,7 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
     after = (await driver.status()).broker(1)
     assert (after.state, after.starts) == ("running", before.starts + 1)
     assert after.client_address == before.client_address
-    recovered = [line for line in read_jsonl(after.state_change_log) if line["ev"] == "recovery"]
+    recovered = [line for line in told(await driver.status(), 1) if line["ev"] == "recovery"]
     assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
     with pytest.raises(ClusterError, match="broker 1 runs already"):
         await driver.start_broker(1)
@@ -242,9 +283,9 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
 
 async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> None:
     await driver.stop_broker(2, timeout_s=120)
-    status = (await driver.status()).broker(2)
-    assert status.state == "stopped"
-    assert [line["ev"] for line in read_jsonl(status.state_change_log)][-1] == "broker_stop"
+    status = await driver.status()
+    assert status.broker(2).state == "stopped"
+    assert told(status, 2)[-1]["ev"] == "broker_stop"
     await driver.start_broker(2)
 
 
@@ -407,22 +448,22 @@ async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
         owner.kill()
         owner.wait()
     assert await alone.copy_data() == []
-    broker = (await alone.status()).broker(0)
-    assert broker.state == "stopped"
-    assert values(broker, "evidence") == [b"kept"]
-    assert next(line["ev"] for line in read_jsonl(broker.state_change_log)) == "broker_start"
+    status = await alone.status()
+    assert status.broker(0).state == "stopped"
+    assert values(status.broker(0), "evidence") == [b"kept"]
+    assert told(status, 0)[0]["ev"] == "broker_start"
 
 
 async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_it_is_up(
-    kind: str, alone: Driver, tmp_path: Path
+    kind: Kind, alone: Driver, tmp_path: Path
 ) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from harness.contracts import registry\n"
         "from harness.cluster.driver import ClusterRequest\n"
-        "request = ClusterRequest(brokers=1, properties={})\n"
+        "request = ClusterRequest(brokers=1, properties={}, system=sys.argv[3])\n"
         "asyncio.run(registry.driver_class(sys.argv[2])(Path(sys.argv[1]), 'run').start(request))"
     )
-    starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), kind])
+    starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), kind.driver, kind.system])
     await begun(alone)
     starter.kill()
     starter.wait()
@@ -630,10 +671,10 @@ async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody
     ],
 )
 async def test_a_wrong_request_starts_nothing(
-    kind: str, tmp_path: Path, request_: ClusterRequest, message: str
+    kind: Kind, tmp_path: Path, request_: ClusterRequest, message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
-        await made(kind, tmp_path).start(request_)
+        await made(Kind(kind.driver, PYTHON), tmp_path).start(request_)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -644,7 +685,7 @@ async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_noth
     assert await alone.residue() == []
 
 
-async def test_where_no_cluster_was_ever_started_the_status_says_so(kind: str, tmp_path: Path) -> None:
+async def test_where_no_cluster_was_ever_started_the_status_says_so(kind: Kind, tmp_path: Path) -> None:
     driver = made(kind, tmp_path)
     with pytest.raises(ClusterError, match="no cluster was started in"):
         await driver.status()
@@ -652,5 +693,6 @@ async def test_where_no_cluster_was_ever_started_the_status_says_so(kind: str, t
     assert await driver.residue() == []
 
 
-def test_what_attaches_later_finds_the_driver_in_the_folder(kind: str, root: Path) -> None:
-    assert ClusterLayout.load(root).driver == kind
+def test_what_attaches_later_finds_driver_and_system_in_the_folder(kind: Kind, root: Path) -> None:
+    layout = ClusterLayout.load(root)
+    assert (layout.driver, layout.system) == (kind.driver, kind.system)

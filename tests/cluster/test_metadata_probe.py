@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from harness.cluster.metadata_probe import listed_brokers
+from harness.cluster.metadata_probe import described_cluster, listed_brokers
 from harness.errors import ClusterError
 
 
@@ -47,6 +47,25 @@ def framed(body: bytes) -> Callable[[bytes], bytes]:
 async def test_brokers_are_listed_with_their_addresses() -> None:
     async with answering(framed(TWO)) as port:
         assert await listed_brokers("127.0.0.1", port, timeout_s=120) == {5: "a.example:9092", 6: "b:9093"}
+
+
+async def test_a_cluster_is_described_by_the_first_of_its_brokers_that_answers() -> None:
+    described = TWO[:-8] + text("its-id") + struct.pack(">ii", 5, 0)
+    async with answering(framed(described)) as port:
+        addresses = ["127.0.0.1:1", f"127.0.0.1:{port}"]
+        assert await described_cluster(addresses, timeout_s=120) == ("its-id", {5: "a.example:9092", 6: "b:9093"})
+
+
+@pytest.mark.parametrize(
+    ("addresses", "text_"),
+    [
+        pytest.param(["127.0.0.1:1"], "127.0.0.1:1 does not answer a Metadata request", id="nobody is there"),
+        pytest.param(["127.0.0.1:kafka"], "invalid literal", id="a port that is none"),
+    ],
+)
+async def test_a_cluster_that_nobody_describes_is_an_error(addresses: list[str], text_: str) -> None:
+    with pytest.raises(ClusterError, match=text_):
+        await described_cluster(addresses, timeout_s=120)
 
 
 async def test_the_request_asks_for_no_topics() -> None:

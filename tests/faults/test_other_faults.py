@@ -399,6 +399,35 @@ class TestPowerLoss:
         assert set(cluster.states.values()) == {"running"}
 
 
+class TestControlledShutdown:
+    """Of brokers whose system tells nothing of stops."""
+
+    @pytest.fixture(autouse=True)
+    def silent(self, cluster: FakeCluster) -> None:
+        cluster.system = "external"
+
+    async def test_who_has_handed_over_at_its_end_was_stopped_cleanly(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect == Effect(verdict=CONFIRMED, detail="clean stop after 1 partitions changed their leader")
+
+    async def test_who_has_not_is_a_mismatch(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen = await cluster.partitions()
+
+        async def before() -> list[PartitionView]:
+            return seen
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster, "partitions", before)
+            injection, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect == Effect(verdict=MISMATCH, detail="it ended before others led orders-0")
+        await heal(cluster, injection)
+        assert set(cluster.states.values()) == {"running"}
+
+    async def test_who_led_nothing_proves_nothing(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "controlled-shutdown", 2)
+        assert effect.verdict is INCONCLUSIVE
+
+
 class TestRollingRestart:
     async def test_each_broker_is_back_before_the_next_one_goes_in_the_order_of_the_target(
         self, cluster: FakeCluster

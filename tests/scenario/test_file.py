@@ -166,7 +166,8 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:1", "s.yaml:19: system: no Apache Kafka '1'; "
                      "known releases: 0.10.2.2, ", id="unknown release"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
-                     "the driver simulated does not start kafka:3.9.1; drivers that do: process", id="no system of it"),
+                     "the driver simulated does not start kafka:3.9.1; drivers that do: process, docker",
+                     id="no system of it"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from harness.cluster import relay
 from harness.cluster.containers.engine import Engine
-from harness.cluster.containers.plans import BROKER_DATA, ZOOKEEPER_DATA, Names
+from harness.cluster.containers.plans import ZOOKEEPER_DATA, Names
 from harness.cluster.containers.unpacking import Bounds, unpack
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.cluster.systems.contained import BROKER_DATA
 from harness.errors import ClusterError, DeadlineError
 from harness.store.folder import RunFolder
 

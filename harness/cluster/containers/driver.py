@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from harness.cluster import relay
@@ -36,6 +36,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import LAST_STAGE
+from harness.cluster.systems.system import STARTED
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 
@@ -56,6 +57,7 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
     """
 
     name = "docker"
+    families: ClassVar[frozenset[str]] = frozenset(STARTED)
 
     def __init__(self, root: Path, run_id: str) -> None:
         super().__init__(root, run_id)
@@ -143,6 +145,7 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
             root=self._root,
             run_id=self._run_id,
             driver=self.name,
+            system=request.system,
             zookeeper={server_id: ZookeeperPorts(client=next(ports)) for server_id in servers},
             brokers={
                 broker_id: BrokerPorts(client=next(ports), metrics=next(ports) if request.metrics else None)

@@ -53,7 +53,7 @@ class Image:
 
 def needed() -> list["Image"]:
     """Return every image that a cluster takes."""
-    return [broker(), zookeeper(), relay()]
+    return [broker(), java(), relay()]
 
 
 def missing(engine: ImageLookup) -> list[str]:
@@ -100,7 +100,7 @@ def broker(checkout: Path = CHECKOUT) -> Image:
     """Return the brokers' image for the present sources; needs no engine.
 
     Raises:
-        ClusterError: one of its files is missing; so does `zookeeper`.
+        ClusterError: one of its files is missing; so does `java`.
     """
     harness = checkout / "harness"
     shared = [harness / name for name in SHARED]
@@ -110,9 +110,9 @@ def broker(checkout: Path = CHECKOUT) -> Image:
     return _image(checkout, "broker", sources, {})
 
 
-def zookeeper(checkout: Path = CHECKOUT) -> Image:
-    """Return ZooKeeper's image for the present jars; needs no engine."""
-    return _image(checkout, "zookeeper", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
+def java(checkout: Path = CHECKOUT) -> Image:
+    """Return the image of servers on Java, with ZooKeeper's present jars; needs no engine."""
+    return _image(checkout, "java", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
 
 
 def relay(checkout: Path = CHECKOUT) -> Image:

@@ -1,9 +1,13 @@
 """How does a container get back what it had before it was limited? Done by the driver, or by a watchdog."""
 
-from harness.cluster import descriptors
+from pathlib import Path
+
+from harness.cluster import descriptors, pressure
 from harness.cluster.containers.engine import Engine
 from harness.cluster.limits import Resource
 
+INSIDE = "/opt/kafka-chaos"
+"""Where a container has modules of the harness; the image of our broker brings them."""
 SERVER = "0"
 """What programs that run beside a server in its container are told instead of its pid."""
 
@@ -27,5 +31,11 @@ def lift(engine: Engine, container: str, resource: Resource, before: float) -> N
 
 
 def in_python(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs a module in a container of the broker's image."""
-    return ["python3", "-m", module, *arguments]
+    """Return the command that runs a module in a broker's container."""
+    return ["env", f"PYTHONPATH={INSIDE}", "python3", "-m", module, *arguments]
+
+
+def programs() -> dict[Path, str]:
+    """Return path in the container by path here, of what runs beside a server that is not ours."""
+    modules = (descriptors, pressure)
+    return {Path(str(each.__file__)): f"{INSIDE}/{each.__name__.replace('.', '/')}.py" for each in modules}

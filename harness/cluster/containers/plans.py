@@ -6,28 +6,26 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster import embedded_zookeeper
 from harness.cluster import relay as relays
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
+from harness.cluster.containers.lifting import programs
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, resource_name, zookeeper_process
 from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
 from harness.cluster.relay.layout import Place, listeners_of
 from harness.cluster.relay.listeners import FILE_NAME, Setup, save
 from harness.cluster.small_disks import DISK_BYTES
+from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, BROKER_SYNCS
+from harness.cluster.systems.system import system_named
 
 PEER_PORT = 9093
 ZOOKEEPER_PORT = 2181
 QUORUM_PORT = 2888
 ELECTION_PORT = 3888
 
-BROKER_DATA = "/var/lib/kafka"
-BROKER_LOGS = "/var/log/kafka"
-BROKER_SYNCS = "/var/log/kafka-syncs"
-"""The file in which it notes what it has synced."""
-BROKER_CONFIG = "/etc/kafka/broker.properties"
 ZOOKEEPER_DATA = "/var/lib/zookeeper"
 ZOOKEEPER_LOGS = "/var/log/zookeeper"
 ZOOKEEPER_CONFIG = "/etc/zookeeper"
@@ -35,8 +33,9 @@ RELAY_FOLDER = "/var/lib/relay"
 ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 
 MIB = 1 << 20
-LIMITS = Limits(memory_bytes=512 * MIB, cpus=1.0, processes=256)
-"""Enough: a broker under load takes 100 MiB and five threads, ZooKeeper's heap is 256 MiB at most."""
+LIMITS = Limits(memory_bytes=768 * MIB, cpus=1.0, processes=256)
+"""Enough: a broker of ours under load takes 100 MiB and five threads; a JVM's heap is 256 MiB at most."""
+IMAGES = {"broker": images.broker, "java": images.java}
 DISKS = "disks"
 """What keeps the brokers' disks where these are in memory."""
 NOBODY = 65_534
@@ -93,7 +92,7 @@ def zookeeper(layout: ClusterLayout, server_id: int, addresses: Mapping[str, str
     files[embedded_zookeeper.ID_NAME] = f"{ZOOKEEPER_DATA}/{embedded_zookeeper.ID_NAME}"
     return ContainerPlan(
         name=name,
-        image=images.zookeeper().name,
+        image=images.java().name,
         command=plan.command(
             "java",
             ZOOKEEPER_CLASSPATH,
@@ -160,18 +159,15 @@ def broker(
         log_dir=BROKER_DATA,
         zookeeper_connect=_zookeeper_connect(layout, broker_id),
     )
-    config = broker_properties.write(layout, broker_id, properties, driver_properties).resolve()
-    state_log = layout.state_change_log(broker_id).resolve()
-    command = ["--config", BROKER_CONFIG, "--state-log", f"{BROKER_LOGS}/{state_log.name}"]
-    command += ["--log", f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"]
-    if layout.syncs:
-        command += ["--sync-log", BROKER_SYNCS]
-    for bug in layout.planted_bugs:
-        command += ["--planted-bug", bug]
+    system = system_named(layout.system)
+    config = system.configure(layout, broker_id, properties, driver_properties).resolve()
+    contained = system.contained(layout, broker_id)
+    ours = contained.image == "broker"
+    logs = layout.state_change_log(broker_id).resolve().parent
     return ContainerPlan(
         name=name,
-        image=images.broker().name,
-        command=command,
+        image=IMAGES[contained.image]().name,
+        command=contained.command,
         user=_user_text(),
         network=Names(layout.root).network,
         alias=broker_process(broker_id),
@@ -179,8 +175,8 @@ def broker(
         limits=broker_limits(layout),
         volumes={name: BROKER_DATA} if layout.disks or not layout.disk_files else {},
         volume_options=_volume_options(layout),
-        files={_readable(config): BROKER_CONFIG},
-        folders={_writable(state_log.parent): BROKER_LOGS} | _seen_files(layout, broker_id),
+        files={_readable(config): BROKER_CONFIG, **contained.files, **({} if ours else programs())},
+        folders={_writable(logs): BROKER_LOGS} | _seen_files(layout, broker_id),
         ports={it: (LOOPBACK, it) for it in (port, layout.brokers[broker_id].metrics) if it is not None},
     )
 

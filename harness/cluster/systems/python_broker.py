@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.log.sync_log import read_syncs
 from harness.cluster import broker_properties
+from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_LOGS, BROKER_SYNCS, Contained
 from harness.errors import ScenarioError
 from harness.events import KINDS
 
@@ -68,6 +69,17 @@ class PythonBroker:
         for bug in layout.planted_bugs:
             argv += ["--planted-bug", bug]
         return argv
+
+    def contained(self, layout: "ClusterLayout", broker_id: int) -> Contained:
+        """Return how a broker runs in a container."""
+        command = ["--config", BROKER_CONFIG]
+        command += ["--state-log", f"{BROKER_LOGS}/{layout.state_change_log(broker_id).name}"]
+        command += ["--log", f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"]
+        if layout.syncs:
+            command += ["--sync-log", BROKER_SYNCS]
+        for bug in layout.planted_bugs:
+            command += ["--planted-bug", bug]
+        return Contained(image="broker", command=command)
 
     def told_in(self, broker: "BrokerStatus") -> Path:
         """Return its state-change log."""

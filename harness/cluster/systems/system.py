@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from harness.cluster.broker_properties import DriverProperties
     from harness.cluster.driver import BrokerStatus
     from harness.cluster.layout import ClusterLayout
+    from harness.cluster.systems.contained import Contained
 
+EXTERNAL = "external"
+"""Whatever somebody else started."""
+STARTED = ("python", "kafka")
+"""The families that drivers start."""
 FAMILIES: dict[str, str] = {
     "python": "harness.cluster.systems.python_broker:PythonBroker",
     "kafka": "harness.cluster.systems.kafka.system:ApacheKafka",
+    EXTERNAL: "harness.cluster.systems.external:External",
 }
 """Systems without their release, each with the module and class that is imported when it is used."""
 
@@ -87,6 +93,10 @@ class System(Protocol):
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker that is configured."""
+        ...
+
+    def contained(self, layout: "ClusterLayout", broker_id: int) -> "Contained":
+        """Return how a broker that is configured runs in a container."""
         ...
 
     def told_in(self, broker: "BrokerStatus") -> Path:

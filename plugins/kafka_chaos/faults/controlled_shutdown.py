@@ -4,7 +4,18 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from harness.cluster.systems.system import system_named
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+    not_running,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_of_late_stops, start_stopped
 from harness.contracts.targets import NOBODY
@@ -23,7 +34,6 @@ class ControlledShutdown(BrokerFault):
     """Stops brokers cleanly and starts them again."""
 
     name: ClassVar[str] = "controlled-shutdown"
-    witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
@@ -50,21 +60,22 @@ class ControlledShutdown(BrokerFault):
                 await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
             except DeadlineError as error:
                 late[str(broker)] = str(error)
-        return injection.with_state(late=late)
+        if await _tells_of_stops(arena):
+            return injection.with_state(late=late)
+        # A dead broker's leads stay until its session times out: who leads nothing at its end has handed over.
+        return injection.with_state(late=late, kept=_unmoved(injection, await arena.view.partitions()))
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
+        """See the clean stop, its registration gone, and its partitions led by ISR members.
+
+        What was clean, its own log tells; or else that it had handed over at its end.
+        """
         if idle := not_running(injection, "stop"):
             return idle
         if late := injection.state["late"]:
             return mismatch("; ".join(late.values()))
-        for broker in injection.targets:
-            log_end = injection.state["log_ends"][str(broker)]
-            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
-            if not stops or not stops[-1]["controlled"]:
-                logged = "a stop that was not controlled" if stops else "no clean stop"
-                why = await _hindrance(arena, injection)
-                return mismatch(f"broker {broker} logged {logged}{why}")
+        if wrong := await self._not_controlled(arena, injection):
+            return wrong
         timeout_s = injection.parameters["stop_timeout_s"]
         try:
             await until(
@@ -86,10 +97,30 @@ class ControlledShutdown(BrokerFault):
         moved = len(injection.state["led"])
         return confirmed(f"clean stop after {moved} partitions changed their leader")
 
+    async def _not_controlled(self, arena: Arena, injection: Injection) -> Effect | None:
+        """Return what speaks against a controlled shutdown: by the broker's log, or else by who led at its end."""
+        if "kept" in injection.state:
+            if not injection.state["led"]:
+                return inconclusive("it led nothing to hand over, and its system tells nothing of stops")
+            kept = ", ".join(injection.state["kept"])
+            return mismatch(f"it ended before others led {kept}") if kept else None
+        for broker in injection.targets:
+            log_end = injection.state["log_ends"][str(broker)]
+            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+            if not stops or not stops[-1]["controlled"]:
+                logged = "a stop that was not controlled" if stops else "no clean stop"
+                why = await _hindrance(arena, injection)
+                return mismatch(f"broker {broker} logged {logged}{why}")
+        return None
+
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""
         await end_of_late_stops(arena, injection)
         await start_stopped(arena, injection.targets)
+
+
+async def _tells_of_stops(arena: Arena) -> bool:
+    return "broker_stop" in system_named((await arena.driver.status()).system).tells
 
 
 async def _hindrance(arena: Arena, injection: Injection) -> str:

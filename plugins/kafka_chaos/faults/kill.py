@@ -46,7 +46,6 @@ class Kill(BrokerFault):
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER)
-    witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:

@@ -1,6 +1,7 @@
 # ruff: noqa: ASYNC220, ASYNC240 - small local files and short-lived processes are what is tested
 """What the docker driver does beside what every driver must (`test_conformance.py`)."""
 
+import asyncio
 import dataclasses
 import os
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from harness.cli.cluster import app
@@ -27,8 +29,13 @@ from harness.cluster.containers.engine import (
 )
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.powers import Direction, Side
+from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, Refused
+from harness.experiment.drive import create_topics
+from harness.experiment.topics import TopicAdmin
+from harness.scenario.model import TopicSpec
 from harness.system.waiting import until
+from harness.values import PYTHON
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})
@@ -64,10 +71,13 @@ def containers(engine: Engine, root: Path) -> dict[str, Any]:
 
 
 @docker
+@pytest.mark.parametrize("system", [PYTHON, "kafka:3.9.1"])
 async def test_containers_are_named_confined_limited_and_reached_over_loopback_only(
-    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path, system: str
 ) -> None:
-    status = await alone.start(dataclasses.replace(REQUEST, relay=True))
+    if lacking := system_named(system).lacks():
+        pytest.skip(lacking)
+    status = await alone.start(dataclasses.replace(REQUEST, relay=True, system=system, properties={}))
     found = containers(docker_images, tmp_path)
     names = plans.Names(tmp_path)
     assert set(found) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
@@ -331,3 +341,23 @@ def test_up_is_refused_where_the_driver_cannot_work(tmp_path: Path, monkeypatch:
     assert "no Docker engine answers" in str(result.exception)
     assert "drivers that can: process" in str(result.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+@docker
+async def test_a_broker_of_apache_kafka_has_its_native_compression(alone: DockerDriver) -> None:
+    system = "kafka:3.9.1"
+    if lacking := system_named(system).lacks():
+        pytest.skip(lacking)
+    status = await alone.start(dataclasses.replace(REQUEST, system=system, properties={}))
+    codecs = ["gzip", "lz4", "snappy", "zstd"]
+    specs = [
+        TopicSpec(name=codec, partitions=1, replication_factor=1, config={"compression.type": codec})
+        for codec in codecs
+    ]
+    await create_topics(TopicAdmin(status.bootstrap_servers).create, specs)
+    outcomes: dict[str | None, str] = {}
+    producer = Producer({"bootstrap.servers": status.bootstrap_servers, "acks": "all"})
+    for codec in codecs:
+        producer.produce(codec, b"x" * 100, on_delivery=lambda error, it: outcomes.update({it.topic(): str(error)}))
+    await asyncio.to_thread(producer.flush, 60)
+    assert outcomes == dict.fromkeys(codecs, "None")

@@ -54,7 +54,7 @@ def put(name: str, text: str) -> Change:
     return lambda checkout: write(checkout / name, text)
 
 
-BROKER, ZOOKEEPER, RELAY = {"broker"}, {"zookeeper"}, {"relay"}
+BROKER, JAVA, RELAY = {"broker"}, {"java"}, {"relay"}
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ BROKER, ZOOKEEPER, RELAY = {"broker"}, {"zookeeper"}, {"relay"}
         ),
         pytest.param(append("docker/broker.Dockerfile"), BROKER, id="the brokers' Dockerfile"),
         pytest.param(put("requirements.txt", requirements("1.1")), BROKER, id="a package of the broker"),
-        pytest.param(append("docker/zookeeper.Dockerfile"), ZOOKEEPER, id="ZooKeeper's Dockerfile"),
-        pytest.param(put("pyspark/jars/zookeeper-3.9.5.jar", "jar"), ZOOKEEPER, id="another version of a jar"),
-        pytest.param(put("pyspark/jars/zookeeper-3.9.4.jar", "longer"), ZOOKEEPER, id="a patched jar"),
+        pytest.param(append("docker/java.Dockerfile"), JAVA, id="the Dockerfile of what runs on Java"),
+        pytest.param(put("pyspark/jars/zookeeper-3.9.5.jar", "jar"), JAVA, id="another version of a jar"),
+        pytest.param(put("pyspark/jars/zookeeper-3.9.4.jar", "longer"), JAVA, id="a patched jar"),
         pytest.param(append("docker/relay.Dockerfile"), RELAY, id="the relay's Dockerfile"),
         pytest.param(append("harness/cluster/links.py"), RELAY, id="a module of the relay"),
         pytest.param(append("harness/system/__init__.py"), BROKER | RELAY, id="a module of both"),
-        pytest.param(append("docker/base.sh"), BROKER | ZOOKEEPER | RELAY, id="the base"),
+        pytest.param(append("docker/base.sh"), BROKER | JAVA | RELAY, id="the base"),
         pytest.param(append("harness/cli/app.py"), set(), id="a module that no image has"),
         pytest.param(put("harness/broker/wire/__pycache__/codec.pyc", "x"), set(), id="compiled Python"),
         pytest.param(put("requirements.txt", requirements("1.0", "2.0")), set(), id="a package that the broker lacks"),
@@ -91,7 +91,7 @@ def test_a_tag_changes_exactly_when_something_that_goes_in_does(
     checkout: Path, change: Change, changed: set[str]
 ) -> None:
     def names() -> dict[str, str]:
-        every = (images.broker(checkout), images.zookeeper(checkout), images.relay(checkout))
+        every = (images.broker(checkout), images.java(checkout), images.relay(checkout))
         return {image.part: image.name for image in every}
 
     before = names()
@@ -117,7 +117,7 @@ def test_what_the_engine_lacks_is_named() -> None:
         def has_image(self, name: str) -> bool:
             return name.startswith("kafka-chaos-broker:")
 
-    assert images.missing(Half()) == [images.zookeeper().name, images.relay().name]
+    assert images.missing(Half()) == [images.java().name, images.relay().name]
 
 
 def imports_of_the_broker() -> set[str]:

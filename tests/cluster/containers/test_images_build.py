@@ -18,7 +18,7 @@ from harness.cluster.containers.wheelhouse import Platform
 from harness.errors import ClusterError, Interrupted
 from tests.raising import raising
 
-BROKER, ZOOKEEPER, RELAY = images.broker().name, images.zookeeper().name, images.relay().name
+BROKER, JAVA, RELAY = images.broker().name, images.java().name, images.relay().name
 STEP = {"stream": "Step 1/2 : RUN x\n ---> Running in 0123456789ab\n"}
 
 
@@ -124,10 +124,10 @@ def build(api: FakeApi, **options: Any) -> list[str]:
 
 
 def test_from_nothing_all_is_built_on_a_base_made_here(api: FakeApi) -> None:
-    assert build(api) == ["broker", "zookeeper", "relay"]
+    assert build(api) == ["broker", "java", "relay"]
     assert [(one["tag"], one["buildargs"]) for one in api.built] == [
         (BROKER, {"BASE_IMAGE": images.base_name()}),
-        (ZOOKEEPER, {"BASE_IMAGE": images.base_name()}),
+        (JAVA, {"BASE_IMAGE": images.base_name()}),
         (RELAY, {"BASE_IMAGE": images.base_name()}),
     ]
 
@@ -142,26 +142,26 @@ def test_where_a_registry_answers_the_official_image_is_the_base(api: FakeApi) -
 def test_what_is_there_is_not_built_again(api: FakeApi) -> None:
     build(api)
     assert build(api) == []
-    del api.stored[ZOOKEEPER]
-    assert build(api) == ["zookeeper"]
+    del api.stored[JAVA]
+    assert build(api) == ["java"]
 
 
 def test_another_base_builds_all_again_and_the_same_one_does_not(api: FakeApi) -> None:
     build(api)
-    assert build(api, base_image="other:1") == ["broker", "zookeeper", "relay"]
+    assert build(api, base_image="other:1") == ["broker", "java", "relay"]
     assert build(api, base_image="other:1") == []
     assert api.pulled == ["other:1"]
 
 
 def test_rebuild_uses_nothing_that_is_there(api: FakeApi) -> None:
     build(api)
-    assert build(api, rebuild=True) == ["broker", "zookeeper", "relay"]
+    assert build(api, rebuild=True) == ["broker", "java", "relay"]
     assert [one["nocache"] for one in api.built] == [False, False, False, True, True, True]
 
 
 def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
     build(api)
-    broker, zookeeper, relay = (set(names) for names in api.contexts)
+    broker, java, relay = (set(names) for names in api.contexts)
     assert {name for name in broker if not name.startswith("harness/broker/")} == {
         "Dockerfile",
         "requirements.txt",
@@ -174,8 +174,8 @@ def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
     }
     assert {Path(name).suffix for name in broker if name.startswith("harness/")} == {".py", ".json"}
     assert relay == {"Dockerfile", *(f"harness/{name}" for name in images.RELAY)}
-    assert {name for name in zookeeper if not name.startswith("jars/")} == {"Dockerfile"}
-    assert any(name.startswith("jars/zookeeper-3") for name in zookeeper)
+    assert {name for name in java if not name.startswith("jars/")} == {"Dockerfile"}
+    assert any(name.startswith("jars/zookeeper-3") for name in java)
 
 
 def test_a_failed_step_is_shown_with_the_end_of_its_output_and_cleaned_up(api: FakeApi) -> None:
@@ -287,14 +287,14 @@ def test_build_says_what_it_does_and_what_it_skips(chaos: Callable[..., Result])
     first = chaos("build").output
     assert f"base: {images.base_name()}: made from the distribution's packages" in first
     assert f"broker: built {BROKER}" in first
-    assert f"zookeeper: unchanged: {ZOOKEEPER}" in chaos("build").output
+    assert f"java: unchanged: {JAVA}" in chaos("build").output
 
 
 def test_json_of_build_names_every_image(chaos: Callable[..., Result]) -> None:
     chaos("build")
     assert json.loads(chaos("build", "--json").stdout) == [
         {"part": "broker", "image": BROKER, "base": images.base_name(), "rebuilt": False},
-        {"part": "zookeeper", "image": ZOOKEEPER, "base": images.base_name(), "rebuilt": False},
+        {"part": "java", "image": JAVA, "base": images.base_name(), "rebuilt": False},
         {"part": "relay", "image": RELAY, "base": images.base_name(), "rebuilt": False},
     ]
 
@@ -303,7 +303,7 @@ def test_list_tells_current_old_and_missing_apart(api: FakeApi, chaos: Callable[
     chaos("build")
     api.stored["kafka-chaos-broker:old"] = {images.LABEL: "1", images.BASE_LABEL: "b:1"}
     api.stored["python:3.11"] = {}
-    del api.stored[ZOOKEEPER]
+    del api.stored[JAVA]
     answer = json.loads(chaos("list", "--json").stdout)
     assert {image["image"]: image["in_use"] for image in answer["images"]} == {
         BROKER: True,
@@ -311,14 +311,14 @@ def test_list_tells_current_old_and_missing_apart(api: FakeApi, chaos: Callable[
         images.base_name(): True,
         "kafka-chaos-broker:old": False,
     }
-    assert answer["missing"] == [ZOOKEEPER]
+    assert answer["missing"] == [JAVA]
 
 
 def test_remove_takes_ours_alone_and_a_base_last(api: FakeApi, chaos: Callable[..., Result]) -> None:
     api.stored["python:3.11"] = {}
     chaos("build")
     assert chaos("remove").exit_code == 0
-    assert api.removed == [BROKER, ZOOKEEPER, RELAY, images.base_name()]
+    assert api.removed == [BROKER, JAVA, RELAY, images.base_name()]
     assert list(api.stored) == ["python:3.11"]
 
 

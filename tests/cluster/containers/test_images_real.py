@@ -69,14 +69,15 @@ def test_the_broker_starts(engine: Engine, user: str) -> None:
 @pytest.mark.parametrize("user", USERS)
 def test_zookeeper_starts(engine: Engine, user: str) -> None:
     command = [*JAVA, "org.apache.zookeeper.Version"]
-    assert run(engine, images.zookeeper().name, command, user=user).startswith("3.9.")
+    assert run(engine, images.java().name, command, user=user).startswith("3.9.")
 
 
 @pytest.mark.parametrize(
     ("image", "folder"),
     [
         pytest.param(images.broker().name, "/var/lib/kafka", id="a broker's"),
-        pytest.param(images.zookeeper().name, "/var/lib/zookeeper", id="ZooKeeper's"),
+        pytest.param(images.java().name, "/var/lib/zookeeper", id="ZooKeeper's"),
+        pytest.param(images.java().name, "/var/lib/kafka", id="one of a broker of Apache Kafka"),
     ],
 )
 def test_a_fresh_data_volume_is_writable_by_any_user(engine: Engine, image: str, folder: str) -> None:
@@ -92,7 +93,7 @@ def test_a_fresh_data_volume_is_writable_by_any_user(engine: Engine, image: str,
     "image",
     [
         pytest.param(images.broker().name, id="the brokers'"),
-        pytest.param(images.zookeeper().name, id="ZooKeeper's"),
+        pytest.param(images.java().name, id="that of what runs on Java"),
         pytest.param(images.relay().name, id="the relay's"),
     ],
 )

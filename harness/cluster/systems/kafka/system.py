@@ -4,13 +4,14 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
+from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
 from harness.cluster.systems.kafka import jars, log4j, told
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
@@ -33,8 +34,13 @@ JVM_OPTIONS = (
     "-Djava.net.preferIPv4Stack=true",
 )
 """For three brokers on a small machine."""
-RETRIES = {"controlled.shutdown.max.retries": "30"}
-"""Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s."""
+JARS = "/opt/kafka/lib"
+"""Where a container has those of its release."""
+UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
+"""Where it unpacks native compression, as files that nobody looks at: a container's /tmp executes nothing."""
+PATIENCE = {"controlled.shutdown.max.retries": "30", "zookeeper.connection.timeout.ms": "60000"}
+"""Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s. One that is
+started with ZooKeeper waits until that is up, and not for the time of a session only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +93,32 @@ class ApacheKafka:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
-        return broker_properties.effective(brokers, {**RETRIES, **requested})
+        return broker_properties.effective(brokers, {**PATIENCE, **requested})
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested}, driver)
+        path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver)
         (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker."""
         config = layout.config_file(broker_id).resolve()
-        logging = f"-Dlog4j.configuration=file:{config.parent / LOGGING_NAME}"
-        path = jars.class_path(self.release)
-        return [embedded_zookeeper.java(), *JVM_OPTIONS, logging, "-cp", path, "kafka.Kafka", str(config)]
+        return _command(embedded_zookeeper.java(), jars.class_path(self.release), config)
+
+    def contained(self, layout: "ClusterLayout", broker_id: int) -> Contained:
+        """Return how a broker runs in a container: its log is what it prints there too."""
+        logging = layout.config_file(broker_id).resolve().with_name(LOGGING_NAME)
+        logging.chmod(0o644)
+        config = PurePosixPath(BROKER_CONFIG)
+        printing = f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"
+        return Contained(
+            image="java",
+            command=["sh", "-c", 'exec "$@" >>"$0" 2>&1', printing, *_command("java", f"{JARS}/*", config, UNPACKED)],
+            files={logging: str(config.with_name(LOGGING_NAME)), jars.folder_of(self.release).resolve(): JARS},
+        )
 
     def told_in(self, broker: "BrokerStatus") -> Path:
         """Return what it prints."""
@@ -134,6 +150,11 @@ class ApacheKafka:
             stripped = (line.rstrip("\n") for line in lines)
             unknown = _write(broker.broker_id, self.release.version, stripped, clocks, out)
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
+
+
+def _command(java: str, class_path: str, config: PurePath, *besides: str) -> list[str]:
+    logging = f"-Dlog4j.configuration=file:{config.with_name(LOGGING_NAME)}"
+    return [java, *JVM_OPTIONS, *besides, logging, "-cp", class_path, "kafka.Kafka", str(config)]
 
 
 def _backwards(lines: bytes) -> Iterator[str]:

@@ -1,0 +1,79 @@
+"""How is a command of the user's carried out: without a shell, in bounded time, and with nothing of the run's own?"""
+
+import contextlib
+import os
+import shlex
+import signal
+import string
+import subprocess
+import tempfile
+from collections.abc import Mapping
+
+from harness.cluster.supervision import CLUSTER_VARIABLE
+from harness.errors import ClusterError, DeadlineError
+
+PLACEHOLDERS = frozenset({"host", "name", "id", "into"})
+TAIL_BYTES = 400
+
+
+def problem_of(template: str) -> str:
+    """Return why a template cannot be a command; empty if it can."""
+    try:
+        words = shlex.split(template)
+        fields = [name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None]
+    except ValueError as error:
+        return f"cannot be split into words: {error}"
+    if not words:
+        return "says nothing"
+    unknown = sorted(set(fields) - PLACEHOLDERS)
+    return (
+        f"unknown {', '.join(f'{{{name}}}' for name in unknown)}; known: {{host}}, {{name}}, {{id}}, {{into}}"
+        * bool(unknown)
+    )
+
+
+def filled(template: str, values: Mapping[str, str]) -> list[str]:
+    """Return the words of a command; a value never becomes more than a part of one word."""
+    return [word.format_map(values) for word in shlex.split(template)]
+
+
+def carry_out(argv: list[str], what: str, timeout_s: float) -> None:
+    """Carry out a command; `what` names it in messages, as its words may hold what is nobody's business.
+
+    What it leaves running is nobody's of this run: it is in a session of its own, without the mark by which processes
+    of a run are found and ended, and takes signals as usual.
+
+    Raises:
+        ClusterError: there is no such program, or it ended with another status than 0; the end of its stderr is told.
+        DeadlineError: it did not end in time, and was killed.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != CLUSTER_VARIABLE}
+    with tempfile.TemporaryFile() as errors:  # a pipe would be held open by what it starts
+        try:
+            process = subprocess.Popen(  # noqa: S603  the user's own words
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment,
+                cwd="/",  # whoever carries it out, the same
+                start_new_session=True,
+                preexec_fn=_unmasked,
+            )
+        except OSError as error:
+            raise ClusterError(f"{what} cannot be carried out: {argv[0]}: {error.strerror}") from error
+        try:
+            status = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise DeadlineError(f"{what} did not end within {timeout_s:g} s, and was killed") from None
+        if status:
+            errors.seek(max(0, errors.tell() - TAIL_BYTES))
+            told = errors.read().decode(errors="replace").strip()
+            raise ClusterError(f"{what} ended with status {status}" + (f": {told}" if told else ""))
+
+
+def _unmasked() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

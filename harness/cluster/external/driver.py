@@ -1,0 +1,279 @@
+"""The `external` driver: brokers that somebody else started, which it never starts but by their owner's command.
+
+Nothing is done before the cluster has proved to be the one that the scenario names: by its id, the same from brokers
+and from ZooKeeper, and by its brokers, no more and no fewer. What the run does to it is noted first, and undone by
+`stop`, or by a guard when everybody else has died.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from harness.cluster.client_processes import RunsClients
+from harness.cluster.containers.data_copy import containers_lock
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.external import restoring
+from harness.cluster.external.place import ExternalCluster, Notes, listens
+from harness.cluster.metadata_probe import described_cluster, listed_brokers
+from harness.cluster.supervised_driver import without_clients
+from harness.cluster.supervision import LAST_STAGE, Supervision
+from harness.cluster.systems.system import EXTERNAL
+from harness.errors import ClusterError
+from harness.store.folder import RunFolder
+from harness.system.waiting import until
+
+PROBE_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 0.5
+"""In which a broker that was paused would answer, were it not."""
+GONE_TIMEOUT_S = 60.0
+
+
+class ExternalDriver(RunsClients):
+    """Implements ClusterDriver, CanKill and CanPause by commands, and CanRunClients; it attaches by the run folder."""
+
+    name = "external"
+    families: ClassVar[frozenset[str]] = frozenset({EXTERNAL})
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        self._root = root
+        self._notes = Notes(root)
+        self._supervision = Supervision(RunFolder(root).cluster, run_id)
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """Return why no client can be started here, if there is a reason."""
+        return without_clients()
+
+    # --- the whole cluster ---
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        """Look whether this is the cluster that is meant, and whole; nothing of it is started.
+
+        Raises:
+            ClusterError: it is not, or does not answer; nothing was touched.
+        """
+        cluster = request.external
+        if cluster is None or not cluster.prefix:
+            raise ClusterError("nobody says which cluster, or which topics are the run's")
+        cluster = replace(cluster, addresses=await _proved(cluster))
+        owner = request.owner_pid if request.owner_pid is not None else os.getpid()
+        await self._supervision.launch(owner)
+        try:
+            cluster.save(self._root)
+            await self._spawn(restoring.GUARD, restoring.GUARD, str(self._root.resolve()))
+            if request.owner_pid is None:
+                await self._supervision.call("disown", expires_after_s=request.expires_after_s)
+        except BaseException:
+            await self.stop()
+            raise
+        return await self.status()
+
+    async def status(self) -> ClusterStatus:
+        """Return what is seen from here: who takes connections, and of those that were paused who answers."""
+        cluster = ExternalCluster.load(self._root)
+        states = await asyncio.gather(*(self._state(cluster, broker_id) for broker_id in cluster.hosts))
+        folder = RunFolder(self._root).cluster
+        return ClusterStatus(
+            driver=self.name,
+            system=EXTERNAL,
+            root=self._root,
+            bootstrap_servers=cluster.bootstrap_servers,
+            zookeeper_connect=cluster.zookeeper_connect,
+            zookeeper=(
+                ZookeeperStatus(
+                    server_id=1,
+                    state="running",
+                    pid=None,
+                    client_address=cluster.zookeeper_connect,
+                    data_dir=folder / "zookeeper" / "data",
+                    log=folder / "zookeeper" / "zookeeper.log",
+                ),
+            ),
+            brokers=tuple(
+                BrokerStatus(
+                    broker_id=broker_id,
+                    state=state,
+                    pid=None,
+                    client_address=cluster.addresses[broker_id],
+                    peer_address=cluster.addresses[broker_id],
+                    log_dir=folder / "brokers" / str(broker_id) / "data",
+                    state_change_log=RunFolder(self._root).state_change_log(broker_id),
+                    human_log=None,
+                    starts=1,
+                )
+                for broker_id, state in zip(cluster.hosts, states, strict=True)
+            ),
+            unseen=cluster.unseen,
+        )
+
+    async def copy_data(self) -> list[str]:
+        """Have the commands for evidence bring it here; return a sentence for each that failed."""
+        cluster = ExternalCluster.load(self._root)
+        status = await self.status()
+        wanted: list[tuple[str, int | None, Path]] = [("zookeeper", None, status.zookeeper[0].data_dir)]
+        wanted += [("data", broker.broker_id, broker.log_dir) for broker in status.brokers]
+        missing = []
+        for action, broker_id, into in wanted:
+            if action not in cluster.commands:
+                continue
+            await asyncio.to_thread(shutil.rmtree, into, ignore_errors=True)
+            into.mkdir(parents=True)
+            try:
+                await asyncio.to_thread(cluster.carry_out, action, broker_id, into.resolve())
+            except ClusterError as error:
+                missing.append(str(error))
+        return missing
+
+    async def stop(self) -> None:
+        """Undo what the run did, remove its topics, and end the supervisor; idempotent.
+
+        Raises:
+            ClusterError: something could not be undone; all else was.
+        """
+        left: list[str] = []
+        if self._was_begun():  # else nothing was touched
+            try:
+                with containers_lock(self._root, restoring.GRACE_S):
+                    left = await restoring.restore(self._root)
+            except ClusterError as error:
+                left = [str(error)]
+        with contextlib.suppress(ClusterError):  # one that does not answer is ended below, and its guard too
+            await self._supervision.signal_if_running(restoring.GUARD, "KILL")  # it would only do the same again
+        await self._supervision.end()
+        if left:
+            raise ClusterError("; ".join(left))
+
+    async def residue(self) -> list[str]:
+        """Return a sentence for each process and socket of the run, its topics, and brokers that it left otherwise."""
+        left = self._supervision.residue()
+        if not self._was_begun():
+            return left
+        try:
+            topics = await restoring.topics_of(ExternalCluster.load(self._root))
+            left += [f"the topic {topic} still exists" for topic in topics]
+        except ClusterError as error:
+            left.append(f"topics of the run may be left: {error}")
+        left += [
+            f"broker {broker_id} is {state}" for state in ("down", "paused") for broker_id in self._notes.of(state)
+        ]
+        return left
+
+    def _was_begun(self) -> bool:
+        try:
+            ExternalCluster.load(self._root)
+        except ClusterError:
+            return False
+        return True
+
+    # --- one broker ---
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """Have it killed, and return when it takes no connections any more, as the others still do."""
+        await self._take_down("kill", broker_id, GONE_TIMEOUT_S)
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        """Have it stopped in order, and return likewise."""
+        await self._take_down("stop", broker_id, timeout_s)
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Have it started, once its old registration is gone; return when it is registered and answers."""
+        cluster = self._with(broker_id)
+        await restoring.started(cluster, self._notes, broker_id)
+
+        async def answering() -> bool:
+            return await _answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S)
+
+        await until(answering, bool, what=f"broker {broker_id} answering", timeout_s=restoring.START_TIMEOUT_S)
+
+    async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
+        """Have it frozen; a child of the supervisor lets it go on after `at_most_s` at the latest."""
+        cluster, child = self._with(broker_id), f"resume-{broker_id}"
+        await self._supervision.signal_if_running(child, "TERM")
+        if child in await self._supervision.children():
+            await self._supervision.ended(child, cluster.timeout_s)
+        self._notes.add("paused", broker_id)
+        await self._spawn(child, restoring.RESUME, str(self._root.resolve()), str(broker_id), str(at_most_s))
+        await asyncio.to_thread(cluster.carry_out, "pause", broker_id)
+
+    async def resume_broker(self, broker_id: int) -> None:
+        """Let it go on; nothing happens when it was not paused."""
+        cluster = self._with(broker_id)
+        if broker_id in self._notes.of("paused"):
+            await restoring.resumed(cluster, self._notes, broker_id)
+        await self._supervision.signal_if_running(f"resume-{broker_id}", "TERM")
+
+    async def _take_down(self, action: str, broker_id: int, timeout_s: float) -> None:
+        cluster = self._with(broker_id)
+        others = {id_: address for id_, address in cluster.addresses.items() if id_ != broker_id}
+        before = {id_ for id_, address in others.items() if await listens(address)}
+        self._notes.add("down", broker_id)
+        await asyncio.to_thread(cluster.carry_out, action, broker_id)
+
+        async def listening() -> bool:
+            return await listens(cluster.addresses[broker_id])
+
+        try:
+            await until(listening, lambda seen: not seen, what=f"end of broker {broker_id}", timeout_s=timeout_s)
+        finally:
+            struck = [id_ for id_ in sorted(before) if not await listens(others[id_])]
+            for id_ in struck:
+                self._notes.add("down", id_)
+        if struck:
+            raise ClusterError(f"the command for {action} of broker {broker_id} has ended broker {struck} too")
+
+    async def _state(self, cluster: ExternalCluster, broker_id: int) -> str:
+        address = cluster.addresses[broker_id]
+        if not await listens(address):
+            return "stopped"
+        paused = broker_id in self._notes.of("paused") and not await _answers(address, ANSWER_TIMEOUT_S)
+        return "paused" if paused else "running"
+
+    def _with(self, broker_id: int) -> ExternalCluster:
+        cluster = ExternalCluster.load(self._root)
+        if broker_id not in cluster.hosts:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, cluster.hosts))}")
+        return cluster
+
+    async def _spawn(self, child: str, *arguments: str) -> None:
+        argv = [sys.executable, "-m", restoring.__name__, *arguments]
+        log = RunFolder(self._root).cluster / f"{child}.log"
+        await self._supervision.spawn(child, argv, log, LAST_STAGE, restoring.GRACE_S)
+
+
+async def _proved(cluster: ExternalCluster) -> dict[int, str]:
+    """Return the brokers' addresses, if this is the cluster that is meant, and whole.
+
+    Raises:
+        ClusterError: it is not; says what was expected, and what was seen.
+    """
+    from harness.zookeeper.kazoo_view import KazooView
+
+    seen_id, addresses = await described_cluster(cluster.bootstrap_servers.split(","), timeout_s=PROBE_TIMEOUT_S)
+    async with KazooView(cluster.zookeeper_connect) as view:
+        in_zookeeper = await view.cluster_id()
+        registered = sorted(await view.registrations())
+        taken = [topic for topic in await view.topics() if topic.startswith(cluster.prefix)]
+    for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_zookeeper)):
+        if seen != cluster.cluster_id:
+            raise ClusterError(f"{who} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
+    if not sorted(cluster.hosts) == registered == sorted(addresses):
+        raise ClusterError(
+            f"the scenario names the brokers {sorted(cluster.hosts)}; {sorted(addresses)} serve,"
+            f" {registered} are registered"
+        )
+    if taken:
+        raise ClusterError(f"there are topics already whose names begin as the run's will: {', '.join(taken)}")
+    return addresses
+
+
+async def _answers(address: str, timeout_s: float) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        return bool(await listed_brokers(host, int(port), timeout_s=timeout_s))
+    except ClusterError:
+        return False

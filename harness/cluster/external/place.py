@@ -1,0 +1,139 @@
+"""What is known of a cluster of somebody else's, and what this run has done to it that is to be undone."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from harness.cluster.external.commands import carry_out, filled
+from harness.errors import ClusterError
+from harness.store.folder import RunFolder
+
+FILE_NAME = "external.json"
+NOTES_NAME = "disturbed.json"
+LOCK_NAME = "disturbed.lock"
+CONNECT_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Where one broker is, as its owner's commands name it."""
+
+    host: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalCluster:
+    """What a scenario says of it."""
+
+    cluster_id: str
+    bootstrap_servers: str
+    zookeeper_connect: str
+    hosts: dict[int, Host]
+    """By broker id; there are no other brokers."""
+    commands: dict[str, str]
+    """Templates by what they do: kill, stop, start, pause, resume, and for evidence data and zookeeper."""
+    timeout_s: float
+    """For each command."""
+    prefix: str
+    """How the names of all topics and groups begin that are the run's."""
+    addresses: dict[int, str] = field(default_factory=dict)
+    """host:port by broker id, as the cluster itself says; known once it was looked at."""
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The kinds of evidence that cannot be had of it."""
+        absent = {"replicas": "data", "zookeeper": "zookeeper"}
+        return ("state_changes", *(kind for kind, command in absent.items() if command not in self.commands))
+
+    def carry_out(self, action: str, broker_id: int | None = None, into: Path | None = None) -> None:
+        """Carry out a command, on a broker or for ZooKeeper; raises ClusterError if there is none or it fails."""
+        if action not in self.commands:
+            raise ClusterError(f"the scenario gives no command for {action}")
+        own = Host(host="", name="") if broker_id is None else self.hosts[broker_id]
+        values = {"host": own.host, "name": own.name, "id": "" if broker_id is None else str(broker_id)}
+        whom = "" if broker_id is None else f" of broker {broker_id}"
+        argv = filled(self.commands[action], values | {"into": str(into or "")})
+        carry_out(argv, f"the command for {action}{whom}", self.timeout_s)
+
+    def save(self, root: Path) -> None:
+        """Write it into the cluster's folder."""
+        _write(RunFolder(root).cluster / FILE_NAME, asdict(self))
+
+    @classmethod
+    def load(cls, root: Path) -> "ExternalCluster":
+        """Read it; raises ClusterError when no run ever began there."""
+        path = RunFolder(root).cluster / FILE_NAME
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            hosts = {int(broker_id): Host(**own) for broker_id, own in data.pop("hosts").items()}
+            addresses = {int(broker_id): address for broker_id, address in data.pop("addresses").items()}
+            return cls(hosts=hosts, addresses=addresses, **data)
+        except FileNotFoundError:
+            raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ClusterError(f"{path} does not describe a cluster: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Which brokers this run has taken down or paused; noted before it does, so that whoever is left can undo it."""
+
+    root: Path
+
+    def of(self, state: str) -> list[int]:
+        """Return the brokers that are `down` or `paused` by this run's doing."""
+        return self._all().get(state, [])
+
+    def add(self, state: str, broker_id: int) -> None:
+        """Note a broker, on disk when this returns."""
+        with self._locked():
+            self._put(state, sorted({*self.of(state), broker_id}))
+
+    def remove(self, state: str, broker_id: int) -> None:
+        """Note that this was undone."""
+        with self._locked():
+            self._put(state, [other for other in self.of(state) if other != broker_id])
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep the driver and what ends a pause from overwriting each other's notes."""
+        with (RunFolder(self.root).cluster / LOCK_NAME).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _all(self) -> dict[str, list[int]]:
+        try:
+            notes: dict[str, list[int]] = json.loads((RunFolder(self.root).cluster / NOTES_NAME).read_bytes())
+        except FileNotFoundError:
+            return {}
+        return notes
+
+    def _put(self, state: str, brokers: list[int]) -> None:
+        _write(RunFolder(self.root).cluster / NOTES_NAME, self._all() | {state: brokers})
+
+
+async def listens(address: str) -> bool:
+    """Return whether somebody takes connections at host:port."""
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(host, int(port))
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+def _write(path: Path, data: Mapping[str, object]) -> None:
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(data, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

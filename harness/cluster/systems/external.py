@@ -1,0 +1,84 @@
+"""Whatever brokers somebody else started, as the system under test: nothing is known of it but what clients see."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from harness.broker.configs.config import PROPERTIES
+from harness.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from harness.cluster.broker_properties import DriverProperties
+    from harness.cluster.driver import BrokerStatus
+    from harness.cluster.layout import ClusterLayout
+    from harness.cluster.systems.contained import Contained
+
+NEVER = "brokers of a cluster of somebody else's are never configured or started from here"
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Implements System."""
+
+    name: ClassVar[str] = "external"
+    start_timeout_s: ClassVar[float] = 240.0
+    gone_timeout_s: ClassVar[float] = 60.0
+    tells: ClassVar[frozenset[str]] = frozenset()
+    omits: ClassVar[frozenset[str]] = frozenset()
+    can_have_planted_bugs: ClassVar[bool] = False
+    properties_are_ours: ClassVar[bool] = False
+
+    @classmethod
+    def releases(cls) -> list[str]:
+        """Return that it has none that matters."""
+        return [""]
+
+    @classmethod
+    def of_release(cls, release: str) -> Self:
+        """Return it; raises ScenarioError for a release."""
+        if release:
+            raise ScenarioError(f"the system {cls.name} has no releases: there is no {cls.name}:{release}")
+        return cls()
+
+    def lacks(self) -> str:
+        """Return an empty string: it runs already."""
+        return ""
+
+    def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
+        """Return what the scenario says that brokers are configured with, else Kafka's defaults."""
+        return {prop.name: prop.default or "" for prop in PROPERTIES} | dict(requested)
+
+    def configure(
+        self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
+    ) -> Path:
+        """Raise AssertionError, as the next two do: nobody asks for that."""
+        raise AssertionError(NEVER)
+
+    def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
+        """Raise AssertionError."""
+        raise AssertionError(NEVER)
+
+    def contained(self, layout: "ClusterLayout", broker_id: int) -> "Contained":
+        """Raise AssertionError."""
+        raise AssertionError(NEVER)
+
+    def told_in(self, broker: "BrokerStatus") -> Path:
+        """Return a file that there never is."""
+        return broker.state_change_log
+
+    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+        """Return nothing."""
+        return []
+
+    def dated(self, lines: bytes) -> int | None:
+        """Return that nothing says it."""
+        return None
+
+    def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
+        """Raise AssertionError: no power is cut here."""
+        raise AssertionError(NEVER)
+
+    def gather(self, broker: "BrokerStatus") -> list[str]:
+        """Do nothing: there is nothing to make a log of."""
+        return []

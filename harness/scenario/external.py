@@ -1,0 +1,133 @@
+"""What may a scenario do to a cluster that somebody else started, and which topics there are the run's?"""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+
+from harness.cluster.external.place import ExternalCluster, Host
+from harness.cluster.systems.system import EXTERNAL, system_named
+from harness.contracts.targets import parse_target
+from harness.errors import Refused
+from harness.scenario.draft import Draft
+from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario
+from harness.scenario.source import KeyPath, Problem
+
+COMMANDS = {"kill": ("kill", "start"), "pause": ("pause", "resume"), "controlled-shutdown": ("stop", "start")}
+"""Which commands a kind of fault takes."""
+BY_ZOOKEEPER = ("expire-session", "move-controller")
+"""Kinds that take none, but writes to its ZooKeeper."""
+WORKLOAD = "produce-consume"
+OF_TOPICS = ("min.insync.replicas", "unclean.leader.election.enable")
+"""Properties that promises rest on: topics are created with them, whatever brokers have."""
+OPTION = "--i-own-this-cluster"
+
+
+def external(draft: Draft) -> Iterator[Problem]:
+    """A cluster of somebody else's is named as a whole, and nothing is done to it that has no command."""
+    place, system, driver = draft.external, draft.system == EXTERNAL, draft.driver == EXTERNAL
+    if not system and not driver and place is None:
+        return
+    if system and place is None:
+        yield Problem(("cluster",), "the system external is a cluster of somebody else's: name it in cluster.external")
+    if place is not None and not system:
+        yield Problem(("system",), "a scenario with cluster.external has the system external, and starts nothing")
+    if not driver or not system:
+        yield Problem(("driver",), "the driver external and the system external go together")
+    if place is None:
+        return
+    ids = [broker.id for broker in place.brokers]
+    if len(set(ids)) < len(ids):
+        yield Problem(("cluster", "external", "brokers"), "names a broker twice")
+    if draft.brokers is not None and draft.brokers != len(ids):
+        yield Problem(("cluster", "brokers"), f"is {draft.brokers}, and cluster.external names {len(ids)}")
+    if draft.steps:
+        yield Problem(("steps",), "are not taken on a cluster of somebody else's")
+    for index, workload in draft.workloads.items():
+        if workload.kind != WORKLOAD:
+            yield Problem(("workloads", index, "kind"), f"on a cluster of somebody else's the load is {WORKLOAD}")
+    for at, spec in _faults(draft):
+        if problem := _forbidden(place, spec):
+            yield Problem((*at, "kind"), problem)
+
+
+def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:
+    for index, fault in draft.faults.items():
+        yield ("faults", index), fault
+    for index, kind in enumerate(draft.mix.kinds if draft.mix else ()):
+        yield ("mix", "kinds", index), kind
+
+
+def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
+    """Return why a fault is not carried out on this cluster; empty if it may be."""
+    writes = spec.kind in BY_ZOOKEEPER or (spec.kind in COMMANDS and spec.parameters.get("end_session", False))
+    if writes and not place.expire_sessions:
+        return f"{spec.kind} writes to its ZooKeeper, which cluster.external.expire_sessions does not allow"
+    if spec.kind in BY_ZOOKEEPER:
+        return ""
+    if spec.kind not in COMMANDS:
+        able = ", ".join((*COMMANDS, *BY_ZOOKEEPER))
+        return f"{spec.kind} is not carried out on a cluster of somebody else's; what is: {able}"
+    lacking = [command for command in COMMANDS[spec.kind] if getattr(place.commands, command) is None]
+    return f"{spec.kind} takes a command for {' and '.join(lacking)} in cluster.external.commands" if lacking else ""
+
+
+def require_owned(scenario: Scenario, *, owned: bool) -> None:
+    """Check that whoever asks for it says that a cluster that runs already is theirs.
+
+    Raises:
+        Refused: they do not.
+    """
+    place = scenario.cluster.external
+    if place is not None and not owned:
+        raise Refused(
+            f"{scenario.name} disturbs the cluster {place.id} of somebody else's: say {OPTION} if it is yours"
+        )
+
+
+def claimed(scenario: Scenario) -> Scenario:
+    """Return the scenario with a prefix of its own to all that it creates on a cluster of somebody else's."""
+    place = scenario.cluster.external
+    if place is None or place.prefix:
+        return scenario
+    prefix = f"chaos-{secrets.token_hex(5)}-"
+    properties = system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
+    stated = {name: properties[name] for name in OF_TOPICS}
+    topics = [
+        topic.model_copy(update={"name": prefix + topic.name, "config": stated | topic.config})
+        for topic in scenario.topics
+    ]
+    faults = [spec.model_copy(update={"target": _renamed(spec.target, prefix)}) for spec in scenario.faults]
+    mix = scenario.mix and scenario.mix.model_copy(
+        update={
+            "kinds": [kind.model_copy(update={"target": _renamed(kind.target, prefix)}) for kind in scenario.mix.kinds]
+        }
+    )
+    cluster = scenario.cluster.model_copy(update={"external": place.model_copy(update={"prefix": prefix})})
+    return scenario.model_copy(update={"topics": topics, "faults": faults, "mix": mix, "cluster": cluster})
+
+
+def _renamed(text: str, prefix: str) -> str:
+    target = parse_target(text)
+    return str(replace(target, topic=prefix + target.topic)) if target.topic else text
+
+
+def place_of(scenario: Scenario) -> ExternalCluster | None:
+    """Return what the driver is told of a cluster of somebody else's; None where there is none."""
+    place = scenario.cluster.external
+    if place is None:
+        return None
+    return ExternalCluster(
+        cluster_id=place.id,
+        bootstrap_servers=place.bootstrap_servers,
+        zookeeper_connect=place.zookeeper,
+        hosts={broker.id: Host(host=broker.host, name=broker.name or broker.host) for broker in place.brokers},
+        commands=place.commands.model_dump(exclude_none=True),
+        timeout_s=place.timeout_s,
+        prefix=place.prefix,
+    )
+
+
+def unseen(scenario: Scenario) -> frozenset[str]:
+    """Return the kinds of evidence that cannot be had of the cluster under test."""
+    place = place_of(scenario)
+    return frozenset() if place is None else frozenset(place.unseen)

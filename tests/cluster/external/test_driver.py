@@ -1,0 +1,177 @@
+"""A cluster that somebody else started, here by another driver: what is done to it, refused, and undone."""
+
+import dataclasses
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.driver import BrokerStatus, ClusterRequest
+from harness.cluster.external.driver import ExternalDriver
+from harness.cluster.external.place import ExternalCluster, Host
+from harness.cluster.metadata_probe import described_cluster
+from harness.cluster.process import ProcessDriver
+from harness.errors import ClusterError, DeadlineError
+from harness.experiment.drive import create_topics
+from harness.experiment.topics import TopicAdmin
+from harness.scenario.model import TopicSpec
+from harness.system.pids import read_pid_file
+from harness.system.waiting import until
+from harness.zookeeper.kazoo_view import KazooView
+
+pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(3)]
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+QUICK = {"zookeeper.session.timeout.ms": "1000"}
+PREFIX = "chaos-0123456789-"
+
+
+@pytest.fixture
+async def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessDriver]:
+    """A cluster of two brokers that belongs to somebody else."""
+    monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT}:{CHECKOUT / 'plugins'}")
+    driver = ProcessDriver(tmp_path / "theirs", "theirs")
+    await driver.start(ClusterRequest(brokers=2, properties=QUICK))
+    yield driver
+    await driver.stop()
+
+
+@pytest.fixture
+async def ours(tmp_path: Path) -> AsyncIterator[ExternalDriver]:
+    """What attaches to it."""
+    driver = ExternalDriver(tmp_path / "ours", "ours")
+    yield driver
+    await driver.stop()
+    assert await driver.residue() == []
+
+
+async def place(theirs: ProcessDriver, **changes: object) -> ClusterRequest:
+    """Return a request that names their cluster, with the commands of its owner."""
+    status = await theirs.status()
+    cluster_id, _ = await described_cluster(status.bootstrap_servers.split(","), timeout_s=60)
+    of_owner = f"{sys.executable} -m harness cluster {{}} {{{{id}}}} --dir {status.root}"
+    actions = ("kill", "stop", "start", "pause", "resume")
+    cluster = ExternalCluster(
+        cluster_id=cluster_id,
+        bootstrap_servers=status.bootstrap_servers,
+        zookeeper_connect=status.zookeeper_connect,
+        hosts={number: Host(host="localhost", name=f"kafka-{number}") for number in range(2)},
+        commands={action: of_owner.format(action) for action in actions}
+        | {"data": f"cp -r {status.root}/cluster/brokers/{{id}}/data/. {{into}}"},
+        timeout_s=120,
+        prefix=PREFIX,
+    )
+    return ClusterRequest(brokers=2, properties={}, external=dataclasses.replace(cluster, **changes))  # type: ignore[arg-type]
+
+
+async def with_topics(theirs: ProcessDriver, *names: str) -> None:
+    specs = [TopicSpec(name=name, partitions=1, replication_factor=2) for name in names]
+    await create_topics(TopicAdmin((await theirs.status()).bootstrap_servers).create, specs)
+
+
+async def topics(theirs: ProcessDriver) -> list[str]:
+    async with KazooView((await theirs.status()).zookeeper_connect) as view:
+        return sorted(await view.topics())
+
+
+async def states(driver: ProcessDriver | ExternalDriver) -> list[str]:
+    def state(broker: BrokerStatus) -> str:
+        return broker.state
+
+    return list(map(state, (await driver.status()).brokers))
+
+
+async def test_what_a_run_does_is_undone_and_of_all_topics_only_its_own_go(
+    theirs: ProcessDriver, ours: ExternalDriver
+) -> None:
+    status = await ours.start(await place(theirs))
+    assert [broker.state for broker in status.brokers] == ["running", "running"]
+    await with_topics(theirs, "theirs", f"{PREFIX}orders")
+    await ours.kill_broker(0)
+    await ours.pause_broker(1, at_most_s=300)
+    assert await states(ours) == await states(theirs) == ["stopped", "paused"]
+    await ours.resume_broker(1)
+    await ours.start_broker(0)
+    assert await states(ours) == await states(theirs) == ["running", "running"]
+    assert await ours.copy_data() == []
+    assert (status.broker(1).log_dir / "theirs-0").is_dir()
+    await ours.stop_broker(1, timeout_s=120)
+    assert await states(theirs) == ["running", "stopped"]
+    assert len(await ours.residue()) >= 2
+
+    await ours.stop()
+
+    assert await states(theirs) == ["running", "running"]
+    assert await topics(theirs) == ["theirs"]
+
+
+async def test_when_the_supervisor_is_killed_all_is_undone(
+    theirs: ProcessDriver, ours: ExternalDriver, tmp_path: Path
+) -> None:
+    await ours.start(await place(theirs))
+    await with_topics(theirs, f"{PREFIX}orders")
+    await ours.kill_broker(0)
+    supervisor = read_pid_file(tmp_path / "ours" / "cluster" / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGKILL)
+
+    async def whole() -> tuple[list[str], list[str]]:
+        return await states(theirs), await topics(theirs)
+
+    await until(whole, lambda seen: seen == (["running"] * 2, []), what="all as it was", timeout_s=300)
+
+
+async def test_a_pause_ends_by_itself(theirs: ProcessDriver, ours: ExternalDriver) -> None:
+    await ours.start(await place(theirs))
+    await ours.pause_broker(1, at_most_s=0.5)
+    await until(lambda: states(theirs), lambda seen: seen == ["running"] * 2, what="all running", timeout_s=120)
+    await until(ours.residue, lambda left: not any("paused" in each for each in left), what="no note", timeout_s=120)
+
+
+async def test_a_command_that_hits_another_broker_is_told_and_that_one_is_started_again(
+    theirs: ProcessDriver, ours: ExternalDriver
+) -> None:
+    request = await place(theirs)
+    assert request.external is not None
+    commands = {**request.external.commands, "stop": request.external.commands["kill"].replace("{id}", "1")}
+    await ours.start(await place(theirs, commands=commands))
+    with pytest.raises(DeadlineError, match="end of broker 0"):
+        await ours.stop_broker(0, timeout_s=0.5)
+    assert await states(theirs) == ["running", "stopped"]
+    await ours.stop()
+    assert await states(theirs) == ["running", "running"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"cluster_id": "another"}, "and the scenario names 'another'", id="another cluster"),
+        pytest.param(
+            {"hosts": {0: Host(host="localhost", name="a")}},
+            r"names the brokers \[0\]; \[0, 1\] serve",
+            id="a broker more",
+        ),
+        pytest.param({"prefix": "the"}, "topics already whose names begin as the run's will: theirs", id="topics"),
+        pytest.param({"prefix": ""}, "nobody says which cluster, or which topics are the run's", id="no prefix"),
+        pytest.param({"bootstrap_servers": "127.0.0.1:1"}, "127.0.0.1:1 does not answer", id="nobody there"),
+    ],
+)
+async def test_what_is_not_the_cluster_that_is_meant_is_not_touched(
+    theirs: ProcessDriver, ours: ExternalDriver, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    await with_topics(theirs, "theirs")
+    with pytest.raises(ClusterError, match=message):
+        await ours.start(await place(theirs, **changes))
+    assert not (tmp_path / "ours").exists()
+    assert (await states(theirs), await topics(theirs)) == (["running"] * 2, ["theirs"])
+
+
+async def test_what_has_no_command_is_not_done(theirs: ProcessDriver, ours: ExternalDriver) -> None:
+    await ours.start(await place(theirs, commands={}))
+    with pytest.raises(ClusterError, match="gives no command for kill"):
+        await ours.kill_broker(0)
+    with pytest.raises(ClusterError, match="no broker 7; there are: 0, 1"):
+        await ours.kill_broker(7)
+    assert await states(theirs) == ["running", "running"]

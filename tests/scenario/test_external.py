@@ -1,0 +1,144 @@
+"""What a scenario may do to a cluster that somebody else started, and what it makes of its own there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import phases
+from harness.contracts.registry import Kind, names
+from harness.errors import Refused, ScenarioError
+from harness.experiment.judge import missing_evidence, not_judged
+from harness.scenario.external import claimed, require_owned, unseen
+from harness.scenario.file import read_scenario, scenario_yaml
+from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+from harness.store.version import VERSION
+
+GOOD = """\
+name: mine
+description: A cluster of somebody else's
+system: external
+driver: external
+cluster:
+  brokers: 2
+  properties: {min.insync.replicas: 2}
+  external:
+    id: j9KTpdNPRMKxMmSK201HcQ
+    bootstrap_servers: one:9092,other:9092
+    zookeeper: keeper:2181
+    brokers: [{id: 1, host: one}, {id: 1002, host: other, name: kafka-2}]
+    commands: {kill: "ssh {host} kill", start: "ssh {host} start", pause: "ssh {host} stop", resume: "ssh {host} cont"}
+    expire_sessions: true
+topics: [{name: orders, replication_factor: 2, config: {unclean.leader.election.enable: true}}]
+workloads: [{kind: produce-consume}]
+faults:
+  - {kind: kill, at_s: 1, duration_s: 9, target: "leader(orders,0)"}
+  - {kind: pause, at_s: 20, duration_s: 3, target: 1002}
+mix: {count: 1, kinds: [{kind: expire-session, target: "followers(orders,1)"}]}
+duration_s: 40
+"""
+
+
+def good(*changes: tuple[str, str]) -> Scenario:
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return read_scenario(text, "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        pytest.param("driver: external", "driver: process", "the driver process does not start external; drivers that"
+                     " do: external", id="another driver"),
+        pytest.param("system: external", "system: kafka:3.9.1", "the driver external does not start kafka:3.9.1;"
+                     " drivers that do: process, docker", id="another system"),
+        pytest.param("system: external\n", "", "a scenario with cluster.external has the system external",
+                     id="a system that would be started"),
+        pytest.param("system: external\ndriver: external\n", "", "a scenario with cluster.external has the system"
+                     " external", id="a cluster is named and another one would be started"),
+        pytest.param("{id: 1, host: one}", "{id: 1002, host: one}", "names a broker twice", id="a broker twice"),
+        pytest.param("brokers: 2", "brokers: 3", "is 3, and cluster.external names 2", id="brokers that nobody names"),
+        pytest.param("target: 1002", "target: 0", "there is no broker 0; there are: 1, 1002", id="no such broker"),
+        pytest.param("host: one", "host: -oProxyCommand=x", "cluster.external.brokers", id="a host that is an option"),
+        pytest.param("host: one", 'host: "one two"', "cluster.external.brokers", id="a host of two words"),
+        pytest.param("ssh {host} start", "ssh {user} start", "unknown {user}; known: {host}", id="a placeholder"),
+        pytest.param(', resume: "ssh {host} cont"', "", "pause takes a command for resume in"
+                     " cluster.external.commands", id="nothing undoes it"),
+        pytest.param("kill: \"ssh {host} kill\", start: \"ssh {host} start\", ", "", "kill takes a command for kill and"
+                     " start in cluster.external.commands", id="a fault without its commands"),
+        pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
+                     " cluster.external.expire_sessions does not allow", id="a session that nobody may end"),
+        pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on a cluster of somebody else's;"
+                     " what is: kill, pause, controlled-shutdown, expire-session, move-controller",
+                     id="a fault without any command"),
+        pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
+                     " external does not have", id="a power that nobody has"),
+        pytest.param("kind: produce-consume", "kind: consume-group", "the load is produce-consume", id="groups of"
+                     " whatever name"),
+        pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
+        pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_to_it_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        good((old, new))
+    assert message in str(refused.value)
+
+
+def test_it_is_touched_only_if_whoever_asks_says_that_it_is_theirs() -> None:
+    with pytest.raises(Refused, match=r"disturbs the cluster j9KTpdNPRMKxMmSK201HcQ .* --i-own-this-cluster"):
+        require_owned(good(), owned=False)
+    require_owned(good(), owned=True)
+
+
+def test_no_folder_of_a_run_is_made_unless_they_say_so(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="--i-own-this-cluster"):
+        phases.create_from(good(), 1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    folder = phases.create_from(good(), 1, tmp_path, owned=True)
+    assert "prefix: chaos-" in folder.scenario.read_text(encoding="utf-8")
+
+
+def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:
+    own = claimed(good())
+    (topic,) = own.topics
+    prefix = topic.name.removesuffix("orders")
+    assert re.fullmatch("chaos-[0-9a-f]{10}-", prefix)
+    assert topic.config == {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}
+    plan = make_plan(own, 1)
+    assert [client.process for client in plan.clients if not client.process.startswith(prefix)] == []
+    assert [fault.target for fault in plan.faults][:2] == [f"leader({prefix}orders,0)", "1002"]
+    assert own.mix is not None
+    assert own.mix.kinds[0].target == f"followers({prefix}orders,1)"
+    assert claimed(own) == own == read_scenario(scenario_yaml(own), "s.yaml")
+    assert claimed(good()).topics != own.topics
+
+
+@pytest.mark.parametrize(
+    ("collects", "absent", "judged"),
+    [
+        pytest.param("", {"state_changes", "replicas", "zookeeper"}, 5, id="nothing is collected"),
+        pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 6, id="replicas are"),
+        pytest.param(
+            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 23, id="and the history of ZooKeeper"
+        ),
+    ],
+)
+def test_what_nobody_collects_is_not_judged_and_not_missing(
+    tmp_path: Path, collects: str, absent: set[str], judged: int
+) -> None:
+    scenario = good(('resume: "ssh {host} cont"', f'resume: "ssh {{host}} cont"{collects}'))
+    folder = RunFolder(tmp_path)
+    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
+    assert unseen(scenario) == absent
+    holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1))}
+    assert holes == {"zookeeper", "operations", "journal"} - absent
+    answers = {answer.check: answer.reason for answer in not_judged(folder, scenario)}
+    assert answers["I24"] == "external tells nothing of fetch_resp"
+    assert ("replicas" in answers.get("I9", "")) == ("replicas" in absent)
+    assert ("zookeeper" in answers.get("I1", "")) == ("zookeeper" in absent)
+    assert len(names(Kind.CHECK)) - len(answers) == judged
