@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 from harness.cluster.powers import (
+    CanAsk,
     CanCutPower,
     CanDamageDisk,
     CanDelay,
@@ -23,6 +24,7 @@ from harness.cluster.powers import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanSendBytes,
     CanSetClock,
 )
 from harness.values import PYTHON, value_class
@@ -252,6 +254,8 @@ class CarriesOutRuns(Protocol):
         ...
 
 
+BYTES = "bytes"
+"""What there are none of in virtual time, where connections carry messages."""
 CLOCK = "clock"
 """What takes, on real machines, that brokers load libfaketime."""
 DISK_ERRORS = "disk-errors"
@@ -261,6 +265,8 @@ DISK_SPACE = "disk-space"
 POWER = "power"
 """What takes, on real machines, that brokers note what they have synced."""
 CAPABILITIES: dict[str, type[Any]] = {
+    "ask": CanAsk,
+    BYTES: CanSendBytes,
     "clients": CanRunClients,
     CLOCK: CanSetClock,
     "delay": CanDelay,

@@ -15,7 +15,8 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
-from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
+from harness.contracts.targets import ALLOWED, CLIENTS, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
+from harness.contracts.workloads import ClientPlan
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
@@ -123,8 +124,8 @@ def _missing_target(draft: Draft, target: Target) -> str:
         return f"{draft.brokers} brokers have no minority; there must be at least 3"
     if target.role is Role.ZOOKEEPER and draft.zookeeper_servers:
         return _missing_server(target, draft.zookeeper_servers)
-    if target.role is Role.MEMBER:
-        return _missing_member(draft, target)
+    if target.role in CLIENTS:
+        return _missing_client(draft, target)
     if target.role in ROLES_OF_A_PARTITION:
         return missing_partition(draft, target.topic, target.partition)
     return ""
@@ -148,11 +149,16 @@ def missing_partition(draft: Draft, topic: str, partition: int) -> str:
     return ""
 
 
-def _missing_member(draft: Draft, target: Target) -> str:
+def _missing_client(draft: Draft, target: Target) -> str:
     try:
-        groups = Counter(group for spec in draft.workloads.values() for group in _groups(spec))
+        clients = [client for spec in draft.workloads.values() for client in _clients(spec)]
     except (HarnessError, ValidationError):
         return ""  # the rule on workloads reports it
+    if target.role is not Role.MEMBER:
+        count = sum(client.role == target.role for client in clients)
+        allowed = f"1 to {count}" if count else "none"
+        return f"the load has no {target.role} {target.member}; allowed: {allowed}" if target.member > count else ""
+    groups = Counter(client.parameters["group"] for client in clients if "group" in client.parameters)
     if target.group not in groups:
         return unknown_message("group", target.group, list(groups))
     if target.member > groups[target.group]:
@@ -160,13 +166,11 @@ def _missing_member(draft: Draft, target: Target) -> str:
     return ""
 
 
-def _groups(spec: WorkloadSpec) -> Iterator[str]:
-    """Yield the group of every member that a workload has."""
+def _clients(spec: WorkloadSpec) -> list[ClientPlan]:
+    """Return the clients that a workload has."""
     workload = registry.workload(spec.kind)
     parameters = workload.Parameters.model_validate(spec.parameters)
-    for client in workload.clients(parameters, bootstrap_servers="", topics={}, seed=0):
-        if "group" in client.parameters:
-            yield client.parameters["group"]
+    return workload.clients(parameters, bootstrap_servers="", topics={}, seed=0)
 
 
 def schedule(draft: Draft) -> Iterator[Problem]:

@@ -6,15 +6,15 @@ What does the work is imported when a run is driven, because every command asks 
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
-from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
+from harness.cluster.driver import BYTES, CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
 from harness.errors import ClusterError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES)
-"""All of them: whatever reaches a broker from outside is simulated, and so are the clients."""
+POWERS = frozenset(CAPABILITIES) - {BYTES}
+"""Whatever else reaches a broker from outside is simulated, and so are the clients."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 
