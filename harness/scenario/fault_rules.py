@@ -5,6 +5,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +16,16 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
-from harness.contracts.targets import ALLOWED, CLIENTS, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
+from harness.contracts.targets import (
+    ALLOWED,
+    CLIENTS,
+    NO_BROKERS,
+    ROLES_OF_A_PARTITION,
+    Part,
+    Role,
+    Target,
+    parse_target,
+)
 from harness.contracts.workloads import ClientPlan
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
@@ -185,7 +195,7 @@ def schedule(draft: Draft) -> Iterator[Problem]:
     claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, index, spec))}
     for (first, one), (second, other) in combinations(sorted(claims.items()), 2):
         if one.excludes(other) and _may_overlap(draft.faults[first], draft.faults[second]):
-            held = Claim(fault=other.fault, composes=False, brokers=one.brokers & other.brokers)
+            held = replace(other, brokers=one.brokers & other.brokers)
             yield Problem(("faults", second, "target"), f"claims {held} while faults.{first} may hold it")
 
 
@@ -197,13 +207,14 @@ def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
     brokers = set(target.broker_ids)
     if target.role is Role.ALL:
         brokers = set(range(draft.brokers or 0))
-    if not brokers and target.role is not Role.ZOOKEEPER:
+    if not brokers and target.role not in NO_BROKERS:
         return None
     try:
         composes = registry.fault(spec.kind).composes
     except PluginError:
         return None  # the rule on faults reports it
-    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers))
+    member = target.described if target.role in CLIENTS else ""
+    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers), member=member)
 
 
 def _may_overlap(one: FaultSpec, other: FaultSpec) -> bool:

@@ -1,7 +1,7 @@
 """A reassignment is cancelled while its new replica, on a broker that stands still, has nothing yet (KIP-455).
 
-Afterwards all is as before: the partition has its old replicas, and the new one is gone. Healed by letting that broker
-go on, and cancelling what may still be under way.
+Afterwards the partition has its old replicas, in another order, as in Kafka, and the new one is gone. Healed by letting
+that broker go on, cancelling what may still be under way, and putting them in their old order.
 """
 
 from typing import Annotated, ClassVar
@@ -86,29 +86,36 @@ class CancelReassignment(BrokerFault):
         if state["answer"] != ErrorCode.NONE or injection.targets[0] in state["isr"]:
             return inconclusive(f"{named(partition)} had moved already, or it is nobody's to cancel: {state['answer']}")
         detail = f"{named(partition)} was on its way to {state['after']}, and is on {state['before']} again"
-        return await confirmed_once(_as_before(arena, injection), detail)
+        return await confirmed_once(_on_its_own(arena, injection), detail)
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Let the broker go on, and cancel what has begun; what was done before that is moved back."""
+        """Let the broker go on, cancel what has begun, and have the old replicas in their order again."""
         assert isinstance(arena.driver, CanPause)
-        await arena.driver.resume_broker(injection.targets[0])
+        if (await arena.driver.status()).broker(injection.targets[0]).state == "paused":
+            await arena.driver.resume_broker(injection.targets[0])
         partition, before = _partition(injection), injection.state["before"]
-        if (await partition_now(arena, partition)).assignment == tuple(before):
-            return
-        if await _cancelled(arena, partition) != ErrorCode.NONE:
-            await ask_for_replicas(arena, partition, before, timeout_s=injection.parameters["done_timeout_s"])
-        await _as_before(arena, injection)
+        timeout_s = injection.parameters["done_timeout_s"]
+        if set((await partition_now(arena, partition)).assignment) != set(before):
+            await _cancelled(arena, partition)
+        if (await partition_now(arena, partition)).assignment != tuple(before):
+            await ask_for_replicas(arena, partition, before, timeout_s=timeout_s)
+            await replicas_are(arena, partition, before, timeout_s=timeout_s)
 
 
-async def _as_before(arena: Arena, injection: Injection) -> None:
+async def _on_its_own(arena: Arena, injection: Injection) -> None:
     """Wait until the partition has its old replicas, and nobody is asked for others; raises DeadlineError."""
-    timeout_s = injection.parameters["done_timeout_s"]
-    await replicas_are(arena, _partition(injection), injection.state["before"], timeout_s=timeout_s)
+    before = set(injection.state["before"])
+
+    async def left() -> list[str]:
+        seen = (await partition_now(arena, _partition(injection))).assignment
+        wrong = [f"replicas {list(seen)}"] if set(seen) != before else []
+        return wrong + ([REASSIGNMENTS] if await arena.view.exists(REASSIGNMENTS) else [])
+
     await until(
-        lambda: arena.view.exists(REASSIGNMENTS),
+        left,
         lambda seen: not seen,
-        what=f"the end of {REASSIGNMENTS}",
-        timeout_s=timeout_s,
+        what=f"the end of the reassignment of {named(_partition(injection))}",
+        timeout_s=injection.parameters["done_timeout_s"],
     )
 
 

@@ -55,7 +55,8 @@ class Parameters(Strict):
     """What the scenario may say about a hostile client."""
 
     sends: Annotated[
-        list[Sends], Field(min_length=1, description="What it sends, each over connections of its own")
+        list[Annotated[Sends, Field(strict=False)]],
+        Field(min_length=1, description="What it sends, each over connections of its own"),
     ] = list(Sends)
     times: Annotated[int, Field(ge=1, le=1000, description="How often each")] = 5
     close_timeout_s: Annotated[
