@@ -521,6 +521,11 @@ class TestMoveController:
         with pytest.raises(ClusterError, match="a controller after broker 0 is controller in epoch 1: not within"):
             await injected(cluster, "move-controller", 0, target="controller", step_timeout_s=0.05)
 
+    async def test_who_is_no_controller_is_not_deposed(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match=r"broker \[2\] is not controller, 0 is"):
+            await injected(cluster, "move-controller", 2, target="2")
+        assert cluster.calls == []
+
     async def test_no_controller_to_depose_ends_it(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         async def nobody() -> Controller:
             return Controller(broker_id=-1, controller_epoch=4, session="")

@@ -29,7 +29,7 @@ class MoveController(BrokerFault):
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller and its epoch."""
         controller = await arena.view.controller()
-        if controller.broker_id not in brokers:
+        if controller.broker_id not in (NOBODY, *brokers):
             raise ClusterError(f"broker {list(brokers)} is not controller, {controller.broker_id} is")
         return {"controller_epoch": controller.controller_epoch}
 
