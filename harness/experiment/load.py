@@ -133,7 +133,7 @@ class Load:
         """Return the process of a client by its role, counted from 1; raises ClusterError when there is none."""
         processes = [client.process for client in self._clients if client.role == role]
         if number > len(processes):
-            raise ClusterError(f"the load has {len(processes)} clients that are {role}: nothing was injected")
+            raise ClusterError(f"the load has {len(processes)} of the role {role}: nothing was injected")
         return processes[number - 1]
 
     async def state(self, process: str) -> str:
