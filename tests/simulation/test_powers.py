@@ -8,7 +8,7 @@ import pytest
 from harness.broker.wire.messages import ApiVersionsRequest
 from harness.cluster.damage import Damage, What
 from harness.cluster.disk_errors import DiskError, error_number
-from harness.cluster.driver import CAPABILITIES
+from harness.cluster.driver import BYTES, CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
 from harness.cluster.powers import Direction, Side, Slowness
@@ -51,7 +51,7 @@ EVERYWHERE = {f"{way}{side}" for side in SIDES for way in "<>"}
 def test_the_driver_has_every_power_that_it_claims() -> None:
     async def story(driver: SimulationDriver) -> None:
         lacking = {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)}
-        assert lacking == {"clients"}, "those it brings with it"
+        assert lacking == {"clients", BYTES}, "those it brings with it, and there are no bytes"
 
     with_driver(story)
 
