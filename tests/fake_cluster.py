@@ -1,5 +1,6 @@
 """A cluster of three brokers in memory: a driver and a view that agree, and misbehave when told to."""
 
+import asyncio
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +12,12 @@ from harness.cluster.limits import Resource
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
 from harness.values import PYTHON
-from harness.zookeeper.view import Controller, PartitionView, Registration
+from harness.zookeeper.view import Controller, PartitionView, Registration, controller_view
+from tests.fake_connection import FakeConnection, stream
 from tests.fake_powers import FakePowers
 
 BROKERS = (0, 1, 2)
+EPOCH = "/controller_epoch"
 
 
 @dataclass
@@ -33,6 +36,14 @@ class FakeCluster(FakePowers):
     leader: int = 1
     leader_epoch: int = 5
     isr: list[int] = field(default_factory=lambda: list(BROKERS))
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    """What is set for topics and brokers alone, by kind and name."""
+    moving: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    """The replicas that partitions had whose new ones stand still."""
+    written: bytes = b""
+    """What `/controller` was overwritten with; empty when it was not."""
+    epoch_gone: bool = False
+    """Whether `/controller_epoch` was deleted."""
     assignments: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=lambda: {("orders", 0): BROKERS})
     znodes: set[str] = field(default_factory=set)
     """Those that faults create."""
@@ -128,6 +139,7 @@ class FakeCluster(FakePowers):
                 for log in logs_in(self.disks[broker_id]):
                     topic, _, partition = log.rpartition("-")
                     self.say(broker_id, ev="recovery", topic=topic, partition=int(partition), log_end_offset=7)
+            self.isr += [] if broker_id in self.isr else [broker_id]
             self._register(broker_id)
 
     def _register(self, broker_id: int) -> None:
@@ -178,7 +190,8 @@ class FakeCluster(FakePowers):
     # ClusterView
 
     async def controller(self) -> Controller:
-        return Controller(broker_id=self.controller_id, controller_epoch=self.controller_epoch, session="")
+        epoch = b"0" if self.epoch_gone else str(self.controller_epoch).encode()
+        return controller_view(epoch, (self.written or b'{"brokerid":%d}' % self.controller_id, ""))
 
     async def registrations(self) -> dict[int, Registration]:
         if "registrations" in self.broken:
@@ -228,29 +241,79 @@ class FakeCluster(FakePowers):
                 await self.kill_broker(broker_id)
 
     async def exists(self, path: str) -> bool:
-        return path in self.znodes | {f"/brokers/topics/{topic}" for topic, _ in self.assignments}
+        standing = {f"/brokers/topics/{topic}" for topic, _ in self.assignments}
+        standing |= set() if self.epoch_gone else {EPOCH}
+        return path in self.znodes | standing
+
+    async def read(self, path: str) -> bytes | None:
+        if path == "/controller":
+            return self.written or b'{"brokerid":%d}' % self.controller_id
+        topic = path.rpartition("/")[2]
+        partitions = {str(number): list(replicas) for (of, number), replicas in self.assignments.items() if of == topic}
+        return json.dumps({"partitions": partitions}).encode() if partitions else None
+
+    async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
+        if self._enter(f"write {path}"):
+            if path == "/controller":
+                self.written = data
+            else:
+                self._assign(path.rpartition("/")[2], data)
+        return True
+
+    def _assign(self, topic: str, data: bytes) -> None:
+        found = json.loads(data)["partitions"]
+        self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in found.items()}
 
     async def create(self, path: str, data: bytes) -> bool:
-        """What is asked for in `/admin` is done at once, unless that is unheard of."""
-        if path in self.znodes:
+        """What is asked for in `/admin` is done at once, unless that is unheard of, or nobody acts."""
+        if await self.exists(path):
             return False
         self.znodes.add(path)
         heard = self._enter(f"create {path}")
         name = path.rpartition("/")[2]
-        if path.startswith("/brokers/topics/"):
-            found = json.loads(data)["partitions"]
-            self.assignments |= {(name, int(number)): tuple(replicas) for number, replicas in found.items()}
+        if path == EPOCH:
+            self.epoch_gone, self.controller_epoch = False, int(data)
+        elif path.startswith("/brokers/topics/"):
+            self._assign(name, data)
         elif name == "reassign_partitions" and heard:
             for asked in json.loads(data)["partitions"]:
-                self.assignments[(asked["topic"], asked["partition"])] = tuple(asked["replicas"])
+                self._move((asked["topic"], asked["partition"]), tuple(asked["replicas"]))
+            self.znodes.remove(path)
+        elif name == "preferred_replica_election" and heard and not (self.written or self.epoch_gone):
+            for asked in json.loads(data)["partitions"]:
+                self.leader = self.assignments[asked["topic"], asked["partition"]][0]
+                self.leader_epoch += 1
             self.znodes.remove(path)
         elif path.startswith("/admin/delete_topics/") and heard:
             self.assignments = {key: replicas for key, replicas in self.assignments.items() if key[0] != name}
             self.znodes = {znode for znode in self.znodes if not znode.endswith(f"/{name}")}
         return True
 
+    def _move(self, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:
+        """Move a partition at once, or, where a new replica stands still, begin to."""
+        before = self.assignments[partition]
+        if any(self.states[replica] == "paused" for replica in replicas):
+            self.moving[partition] = before
+            replicas = (*before, *(replica for replica in replicas if replica not in before))
+        self.assignments[partition] = replicas
+
     async def delete(self, path: str) -> bool:
-        if self._enter(f"delete {path}"):
+        heard = self._enter(f"delete {path}")
+        if heard and path == EPOCH:
+            self.epoch_gone = True
+        elif heard:
             self.controller_id = min(set(self.sessions) - {self.controller_id}, default=-1)
             self.controller_epoch += 1
+            self.written = b""
+            self.znodes.discard("/admin/preferred_replica_election")
         return True
+
+    # CanAsk, CanSendBytes
+
+    async def connect(self, broker_id: int, *, timeout_s: float) -> FakeConnection:
+        return FakeConnection(broker_id, self)
+
+    async def open_stream(
+        self, broker_id: int, *, timeout_s: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await stream(closes="close" not in self.deaf, serves="serve" not in self.deaf)

@@ -27,6 +27,9 @@ class FakeMembers:
     def member(self, group: str, number: int) -> str:
         return f"{group}-member-{number}"
 
+    def client(self, role: str, number: int) -> str:
+        return f"{role}-{number}"
+
     def known_as(self, process: str) -> str:
         return self.instance or process
 

@@ -15,7 +15,8 @@ class Sending:
     """The sends of one process: every value is unique, and a key always goes to the same partition."""
 
     def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
-        self.sent = 0
+        self.sent = recorder.next_index
+        """Those of its lives before it was killed included: each send is an operation, and it has no others."""
         self.flush_s: float = plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
         """How long to wait in the end for what is undecided."""
         self._plan = plan

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 from harness.cluster.powers import (
+    CanAsk,
     CanCutPower,
     CanDamageDisk,
     CanDelay,
@@ -25,6 +26,7 @@ from harness.cluster.powers import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanSendBytes,
     CanSetClock,
     CanSlowSyncs,
 )
@@ -262,6 +264,8 @@ class CarriesOutRuns(Protocol):
         ...
 
 
+BYTES = "bytes"
+"""What there are none of in virtual time, where connections carry messages."""
 CLOCK = "clock"
 """What takes, on real machines, that brokers load libfaketime."""
 DISK_ERRORS = "disk-errors"
@@ -279,6 +283,8 @@ SLOW_SYNCS = "slow-syncs"
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
 """What takes, on real machines, the right to limit processes."""
 CAPABILITIES: dict[str, type[Any]] = {
+    "ask": CanAsk,
+    BYTES: CanSendBytes,
     "clients": CanRunClients,
     CLOCK: CanSetClock,
     CPU_LIMIT: CanLimit,

@@ -12,6 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+    from harness.broker.wire.transport import Connection
     from harness.cluster.damage import Damage
     from harness.cluster.disk_errors import DiskError
     from harness.cluster.limits import Resource, Usage
@@ -289,6 +292,24 @@ class CanIsolateZookeeper(SeesZookeeper, Protocol):
 
     async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
         """Send a probe from one server to another; return the seconds it took, None where it did not arrive in time."""
+        ...
+
+
+@runtime_checkable
+class CanAsk(Protocol):
+    """Can ask a broker what any client may."""
+
+    async def connect(self, broker_id: int, *, timeout_s: float) -> Connection:
+        """Connect to a broker's client listener; ends with this process at the latest. Raises ClusterError."""
+        ...
+
+
+@runtime_checkable
+class CanSendBytes(Protocol):
+    """Can send a broker what is no request."""
+
+    async def open_stream(self, broker_id: int, *, timeout_s: float) -> tuple[StreamReader, StreamWriter]:
+        """Connect to a broker's client listener; ends with this process at the latest. Raises ClusterError."""
         ...
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
@@ -28,7 +28,13 @@ from harness.store.folder import RunFolder
 from harness.system.extras import lacking
 from harness.values import PYTHON
 
+if TYPE_CHECKING:
+    from harness.broker.wire.transport import Connection
+
 T = TypeVar("T")
+
+CLIENT_ID = "harness"
+"""What the harness calls itself to brokers."""
 
 FIRST_BROKER_ID = 0
 FIRST_SERVER_ID = 1
@@ -65,7 +71,7 @@ def without_clients() -> dict[str, str]:
 
 
 class SupervisedDriver(RunsClients, ABC):
-    """Implements ClusterDriver, CanKill, CanKillZookeeper and CanRunClients.
+    """Implements ClusterDriver, CanKill, CanKillZookeeper, CanAsk, CanSendBytes and CanRunClients.
 
     The abstract methods deal with one server each.
     """
@@ -214,10 +220,36 @@ class SupervisedDriver(RunsClients, ABC):
 
     async def answers_all(self, broker_id: int, clients: int) -> bool:
         """Connect to a broker as so many clients at once; return whether all have an answer within `ANSWER_S`."""
-        host, port = self._layout_with(broker_id).client_address(broker_id).split(":")
-        asked = (listed_brokers(host, int(port), timeout_s=ANSWER_S) for _ in range(clients))
+        host, port = self._client_endpoint(broker_id)
+        asked = (listed_brokers(host, port, timeout_s=ANSWER_S) for _ in range(clients))
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return not any(isinstance(answer, ClusterError) for answer in answers)
+
+    async def connect(self, broker_id: int, *, timeout_s: float) -> "Connection":
+        """Connect to a broker's client listener, to ask it something."""
+        from harness.broker.wire.tcp import TcpTransport  # its codecs take a tenth of a second to load
+        from harness.broker.wire.transport import PeerError
+
+        host, port = self._client_endpoint(broker_id)
+        try:
+            return await TcpTransport().connect(host, port, client_id=CLIENT_ID, timeout_s=timeout_s)
+        except PeerError as error:
+            raise ClusterError(str(error)) from error
+
+    async def open_stream(
+        self, broker_id: int, *, timeout_s: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a broker's client listener, to send it bytes."""
+        host, port = self._client_endpoint(broker_id)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.open_connection(host, port)
+        except (OSError, TimeoutError) as error:
+            raise ClusterError(f"broker {broker_id} takes no connection at {host}:{port}: {error!r}") from error
+
+    def _client_endpoint(self, broker_id: int) -> tuple[str, int]:
+        host, _, port = self._layout_with(broker_id).client_address(broker_id).rpartition(":")
+        return host, int(port)
 
     # --- one ZooKeeper server ---
 

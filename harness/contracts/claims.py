@@ -12,9 +12,9 @@ class Claim:
     composes: bool
     """Whether its brokers may be under faults of other kinds meanwhile."""
     brokers: frozenset[int]
-    """Empty for a fault of something else, of which there is one at a time."""
+    """Empty for a fault of something else: of a client, or of what there is one at a time."""
     member: str = ""
-    """Of a fault of a client: which member of which group it has to itself."""
+    """Of a fault of a client: which one it has to itself."""
     beside: int | None = None
     """How many others may be in force meanwhile; None for any number."""
 
@@ -26,12 +26,14 @@ class Claim:
         if self.fault != other.fault and (self.composes or other.composes):
             return False
         if not self.brokers and not other.brokers:
-            return self.fault == other.fault or (self.member != "" and self.member == other.member)
+            return self.member == other.member if self.member and other.member else self.fault == other.fault
         return bool(self.brokers & other.brokers)
 
     def __str__(self) -> str:
         plural = "s" if len(self.brokers) > 1 else ""
-        return f"broker{plural} {', '.join(map(str, sorted(self.brokers)))}" if self.brokers else self.fault
+        if not self.brokers:
+            return self.member or self.fault
+        return f"broker{plural} {', '.join(map(str, sorted(self.brokers)))}"
 
 
 def in_the_way(claim: Claim, held: Mapping[int, Claim]) -> dict[int, Claim]:

@@ -1,4 +1,4 @@
-"""What faults may do to members of consumer groups: clients, which go on in the same history when they return."""
+"""What faults may do to clients of the load, which go on in the same history when they return."""
 
 from typing import Any, Protocol
 
@@ -14,6 +14,10 @@ class Members(Protocol):
 
     def member(self, group: str, number: int) -> str:
         """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
+        ...
+
+    def client(self, role: str, number: int) -> str:
+        """Return the process of a client by its role, counted from 1; raises ClusterError when there is none."""
         ...
 
     async def state(self, process: str) -> str:
@@ -46,14 +50,17 @@ class Members(Protocol):
 
 
 async def member_before(members: Members | None, target: Target, duration_s: float) -> dict[str, Any]:
-    """Return what a fault notes of a member.
+    """Return what a fault notes of a member, or another client.
 
     Raises:
-        ClusterError: there is no such member, or it does not run.
+        ClusterError: there is no such client, or it does not run.
     """
     if members is None:
         raise ClusterError("the clients of this run are out of reach: nothing was injected")
-    process = members.member(target.group, target.member)
+    if target.group:
+        process = members.member(target.group, target.member)
+    else:
+        process = members.client(target.role, target.member)
     if (state := await members.state(process)) != "running":
         raise ClusterError(f"client {process} is {state}: nothing was injected")
     return {CLIENT: process, "at_most_s": duration_s}

@@ -1,6 +1,6 @@
 """Whom a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
 
-A server of ZooKeeper or a member of a consumer group is no broker: of it a fault gets the target itself.
+A server of ZooKeeper or a client is no broker: of it a fault gets the target itself.
 
 Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`) are known when the
 plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of injection, from ZooKeeper, and
@@ -21,14 +21,16 @@ from harness.zookeeper.view import ClusterView
 NOBODY = -1
 
 ALLOWED = (
-    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
-    " minority, majority, all, broker ids such as 1,2, zookeeper (one of its servers), zookeeper(2) or zookeeper(1,2),"
-    " zookeeper(leader), zookeeper(follower), zookeeper(majority), zookeeper(all)"
+    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), producer(number),"
+    " consumer(number), controller, one, minority, majority, all, broker ids such as 1,2, zookeeper (one of its"
+    " servers), zookeeper(2) or zookeeper(1,2), zookeeper(leader), zookeeper(follower), zookeeper(majority),"
+    " zookeeper(all)"
 )
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
 _COORDINATOR = re.compile(r"coordinator\(\s*(?P<group>[^\s(),]{1,249})\s*\)")
 _MEMBER = re.compile(r"member\(\s*(?P<group>[^\s(),]{1,249})\s*,\s*(?P<member>[1-9]\d{0,3})\s*\)")
+_CLIENT = re.compile(r"(?P<role>producer|consumer)\(\s*(?P<number>[1-9]\d{0,3})\s*\)")
 _SERVER = re.compile(
     r"zookeeper(\(\s*((?P<part>leader|follower|majority|all)|(?P<servers>[1-9]\d{0,2}(\s*,\s*[1-9]\d{0,2})*))\s*\))?"
 )
@@ -42,6 +44,9 @@ class Role(StrEnum):
     FOLLOWERS = "followers"
     COORDINATOR = "coordinator"
     MEMBER = "member"
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    """One that reads every partition, in a group of its own."""
     CONTROLLER = "controller"
     ONE = "one"
     MINORITY = "minority"
@@ -65,7 +70,9 @@ class Part(StrEnum):
 ROLES_OF_A_PARTITION = frozenset({Role.LEADER, Role.FOLLOWERS})
 DRAWN_ROLES = frozenset({Role.ONE, Role.MINORITY, Role.MAJORITY, Role.ALL})
 """Brokers that the seed chooses when the plan is made."""
-NO_BROKERS = frozenset({Role.ZOOKEEPER, Role.MEMBER})
+CLIENTS = frozenset({Role.MEMBER, Role.PRODUCER, Role.CONSUMER})
+"""Clients of the load."""
+NO_BROKERS = CLIENTS | {Role.ZOOKEEPER}
 """What is no broker."""
 EVERY_ROLE = tuple(role for role in Role if role not in NO_BROKERS)
 """Every one that a broker can have."""
@@ -84,7 +91,7 @@ class Target:
     group: str = ""
     """Whose coordinator or member it is; empty otherwise."""
     member: int = 0
-    """Of a member its number, from 1."""
+    """Of a client its number, from 1: among the members of its group, or all clients of the load with its role."""
     servers: tuple[int, ...] = ()
     """ZooKeeper servers by number; empty otherwise, for those that the seed is to choose, and for `part`."""
     part: Part | None = None
@@ -94,7 +101,8 @@ class Target:
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role}({self.topic},{self.partition})"
         if self.member:
-            return f"{self.role}({self.group},{self.member})"
+            whose = f"{self.group},{self.member}" if self.group else self.member
+            return f"{self.role}({whose})"
         if whose := self.group or self.part or ",".join(map(str, self.servers)):
             return f"{self.role}({whose})"
         return ",".join(map(str, self.broker_ids)) if self.role is Role.IDS else str(self.role)
@@ -106,6 +114,8 @@ class Target:
             return f"{self.role} of {self.topic}-{self.partition}"
         if self.group:
             return f"{self.role} {self.member} of {self.group}" if self.member else f"{self.role} of {self.group}"
+        if self.member:
+            return f"{self.role} {self.member}"
         if self.role is Role.ZOOKEEPER:
             return f"{self.part} of ZooKeeper" if self.part else "" if self.servers else "a ZooKeeper server"
         return "" if self.role is Role.IDS else str(self.role)
@@ -126,6 +136,8 @@ def parse_target(text: str) -> Target:
         return Target(role=Role.COORDINATOR, group=match["group"])
     if match := _MEMBER.fullmatch(text):
         return Target(role=Role.MEMBER, group=match["group"], member=int(match["member"]))
+    if match := _CLIENT.fullmatch(text):
+        return Target(role=Role(match["role"]), member=int(match["number"]))
     if match := _SERVER.fullmatch(text):
         part = Part(match["part"]) if match["part"] else None
         return Target(role=Role.ZOOKEEPER, part=part, servers=_numbers(match["servers"] or "", "a server"))

@@ -120,13 +120,20 @@ class Load:
         )
         await self.clients.start(plan)
 
-    # --- what faults do to members ---
+    # --- what faults do to clients ---
 
     def member(self, group: str, number: int) -> str:
         """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
         processes = self.readers.get(group, [])
         if number > len(processes):
             raise ClusterError(f"the group {group} has {len(processes)} members: nothing was injected")
+        return processes[number - 1]
+
+    def client(self, role: str, number: int) -> str:
+        """Return the process of a client by its role, counted from 1; raises ClusterError when there is none."""
+        processes = [client.process for client in self._clients if client.role == role]
+        if number > len(processes):
+            raise ClusterError(f"the load has {len(processes)} of the role {role}: nothing was injected")
         return processes[number - 1]
 
     async def state(self, process: str) -> str:

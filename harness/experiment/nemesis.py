@@ -19,7 +19,7 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
-from harness.contracts.targets import NO_BROKERS, Role, parse_target, resolve
+from harness.contracts.targets import CLIENTS, NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
@@ -236,7 +236,7 @@ def _claim(plugin: Fault, planned: PlannedFault, brokers: tuple[int, ...]) -> Cl
         fault=plugin.name,
         composes=plugin.composes,
         brokers=frozenset(brokers),
-        member=target.described if target.role is Role.MEMBER else "",
+        member=target.described if target.role in CLIENTS else "",
         beside=planned.beside,
     )
 

@@ -5,6 +5,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +16,17 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
-from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
+from harness.contracts.targets import (
+    ALLOWED,
+    CLIENTS,
+    NO_BROKERS,
+    ROLES_OF_A_PARTITION,
+    Part,
+    Role,
+    Target,
+    parse_target,
+)
+from harness.contracts.workloads import ClientPlan
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
@@ -127,8 +138,8 @@ def _missing_target(draft: Draft, target: Target) -> str:
         return f"{draft.brokers} brokers have no minority; there must be at least 3"
     if target.role is Role.ZOOKEEPER and draft.zookeeper_servers:
         return _missing_server(target, draft.zookeeper_servers)
-    if target.role is Role.MEMBER:
-        return _missing_member(draft, target)
+    if target.role in CLIENTS:
+        return _missing_client(draft, target)
     if target.role in ROLES_OF_A_PARTITION:
         return missing_partition(draft, target.topic, target.partition)
     return ""
@@ -152,11 +163,16 @@ def missing_partition(draft: Draft, topic: str, partition: int) -> str:
     return ""
 
 
-def _missing_member(draft: Draft, target: Target) -> str:
+def _missing_client(draft: Draft, target: Target) -> str:
     try:
-        groups = Counter(group for spec in draft.workloads.values() for group in _groups(spec))
+        clients = [client for spec in draft.workloads.values() for client in _clients(spec)]
     except (HarnessError, ValidationError):
         return ""  # the rule on workloads reports it
+    if target.role is not Role.MEMBER:
+        count = sum(client.role == target.role for client in clients)
+        allowed = f"1 to {count}" if count else "none"
+        return f"the load has no {target.role} {target.member}; allowed: {allowed}" if target.member > count else ""
+    groups = Counter(client.parameters["group"] for client in clients if "group" in client.parameters)
     if target.group not in groups:
         return unknown_message("group", target.group, list(groups))
     if target.member > groups[target.group]:
@@ -164,13 +180,11 @@ def _missing_member(draft: Draft, target: Target) -> str:
     return ""
 
 
-def _groups(spec: WorkloadSpec) -> Iterator[str]:
-    """Yield the group of every member that a workload has."""
+def _clients(spec: WorkloadSpec) -> list[ClientPlan]:
+    """Return the clients that a workload has."""
     workload = registry.workload(spec.kind)
     parameters = workload.Parameters.model_validate(spec.parameters)
-    for client in workload.clients(parameters, bootstrap_servers="", topics={}, seed=0):
-        if "group" in client.parameters:
-            yield client.parameters["group"]
+    return workload.clients(parameters, bootstrap_servers="", topics={}, seed=0)
 
 
 def schedule(draft: Draft) -> Iterator[Problem]:
@@ -185,7 +199,7 @@ def schedule(draft: Draft) -> Iterator[Problem]:
     claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, index, spec))}
     for (first, one), (second, other) in combinations(sorted(claims.items()), 2):
         if one.excludes(other) and _may_overlap(draft.faults[first], draft.faults[second]):
-            held = Claim(fault=other.fault, composes=False, brokers=one.brokers & other.brokers)
+            held = replace(other, brokers=one.brokers & other.brokers)
             yield Problem(("faults", second, "target"), f"claims {held} while faults.{first} may hold it")
 
 
@@ -197,13 +211,14 @@ def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
     brokers = set(target.broker_ids)
     if target.role is Role.ALL:
         brokers = set(range(draft.brokers or 0))
-    if not brokers and target.role is not Role.ZOOKEEPER:
+    if not brokers and target.role not in NO_BROKERS:
         return None
     try:
         composes = registry.fault(spec.kind).composes
     except PluginError:
         return None  # the rule on faults reports it
-    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers))
+    member = target.described if target.role in CLIENTS else ""
+    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers), member=member)
 
 
 def _may_overlap(one: FaultSpec, other: FaultSpec) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.contracts.claims import Claim, in_the_way
 from harness.contracts.faults import Fault, TakesTime
-from harness.contracts.targets import NO_BROKERS, Role, Target, drawn, parse_target
+from harness.contracts.targets import CLIENTS, NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.seeds import derived_seed
 
@@ -93,7 +93,7 @@ class Mix:
             fault=kind,
             composes=plugin.composes,
             brokers=frozenset(brokers),
-            member=target.described if target.role is Role.MEMBER else "",
+            member=target.described if target.role in CLIENTS else "",
             beside=beside,
         )
         return Window(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)

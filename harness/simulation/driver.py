@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness.broker.wire.transport import PeerError
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.interference import Interference
 from harness.errors import ClusterError, DeadlineError
@@ -14,6 +15,7 @@ from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import now_ns, session_text, wall_ns
 from harness.simulation.powers import ClockPowers, DiskPowers, ZookeeperPowers, frozen
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.view import (
@@ -29,13 +31,15 @@ NOWHERE = Path("/simulated")
 """Where the files of a simulated cluster would be."""
 
 
+ADMINISTRATOR = "harness"
+"""The host from which brokers are asked things."""
 OLD_SESSION_TIMEOUT_S = 60.0
 READ_TIMEOUT_S = 5.0
 """As of the view of real servers (`harness.zookeeper.kazoo_view`)."""
 
 
 class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
-    """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
+    """Implements `ClusterDriver`, `CanKill`, `CanPause` and `harness.cluster.powers`, but for `CanSendBytes`."""
 
     name = "simulated"
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
@@ -114,6 +118,16 @@ class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
     async def resume_broker(self, broker_id: int) -> None:
         """Let a broker go on; nothing happens when it runs."""
         self._cluster[broker_id].resume()
+
+    async def connect(self, broker_id: int, *, timeout_s: float) -> MemoryConnection:
+        """Connect to a broker's client listener, to ask it something."""
+        transport = MemoryTransport(self._cluster.network, ADMINISTRATOR)
+        try:
+            return await transport.connect(
+                self._cluster[broker_id].host, CLIENT_PORT, client_id=ADMINISTRATOR, timeout_s=timeout_s
+            )
+        except PeerError as error:
+            raise ClusterError(str(error)) from error
 
     async def copy_data(self) -> list[str]:
         """Return nothing: all evidence is in memory already."""
@@ -214,10 +228,25 @@ class SimulatedView:
         await self._served()
         return path in self._ensemble.nodes
 
+    async def read(self, path: str) -> bytes | None:
+        """Return what a znode holds; None when there is none."""
+        await self._served()
+        node = self._ensemble.nodes.get(path)
+        return None if node is None else node.data
+
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode; return False when it is there already."""
         await self._served()
         if path in self._ensemble.nodes:
+            return False
+        self._ensemble.put(path, data)
+        return True
+
+    async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
+        """Replace what a znode holds; return False when there is none, or not `instead_of`."""
+        await self._served()
+        node = self._ensemble.nodes.get(path)
+        if node is None or instead_of not in (None, node.data):
             return False
         self._ensemble.put(path, data)
         return True

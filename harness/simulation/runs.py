@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from harness.cluster.driver import (
+    BYTES,
     CAPABILITIES,
     CPU_LIMIT,
     FILE_LIMIT,
@@ -23,9 +24,9 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
+POWERS = frozenset(CAPABILITIES) - {BYTES, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
-nobody has memory of his own, and links carry no packets."""
+nobody has memory of his own, and connections carry messages, neither bytes nor packets."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import ClusterError
@@ -20,6 +20,7 @@ from harness.zookeeper.view import (
     partition_view,
 )
 
+ANY_VERSION = -1
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 5.0
 AGAIN = {"max_tries": -1, "max_delay": 0.5, "deadline": READ_TIMEOUT_S}
@@ -83,15 +84,31 @@ class KazooView:
         """Return whether a znode exists."""
         return await asyncio.to_thread(lambda: self._all(self._client.exists_async, [path], None)[0] is not None)
 
+    async def read(self, path: str) -> bytes | None:
+        """Return what a znode holds; None when there is none."""
+        (znode,) = await asyncio.to_thread(self._get, [path])
+        return None if znode is None else bytes(znode[0])
+
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode; return False when it exists already."""
         return await asyncio.to_thread(lambda: self._write_done(self._client.create_async(path, data), NodeExistsError))
+
+    async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
+        """Replace what a znode holds; return False when there is none, or not `instead_of`."""
+        return await asyncio.to_thread(self._write, path, data, instead_of)
+
+    def _write(self, path: str, data: bytes, instead_of: bytes | None) -> bool:
+        (znode,) = self._get([path])
+        if znode is None or instead_of not in (None, znode[0]):
+            return False
+        version = ANY_VERSION if instead_of is None else znode[1].version
+        return self._write_done(self._client.set_async(path, data, version), (NoNodeError, BadVersionError))
 
     async def delete(self, path: str) -> bool:
         """Delete a znode without children; return False when there is none."""
         return await asyncio.to_thread(lambda: self._write_done(self._client.delete_async(path), NoNodeError))
 
-    def _write_done(self, pending: Any, needless: type[KazooException]) -> bool:
+    def _write_done(self, pending: Any, needless: type[KazooException] | tuple[type[KazooException], ...]) -> bool:
         """Wait for a write; return False when it fails with `needless`, because nothing was to be done."""
         try:
             pending.get(timeout=READ_TIMEOUT_S)

@@ -64,8 +64,19 @@ class ClusterView(Protocol):
         """Return whether a znode exists."""
         ...
 
+    async def read(self, path: str) -> bytes | None:
+        """Return what a znode holds; None when there is none."""
+        ...
+
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode below an existing one; return False when it exists already."""
+        ...
+
+    async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
+        """Replace what a znode holds, whoever owns it; return False when there is none.
+
+        With `instead_of` that is to be replaced and nothing else; False when it has changed.
+        """
         ...
 
     async def delete(self, path: str) -> bool:
@@ -79,7 +90,11 @@ def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -
     if controller is None:
         return Controller(broker_id=-1, controller_epoch=controller_epoch, session="")
     data, session = controller
-    return Controller(broker_id=json.loads(data)["brokerid"], controller_epoch=controller_epoch, session=session)
+    try:
+        broker_id = json.loads(data)["brokerid"]
+    except ValueError:
+        broker_id = -1  # somebody wrote nonsense there
+    return Controller(broker_id=broker_id, controller_epoch=controller_epoch, session=session)
 
 
 def assignment_of(topic_znode: bytes) -> list[tuple[int, tuple[int, ...]]]:

@@ -211,6 +211,11 @@ class TestSending:
         rules = Sending(plan(value_bytes=value_bytes), recorder([]))
         assert [rules.invoke().value for _ in values] == values
 
+    def test_who_was_killed_goes_on_with_other_values(self) -> None:
+        operations: list[Operation] = []
+        rules = Sending(plan(), Recorder("client-1", operations.append, lambda: 0, first_index=2))
+        assert rules.invoke().value == "client-1-3"
+
     def test_a_record_in_the_log_may_be_at_an_offset_that_nobody_said(self) -> None:
         operations: list[Operation] = []
         rules = Sending(plan(), recorder(operations))

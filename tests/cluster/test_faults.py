@@ -98,6 +98,34 @@ PACKETS = [
     )
     for direction, target in (("both", "leader(moved,0)"), ("inbound", "controller"), ("outbound", "1"))
 ]
+ASKED = [
+    pytest.param("overwrite-controller", "controller", {}, "nobody acted for 1 s", id="another broker is named"),
+    pytest.param(
+        "overwrite-controller", "controller", {"names": "nonsense"}, "nobody acted for 1 s", id="nonsense names nobody"
+    ),
+    pytest.param(
+        "delete-controller-epoch", "controller", {}, "the controller wrote nothing for 1 s", id="no controller epoch"
+    ),
+    pytest.param("preferred-election", "leader(moved,0)", {}, "as the preferred replica", id="a lead changes hands"),
+    pytest.param("rolling-restart", "0,1", {"hard": True}, "broker 1 ended without a word", id="killed one by one"),
+    pytest.param(
+        "change-config",
+        "all",
+        {"config": {"log.segment.bytes": "20000"}},
+        "each has log.segment.bytes=20000",
+        id="each broker is configured otherwise",
+    ),
+    pytest.param(
+        "change-config",
+        "0,1",
+        {"config": {"max.message.bytes": "900000"}, "topic": "moved"},
+        "moved has max.message",
+        id="a topic is configured otherwise",
+    ),
+    pytest.param("connection-storm", "all", {"connections": 50}, "150 connections are open", id="a connection storm"),
+    pytest.param("hostile-client", "all", {"times": 2}, "the same processes answer others", id="a hostile client"),
+]
+"""What nothing but a broker's listener and ZooKeeper takes."""
 OVER_LINKS = [
     pytest.param("isolate", "leader(moved,0)", {}, "no probe came through over 8 links", id="a leader is cut off"),
     pytest.param(
@@ -155,6 +183,8 @@ OVER_LINKS = [
         pytest.param("reassign", "leader(moved,0)", {}, "moved-0 moved from", id="a leader's replica moves away"),
         pytest.param("reassign", "followers(moved,0)", {}, "moved-0 moved from", id="a follower's replica moves away"),
         pytest.param("delete-topic", "0,1,2", {}, "came and went", id="a topic comes and goes"),
+        pytest.param("add-partitions", "leader(moved,0)", {}, "moved has 1 more", id="a topic gets a partition"),
+        *ASKED,
         pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 paused", id="ZooKeeper stands still"),
         pytest.param(
             "kill-zookeeper",
@@ -177,7 +207,8 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
 
 @pytest.mark.docker
 @pytest.mark.parametrize(
-    ("name", "target", "parameters", "detail"), [*FILES, pytest.param(*FULL, id="a full disk"), *LIMITS, *OVER_LINKS]
+    ("name", "target", "parameters", "detail"),
+    [*FILES, pytest.param(*FULL, id="a full disk"), *LIMITS, *PACKETS, *OVER_LINKS, *ASKED],
 )
 async def test_a_fault_is_confirmed_and_healed_in_containers(
     contained: Path, name: str, target: str, parameters: dict[str, object], detail: str
@@ -192,7 +223,8 @@ async def confirmed_and_healed(
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
         arena = Arena(driver=driver, view=view)
-        brokers = () if whom.role is Role.ZOOKEEPER else await resolve(whom, view)
+        everybody = {Role.ZOOKEEPER: (), Role.ALL: (0, 1, 2)}
+        brokers = everybody[whom.role] if whom.role in everybody else await resolve(whom, view)
         values = plugin.Parameters.model_validate(parameters)
         injection = await plugin.prepare(arena, whom, brokers, values, duration_s=20)
         injection = await plugin.inject(arena, injection)

@@ -36,6 +36,9 @@ def isolate(*brokers: int) -> Claim:
         pytest.param(ZOOKEEPER, kill(1), False, id="brokers and something else"),
         pytest.param(of_member("kill", 1), of_member("pause", 1), True, id="two kinds on one member"),
         pytest.param(of_member("kill", 1), of_member("pause", 2), False, id="two kinds on members of their own"),
+        pytest.param(of_member("kill", 1), of_member("kill", 1), True, id="two of a kind on one member"),
+        pytest.param(of_member("kill", 1), of_member("kill", 2), False, id="two of a kind on members of their own"),
+        pytest.param(of_member("kill", 1), ZOOKEEPER, False, id="a member and something else"),
     ],
 )
 def test_two_injections_exclude_each_other_or_not(one: Claim, other: Claim, excluded: bool) -> None:

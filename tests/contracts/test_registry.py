@@ -35,7 +35,9 @@ def test_every_plugin_loads_under_its_name(kind: Kind) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(PluginError, match=r"unknown fault 'kil' \(did you mean kill\?\); known: bounce, "):
+    with pytest.raises(
+        PluginError, match=r"unknown fault 'kil' \(did you mean kill\?\); known: add-partitions, bounce, "
+    ):
         registry.fault("kil")
     with pytest.raises(PluginError, match="unknown driver 'vm'"):
         registry.driver_class("vm")

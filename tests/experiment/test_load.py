@@ -75,6 +75,14 @@ def test_who_is_a_member(folder: RunFolder, cluster: FakeCluster, group: str, nu
         assert load.member(group, number) == process
 
 
+async def test_a_client_is_found_by_its_role_and_number(folder: RunFolder, cluster: FakeCluster) -> None:
+    clients = [client("a", 1), client("b", 1).model_copy(update={"role": "consumer"})]
+    load = Load(ClientProcesses(cluster, folder), Plan(scenario="x", seed=1, faults=[], clients=clients), [])
+    assert (load.client("producer", 1), load.client("consumer", 1)) == ("a", "b")
+    with pytest.raises(ClusterError, match="the load has 1 of the role consumer: nothing was injected"):
+        load.client("consumer", 2)
+
+
 @pytest.mark.parametrize(("instance", "known_as"), [("", "a"), ("group-1-instance-1", "group-1-instance-1")])
 async def test_a_member_leaves_and_comes_back(
     folder: RunFolder, cluster: FakeCluster, instance: str, known_as: str

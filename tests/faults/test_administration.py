@@ -1,9 +1,13 @@
-"""Faults that ask the controller for something: reassignments, topics that come and go."""
+"""Faults of the controller, and those that ask it or brokers for something."""
+
+from typing import ClassVar
 
 import pytest
 from pydantic import ValidationError
 
 from harness.broker.coordinator.placement import partition_of
+from harness.contracts import registry
+from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.values import OFFSETS_TOPIC
 from harness.verdict import FaultVerdict
@@ -112,3 +116,188 @@ class TestDeleteTopic:
             await cluster.kill_broker(broker)
         _, effect = await injected(cluster, "delete-topic", 1, 2, target="1,2", done_timeout_s=SOON)
         assert effect.verdict is verdict
+
+
+class TestController:
+    """What is done to the znodes by which a controller is one."""
+
+    @pytest.mark.parametrize(
+        ("names", "holds"),
+        [
+            pytest.param("another", '{"version":1,"brokerid":1,"timestamp":"0"}', id="another broker"),
+            pytest.param("nobody", '{"version":1,"brokerid":999999,"timestamp":"0"}', id="a broker that there is not"),
+            pytest.param("nonsense", "nobody elected this", id="no JSON"),
+        ],
+    )
+    async def test_one_that_is_overwritten_is_followed_by_one_that_was_elected(
+        self, cluster: FakeCluster, names: str, holds: str
+    ) -> None:
+        injection, effect = await injected(
+            cluster, "overwrite-controller", 0, target="controller", silent_s=SOON, names=names
+        )
+        said = f"/controller is {holds}, and nobody acted for 0.1 s"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        await heal(cluster, injection)
+        assert (cluster.written, cluster.controller_id, cluster.controller_epoch) == (b"", 1, 2)
+        assert cluster.znodes == set()
+
+    async def test_an_epoch_that_is_deleted_is_followed_by_a_later_one(self, cluster: FakeCluster) -> None:
+        cluster.controller_epoch = 7
+        injection, effect = await injected(cluster, "delete-controller-epoch", 0, target="controller", silent_s=SOON)
+        said = "/controller_epoch, which was 7, is gone, and the controller wrote nothing for 0.1 s"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        await heal(cluster, injection)
+        assert (cluster.controller_id, cluster.controller_epoch) == (1, 9)
+        assert cluster.znodes == {"/controller_epoch"}
+
+    @pytest.mark.parametrize(
+        ("name", "deaf", "detail"),
+        [
+            pytest.param(
+                "overwrite-controller",
+                "write /controller",
+                "/controller does not hold what was written",
+                id="an overwriting that leaves no trace",
+            ),
+            pytest.param(
+                "delete-controller-epoch",
+                "delete /controller_epoch",
+                "there is a /controller_epoch",
+                id="an epoch that stays",
+            ),
+        ],
+    )
+    async def test_without_an_effect_it_is_a_mismatch(
+        self, cluster: FakeCluster, name: str, deaf: str, detail: str
+    ) -> None:
+        cluster.deaf = {deaf}
+        _, effect = await injected(cluster, name, 0, target="controller", silent_s=SOON)
+        assert (effect.verdict, effect.detail) == (MISMATCH, detail)
+
+    @pytest.mark.parametrize("name", ["overwrite-controller", "delete-controller-epoch"])
+    async def test_a_controller_that_is_elected_meanwhile_leaves_it_open(self, cluster: FakeCluster, name: str) -> None:
+        plugin, arena = registry.fault(name), cluster.arena
+        values = plugin.Parameters.model_validate({"silent_s": SOON})
+        before = await plugin.prepare(arena, parse_target("controller"), (0,), values, duration_s=1)
+        injection = await plugin.inject(arena, before)
+        cluster.epoch_gone, cluster.written, cluster.controller_epoch = False, b"", 4
+        effect = await plugin.confirm(arena, injection)
+        assert (effect.verdict, "elected meanwhile" in effect.detail) == (INCONCLUSIVE, True)
+
+    async def test_where_nobody_else_lives_nobody_can_be_named(self, cluster: FakeCluster) -> None:
+        await cluster.kill_broker(1)
+        await cluster.kill_broker(2)
+        with pytest.raises(ClusterError, match="no other broker lives that could be named"):
+            await injected(cluster, "overwrite-controller", 0, target="controller")
+
+
+class TestPreferredElection:
+    async def test_a_follower_leads_until_it_is_healed(self, cluster: FakeCluster) -> None:
+        cluster.leader = 0
+        injection, effect = await injected(cluster, "preferred-election", 0)
+        assert effect.verdict is CONFIRMED
+        assert "broker 1 leads orders-0 in epoch 6, as the preferred replica, after broker 0" in effect.detail
+        assert cluster.assignments[ORDERS] == (1, 0, 2)
+        await heal(cluster, injection)
+        assert (cluster.leader, cluster.assignments[ORDERS]) == (0, (0, 1, 2))
+
+    async def test_replicas_that_came_or_went_meanwhile_stay_so(self, cluster: FakeCluster) -> None:
+        cluster.leader = 0
+        injection, _ = await injected(cluster, "preferred-election", 0)
+        cluster.assignments[ORDERS] = (1, 0)
+        await heal(cluster, injection)
+        assert cluster.assignments[ORDERS] == (0, 1)
+
+    async def test_an_election_that_nobody_holds_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"create /admin/preferred_replica_election"}
+        _, effect = await injected(cluster, "preferred-election", 1, done_timeout_s=SOON)
+        assert (effect.verdict, "broker 0 leading orders-0: not within" in effect.detail) == (MISMATCH, True)
+
+    async def test_a_leader_without_followers_in_sync_has_no_successor(self, cluster: FakeCluster) -> None:
+        cluster.isr = [1]
+        with pytest.raises(ClusterError, match="nobody but its leader is in the ISR of orders-0"):
+            await injected(cluster, "preferred-election", 1)
+
+
+class TestCancelReassignment:
+    @pytest.fixture(autouse=True)
+    def room(self, cluster: FakeCluster) -> None:
+        cluster.assignments[ORDERS] = (0, 1)
+        cluster.isr = [0, 1]
+
+    async def test_a_move_that_has_begun_is_taken_back(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "cancel-reassignment", 1)
+        assert effect.verdict is CONFIRMED
+        assert effect.detail == "orders-0 was on its way to [0, 2], and is on [0, 1] again"
+        assert (injection.targets, cluster.states[2]) == ((2,), "paused")
+        await heal(cluster, injection)
+        assert (cluster.assignments[ORDERS], cluster.states[2]) == ((0, 1), "running")
+
+    async def test_one_that_is_not_taken_back_is_a_mismatch_and_moved_back(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"cancel"}
+        injection, effect = await injected(cluster, "cancel-reassignment", 1, done_timeout_s=SOON)
+        assert (effect.verdict, "replicas [0, 1, 2]" in effect.detail) == (MISMATCH, True)
+        await heal(cluster, injection)
+        assert cluster.assignments[ORDERS] == (0, 1)
+
+    async def test_one_that_was_done_before_leaves_it_open(self, cluster: FakeCluster) -> None:
+        cluster.isr = [0, 1, 2]
+        _, effect = await injected(cluster, "cancel-reassignment", 1)
+        assert (effect.verdict, "had moved already" in effect.detail) == (INCONCLUSIVE, True)
+
+    async def test_where_all_have_a_replica_none_can_move(self, cluster: FakeCluster) -> None:
+        cluster.assignments[ORDERS] = (0, 1, 2)
+        with pytest.raises(ClusterError, match="every live broker has a replica of orders-0, or is controller"):
+            await injected(cluster, "cancel-reassignment", 1)
+
+
+class TestAddPartitions:
+    async def test_they_are_spread_and_stay(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "add-partitions", 1, partitions=2)
+        assert (effect.verdict, effect.detail) == (CONFIRMED, "orders has 2 more: partitions 1, 2 have leaders")
+        await heal(cluster, injection)
+        assert [*cluster.assignments.values()] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+
+    async def test_those_without_leaders_are_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"write /brokers/topics/orders"}
+        _, effect = await injected(cluster, "add-partitions", 1, done_timeout_s=SOON)
+        assert (effect.verdict, "leaders of what orders got" in effect.detail) == (MISMATCH, True)
+
+    async def test_it_takes_a_broker_for_each_replica(self, cluster: FakeCluster) -> None:
+        await cluster.kill_broker(2)
+        with pytest.raises(ClusterError, match="2 brokers live, and partitions of orders have 3 replicas"):
+            await injected(cluster, "add-partitions", 1)
+
+
+class TestChangeConfig:
+    SET: ClassVar[dict[str, str]] = {"log.segment.bytes": "20000"}
+
+    async def test_each_broker_is_changed_and_has_its_own_value_again(self, cluster: FakeCluster) -> None:
+        cluster.configs[4, "2"] = {"log.segment.bytes": "7000", "log.roll.ms": "9"}
+        injection, effect = await injected(cluster, "change-config", 0, 2, target="0,2", config=self.SET)
+        said = "brokers [0, 2] say that each has log.segment.bytes=20000"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        await heal(cluster, injection)
+        assert cluster.configs == {(4, "0"): {}, (4, "2"): {"log.segment.bytes": "7000", "log.roll.ms": "9"}}
+
+    async def test_a_topic_is_changed_once(self, cluster: FakeCluster) -> None:
+        config = {"min.insync.replicas": "2"}
+        injection, effect = await injected(cluster, "change-config", 0, 1, target="0,1", topic="orders", config=config)
+        assert effect.verdict is CONFIRMED
+        assert cluster.configs == {(2, "orders"): config}
+        await heal(cluster, injection)
+        assert cluster.configs == {(2, "orders"): {}}
+
+    @pytest.mark.parametrize(
+        ("deaf", "error", "message"),
+        [
+            pytest.param("refuse", ClusterError, "broker 1 refuses .*: invalid", id="it refuses"),
+            pytest.param("alter", DeadlineError, "at broker 1: not within", id="it says that it has, and has not"),
+        ],
+    )
+    async def test_a_broker_that_does_not_change_ends_it(
+        self, cluster: FakeCluster, deaf: str, error: type[ClusterError], message: str
+    ) -> None:
+        cluster.deaf = {deaf}
+        with pytest.raises(error, match=message):
+            await injected(cluster, "change-config", 1, target="1", config=self.SET, done_timeout_s=SOON)

@@ -24,12 +24,18 @@ SMALL: dict[str, dict[str, object]] = {
     "unclean-election": {"lag_records": 1, "step_timeout_s": 0.05},
     "lose-zookeeper-reply": {"wait_s": 0.1},
     "clock": {"step_s": 60},
+    "change-config": {"config": {"log.segment.bytes": "20000"}},
+    "delete-controller-epoch": {"silent_s": 0.1},
+    "overwrite-controller": {"silent_s": 0.1},
 }
 TARGETS = {
+    "change-config": "all",
     "isolate-zookeeper": "zookeeper(1)",
     "kill-zookeeper": "zookeeper(1,2)",
     "leave": "member(group-1,2)",
+    "delete-controller-epoch": "controller",
     "move-controller": "controller",
+    "overwrite-controller": "controller",
     "pause-zookeeper": "zookeeper(1)",
 }
 
@@ -37,6 +43,8 @@ TARGETS = {
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
     """Return an injection of a fault; an unclean election is only prepared, for nobody writes."""
     plugin = registry.fault(name)
+    if name == "cancel-reassignment":
+        cluster.assignments = {("orders", 0): (0, 1)}  # so that somebody has no replica
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
     brokers = () if target.role in (Role.ZOOKEEPER, Role.MEMBER) else (1,)
@@ -125,27 +133,36 @@ async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeC
     assert cluster.states[0] == "running"
 
 
+MEMBER = "group-1-member-2"
 OF_MEMBERS: dict[str, dict[str, Any]] = {"kill": SOON, "leave": {"step_timeout_s": 0.1}, "pause": {}}
 
 
 @pytest.mark.parametrize(
-    ("name", "calls"),
+    ("name", "who", "target", "calls"),
     [
-        pytest.param("kill", ["kill group-1-member-2", "start group-1-member-2"], id="killed and started again"),
-        pytest.param("leave", ["leave group-1-member-2", "start group-1-member-2"], id="closed and started again"),
-        pytest.param("pause", ["pause group-1-member-2 for 0.5", "resume group-1-member-2"], id="frozen and thawed"),
+        pytest.param("kill", MEMBER, "member(group-1,2)", ["kill {}", "start {}"], id="a member, killed and started"),
+        pytest.param("leave", MEMBER, "member(group-1,2)", ["leave {}", "start {}"], id="a member, closed and started"),
+        pytest.param(
+            "pause", MEMBER, "member(group-1,2)", ["pause {} for 0.5", "resume {}"], id="a member, frozen and thawed"
+        ),
+        pytest.param("kill", "producer-1", "producer(1)", ["kill {}", "start {}"], id="a producer, killed and started"),
+        pytest.param(
+            "pause", "consumer-2", "consumer(2)", ["pause {} for 0.5", "resume {}"], id="a consumer, frozen and thawed"
+        ),
     ],
 )
 @pytest.mark.parametrize("deaf", [False, True], ids=["it obeys", "nothing happens"])
-async def test_a_member_of_a_group(cluster: FakeCluster, name: str, calls: list[str], deaf: bool) -> None:
+async def test_a_client(cluster: FakeCluster, name: str, who: str, target: str, calls: list[str], deaf: bool) -> None:
     plugin, members = registry.fault(name), FakeMembers(cluster, deaf=deaf)
     arena = replace(cluster.arena, members=members)
-    target, values = parse_target("member(group-1,2)"), plugin.Parameters.model_validate(OF_MEMBERS[name])
-    injection = await plugin.inject(arena, await plugin.prepare(arena, target, (), values, duration_s=0.5))
+    values = plugin.Parameters.model_validate(OF_MEMBERS[name])
+    injection = await plugin.inject(
+        arena, await plugin.prepare(arena, parse_target(target), (), values, duration_s=0.5)
+    )
     assert (await plugin.confirm(arena, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
     await plugin.heal(arena, injection)
     await plugin.heal(arena, injection)
-    assert members.calls == (calls[:1] if deaf else calls)
+    assert members.calls == [call.format(who) for call in (calls[:1] if deaf else calls)]
     assert not cluster.calls
 
 

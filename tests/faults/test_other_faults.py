@@ -98,6 +98,24 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         pytest.param(
             "rolling-restart", {}, "broker 1 stopped cleanly, registered anew with czxid 200", id="a rolling restart"
         ),
+        pytest.param(
+            "rolling-restart",
+            {"hard": True},
+            "broker 1 ended without a word, registered anew with czxid 200",
+            id="a hard rolling restart",
+        ),
+        pytest.param(
+            "connection-storm",
+            {"connections": 3, "times": 2},
+            "3 connections are open, each was answered, and so is another one",
+            id="a storm of connections",
+        ),
+        pytest.param(
+            "hostile-client",
+            {"sends": ["oversize", "truncated"], "times": 2},
+            "oversize: the broker closed 2 times, truncated: the client left 2 times; the same processes answer others",
+            id="a hostile client",
+        ),
     ],
 )
 async def test_a_fault_is_confirmed_by_its_effect(
@@ -145,6 +163,12 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("bounce", "expire", {}, "was not started again", id="a broker that was not started"),
         pytest.param("rolling-restart", "stop_broker", {}, "broker 1 logged no clean stop", id="a broker that was not "
                      "stopped"),
+        pytest.param("connection-storm", "hold", {"connections": 3}, "3 of 3 connections were closed",
+                     id="connections that are closed"),
+        pytest.param("hostile-client", "close", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "empty: "
+                     "nothing happened for 0.1 s 1 times", id="a connection that stays open"),
+        pytest.param("hostile-client", "serve", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "broker 1 "
+                     "answers nobody else", id="a broker that serves nobody"),
     ],
 )  # fmt: skip
 async def test_a_fault_without_an_effect_is_a_mismatch(
@@ -574,6 +598,11 @@ class TestMoveController:
         cluster.deaf = {"delete /controller"}
         with pytest.raises(ClusterError, match="a controller after broker 0 is controller in epoch 1: not within"):
             await injected(cluster, "move-controller", 0, target="controller", step_timeout_s=0.05)
+
+    async def test_who_is_no_controller_is_not_deposed(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match=r"broker \[2\] is not controller, 0 is"):
+            await injected(cluster, "move-controller", 2, target="2")
+        assert cluster.calls == []
 
     async def test_no_controller_to_depose_ends_it(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         async def nobody() -> Controller:

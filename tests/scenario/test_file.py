@@ -41,11 +41,18 @@ def errors_of(text: str, *options: str) -> list[str]:
     [
         pytest.param("member(group-1,3)", "the group group-1 has no member 3; allowed: 1 to 2", id="a number too high"),
         pytest.param("member(group-3,1)", "known: group-1, group-2", id="no such group"),
+        pytest.param("producer(9)", "the load has no producer 9; allowed: 1 to ", id="a producer too many"),
+        pytest.param("consumer(1)", "the load has no consumer 1; allowed: none", id="a load without consumers"),
     ],
 )
-def test_a_member_that_no_workload_has_is_refused(target: str, message: str) -> None:
+def test_a_client_that_no_workload_has_is_refused(target: str, message: str) -> None:
     text = find_scenario("groups").read_text(encoding="utf-8").replace("member(group-1,2)", target)
     assert any(message in each for each in errors_of(text))
+
+
+def test_two_faults_of_one_client_at_a_time_are_refused() -> None:
+    text = find_scenario("hostile-clients").read_text(encoding="utf-8").replace("producer(1)", "producer(2)")
+    assert any("claims producer 2 while faults.3 may hold it" in each for each in errors_of(text))
 
 
 @pytest.mark.parametrize(

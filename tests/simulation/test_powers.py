@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from harness.broker.wire.messages import ApiVersionsRequest
 from harness.cluster.damage import Damage, What
 from harness.cluster.disk_errors import DiskError, error_number
-from harness.cluster.driver import CAPABILITIES
+from harness.cluster.driver import BYTES, CAPABILITIES
 from harness.cluster.interference import Interference
 from harness.cluster.links import Links
 from harness.cluster.powers import Direction, Side, Slowness
@@ -50,7 +51,7 @@ EVERYWHERE = {f"{way}{side}" for side in SIDES for way in "<>"}
 def test_the_driver_has_every_power_that_it_claims() -> None:
     async def story(driver: SimulationDriver) -> None:
         lacking = {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)}
-        assert lacking == {"clients"}, "those it brings with it"
+        assert lacking == {"clients", BYTES}, "those it brings with it, and there are no bytes"
 
     with_driver(story)
 
@@ -225,6 +226,36 @@ def test_without_a_quorum_nobody_is_served_and_no_session_ends() -> None:
         assert ensemble.sessions == before
 
     with_driver(story, zookeeper_servers=3)
+
+
+def test_a_znode_is_read_and_overwritten_whoever_owns_it_and_only_instead_of_what_is_meant() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        view = SimulatedView(driver._cluster)
+        before = await view.read("/controller")
+        assert before is not None
+        assert not await view.write("/controller", b"lost", instead_of=b"something else")
+        assert await view.write("/controller", b"nonsense", instead_of=before)
+        assert (await view.controller()).broker_id == -1, "nonsense names nobody"
+        assert await view.write("/controller", before)
+        assert await view.read("/controller") == before
+        assert await view.read("/nowhere") is None
+        assert not await view.write("/nowhere", b"")
+
+    with_driver(story)
+
+
+def test_a_broker_answers_who_connects_and_a_dead_one_does_not() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        connection = await driver.connect(1, timeout_s=1)
+        answer = await connection.request(ApiVersionsRequest(), 0, timeout_s=1)
+        assert answer.error_code == 0
+        await driver.kill_broker(1)
+        await asyncio.sleep(1)
+        assert connection.closed
+        with pytest.raises(ClusterError, match="connection refused"):
+            await driver.connect(1, timeout_s=1)
+
+    with_driver(story)
 
 
 def test_without_a_quorum_nothing_is_read_or_done_from_outside_and_an_election_is_waited_for() -> None:

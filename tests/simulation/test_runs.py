@@ -14,7 +14,7 @@ import pytest
 from harness import phases
 from harness.cluster.driver import CAPABILITIES, CarriesOutRuns, ClusterDriver
 from harness.contracts import registry
-from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError
+from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError, ScenarioError
 from harness.experiment.judge import missing_evidence, scenario_of
 from harness.progress import Silent
 from harness.reaper.liveness import State, liveness_of, supervised
@@ -64,6 +64,16 @@ def gathered(asked: Scenario, seed: int, runs: Path, progress: Silent = SILENT) 
     return folder
 
 
+TAKES_BYTES = {"hostile-clients"}
+"""Scenarios that virtual time refuses, as its connections carry messages."""
+
+
+def test_what_takes_bytes_is_refused() -> None:
+    for name in TAKES_BYTES:
+        with pytest.raises(ScenarioError, match="hostile-client needs bytes, which the driver simulated does not have"):
+            load_scenario(name, options("simulated", [], []))
+
+
 def contents(folder: RunFolder) -> dict[str, bytes]:
     """Return every file of evidence by its place in the run folder."""
     files = [path for name in EVIDENCE for path in [folder.root / name, *(folder.root / name).rglob("*")]]
@@ -75,6 +85,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
     [
         pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(12)))
         for listed in registry.scenarios()
+        if listed.name not in TAKES_BYTES
     ],
 )
 def test_every_built_in_scenario_runs(name: str, tmp_path: Path) -> None:

@@ -60,6 +60,23 @@ async def test_brokers_controller_and_partitions_are_read_with_their_owners(
             client.delete(path, recursive=True)
 
 
+@pytest.mark.cluster
+async def test_a_znode_is_overwritten_whoever_owns_it_and_only_instead_of_what_is_meant(
+    view: KazooView, client: KazooClient
+) -> None:
+    client.create("/controller", b"before", ephemeral=True)
+    try:
+        assert not await view.write("/controller", b"lost", instead_of=b"something else")
+        assert await view.write("/controller", b"nonsense", instead_of=b"before")
+        assert await view.read("/controller") == b"nonsense"
+        assert (await view.controller()).broker_id == -1, "nonsense names nobody"
+        assert client.exists("/controller").ephemeralOwner == client.client_id[0]
+        assert await view.read("/nowhere") is None
+        assert not await view.write("/nowhere", b"")
+    finally:
+        client.delete("/controller")
+
+
 async def test_no_server_is_a_cluster_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kazoo_view, "CONNECT_TIMEOUT_S", 0.1)
     with pytest.raises(ClusterError, match="does not answer"):

@@ -1,5 +1,6 @@
 """Winning `/controller`: the znode and the next controller epoch are written in one multi (KAFKA-6082)."""
 
+import logging
 from dataclasses import dataclass
 
 from harness.broker.controller.errors import ControllerMovedError
@@ -19,10 +20,13 @@ from harness.broker.zookeeper.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     ControllerZnode,
+    MalformedZnode,
     decode_controller_epoch,
     encode_controller_epoch,
 )
 from harness.events import ControllerElected
+
+log = logging.getLogger(__name__)
 
 NO_CONTROLLER = -1
 INITIAL_EPOCH = 0
@@ -39,12 +43,15 @@ class ControllerEpoch:
 
 
 async def read_controller(zk: ZooKeeper) -> int:
-    """Return the id of the broker in `/controller`, or -1."""
+    """Return the id of the broker in `/controller`, or -1: nonsense names nobody, as in Kafka."""
     try:
         data, _ = await zk.get(CONTROLLER)
+        return ControllerZnode.decode(data).broker_id
     except NoNode:
         return NO_CONTROLLER
-    return ControllerZnode.decode(data).broker_id
+    except MalformedZnode as error:
+        log.error("controller.ignored error=%s", error)
+        return NO_CONTROLLER
 
 
 async def register_and_increment(zk: ZooKeeper, znode: ControllerZnode, *, state_log: StateLog) -> ControllerEpoch:

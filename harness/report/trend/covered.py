@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.analysis.coverage.transitions import POSSIBLE
 from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts import registry
-from harness.contracts.targets import EVERY_ROLE, Role
+from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role
 from harness.store.coverage import Coverage, Played, When
 
 BROKERS = (Played.LEADER, Played.FOLLOWER, Played.CONTROLLER, Played.COORDINATOR)
@@ -125,7 +125,7 @@ def _aims(kind: str) -> set[Played]:
     return aims | {role for target, role in _NO_BROKERS.items() if target in accepts}
 
 
-_NO_BROKERS = {Role.ZOOKEEPER: Played.ZOOKEEPER, Role.MEMBER: Played.CLIENT}
+_NO_BROKERS = {Role.ZOOKEEPER: Played.ZOOKEEPER} | dict.fromkeys(CLIENTS, Played.CLIENT)
 
 
 def _machine(counts: Mapping[str, int], possible: set[str]) -> Machine:

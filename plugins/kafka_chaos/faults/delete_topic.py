@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.contracts.administration import late
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import NOBODY, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
 
 LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -73,9 +73,7 @@ class DeleteTopic(BrokerFault):
         try:
             await self._gone(arena, injection)
         except DeadlineError as error:
-            missing = sorted(set(injection.targets) - set(await arena.view.registrations()))
-            verdict = FaultVerdict.INCONCLUSIVE if missing else FaultVerdict.MISMATCH
-            return Effect(verdict=verdict, detail=f"{error}; not registered: {missing}" if missing else str(error))
+            return await late(arena, injection.targets, error)
         created = f"{injection.parameters['partitions']} partitions on {list(injection.targets)}"
         return confirmed(f"{injection.parameters['topic']}, {created}, came and went")
 

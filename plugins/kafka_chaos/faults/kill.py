@@ -1,6 +1,7 @@
 """SIGKILL: the process ends without a word, its session ends by time-out; healed by starting it again.
 
-A member of a consumer group is missed by its group only when its session there times out.
+A member of a consumer group is missed by its group only when its session there times out. A producer takes what it had
+not sent along, and goes on with other values.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -22,7 +23,7 @@ from harness.contracts.faults import (
 from harness.contracts.members import CLIENT, member_before
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
@@ -45,19 +46,19 @@ class Kill(BrokerFault):
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
-    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER)
+    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until its session has timed out, which the healing waits for; a client has none."""
         assert isinstance(parameters, Parameters)
-        return 0.0 if target.role is Role.MEMBER or parameters.end_session else session_timeout_s
+        return 0.0 if target.role in CLIENTS or parameters.end_session else session_timeout_s
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
         """Note who runs."""
-        if target.role is not Role.MEMBER:
+        if target.role not in CLIENTS:
             return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
         state = await member_before(arena.members, target, duration_s)
         return Injection(

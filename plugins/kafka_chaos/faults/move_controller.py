@@ -23,12 +23,14 @@ class MoveController(BrokerFault):
     """Deletes `/controller`, which is what administrators do to a controller that is stuck."""
 
     name: ClassVar[str] = "move-controller"
-    accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER, Role.IDS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller and its epoch."""
         controller = await arena.view.controller()
+        if controller.broker_id not in (NOBODY, *brokers):
+            raise ClusterError(f"broker {list(brokers)} is not controller, {controller.broker_id} is")
         return {"controller_epoch": controller.controller_epoch}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:

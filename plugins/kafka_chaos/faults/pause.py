@@ -1,6 +1,7 @@
 """SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened.
 
-A member of a consumer group that is frozen for longer than its session comes back as a zombie.
+A member of a consumer group that is frozen for longer than its session comes back as a zombie; a producer goes on with
+the batches that it had sent or was to send again, a consumer reads nothing over connections that stay open.
 """
 
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from pydantic import BaseModel
 from harness.cluster.driver import CanPause
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.members import CLIENT, member_before
-from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -21,13 +22,13 @@ class Pause(BrokerFault):
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
-    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER)
+    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER, Role.CONSUMER)
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
         """Note whom, and how long."""
-        if target.role is not Role.MEMBER:
+        if target.role not in CLIENTS:
             return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
         state = await member_before(arena.members, target, duration_s)
         return Injection(fault=self.name, targets=(), state=state)

@@ -6,19 +6,23 @@ Asked for in `/admin/reassign_partitions`, as tools did until KIP-455: whatever 
 next one goes on.
 """
 
-import json
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.contracts.administration import (
+    REASSIGNMENTS,
+    ask_for_replicas,
+    late,
+    named,
+    partition_now,
+    replicas_are,
+)
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
-from harness.system.waiting import until
-from harness.verdict import FaultVerdict
-
-REQUEST = "/admin/reassign_partitions"
+from harness.values import TopicPartition
 
 
 class Parameters(Strict):
@@ -42,7 +46,7 @@ class Reassign(BrokerFault):
     ) -> Injection:
         """Choose where the replica goes."""
         topic, partition = await partition_of_role(target, arena.view)
-        before = await _assignment(arena, topic, partition)
+        before = (await partition_now(arena, (topic, partition))).assignment
         free = sorted(set(await arena.view.registrations()) - set(before))
         leaves = brokers[0]
         if leaves not in before:
@@ -68,50 +72,29 @@ class Reassign(BrokerFault):
         try:
             await self._done(arena, injection, after)
         except DeadlineError as error:
-            missing = sorted(set(after) - set(await arena.view.registrations()))
-            verdict = FaultVerdict.INCONCLUSIVE if missing else FaultVerdict.MISMATCH
-            return Effect(verdict=verdict, detail=f"{error}; not registered: {missing}" if missing else str(error))
-        return confirmed(f"{_name(injection)} moved from {before} to {after}")
+            return await late(arena, after, error)
+        return confirmed(f"{named(_partition(injection))} moved from {before} to {after}")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Move it back, and wait until it is there."""
-        state = injection.state
-        seen = await _assignment(arena, state["topic"], state["partition"])
-        if seen == tuple(state["before"]) and not await arena.view.exists(REQUEST):
+        before = injection.state["before"]
+        seen = (await partition_now(arena, _partition(injection))).assignment
+        if seen == tuple(before) and not await arena.view.exists(REASSIGNMENTS):
             return
-        await self._ask(arena, injection, injection.state["before"])
-        await self._done(arena, injection, injection.state["before"])
+        await self._ask(arena, injection, before)
+        await self._done(arena, injection, before)
 
     async def _ask(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
-        state = injection.state
-        move = {"topic": state["topic"], "partition": state["partition"], "replicas": replicas}
-        data = json.dumps({"version": 1, "partitions": [move]}, separators=(",", ":")).encode()
-        await until(
-            lambda: arena.view.create(REQUEST, data),
-            bool,
-            what=f"the end of what {REQUEST} asked for before",
-            timeout_s=injection.parameters["done_timeout_s"],
-        )
+        timeout_s = injection.parameters["done_timeout_s"]
+        await ask_for_replicas(arena, _partition(injection), replicas, timeout_s=timeout_s)
 
     async def _done(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
-        await until(
-            lambda: _assignment(arena, injection.state["topic"], injection.state["partition"]),
-            lambda seen: seen == tuple(replicas),
-            what=f"{_name(injection)} on {replicas}",
-            timeout_s=injection.parameters["done_timeout_s"],
-        )
+        timeout_s = injection.parameters["done_timeout_s"]
+        await replicas_are(arena, _partition(injection), replicas, timeout_s=timeout_s)
 
 
-async def _assignment(arena: Arena, topic: str, partition: int) -> tuple[int, ...]:
-    """Return the partition's replicas, among them those that come or go while it moves; raises ClusterError."""
-    for seen in await arena.view.partitions():
-        if (seen.topic, seen.partition) == (topic, partition):
-            return seen.assignment
-    raise ClusterError(f"there is no partition {topic}-{partition}")
-
-
-def _name(injection: Injection) -> str:
-    return f"{injection.state['topic']}-{injection.state['partition']}"
+def _partition(injection: Injection) -> TopicPartition:
+    return injection.state["topic"], injection.state["partition"]
 
 
 PLUGIN: type[Fault] = Reassign

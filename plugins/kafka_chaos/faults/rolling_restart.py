@@ -1,12 +1,13 @@
-"""As in an upgrade, brokers are stopped cleanly and started again, one by one, each when all replicas are in sync."""
+"""As in an upgrade, brokers are stopped, or killed, and started again one by one, each with all replicas in sync."""
 
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.parameters import Strict
-from harness.contracts.restoring import end_of_late_stops, start_stopped
+from harness.contracts.restoring import end_of_late_stops, end_session, start_stopped
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
@@ -16,6 +17,9 @@ CONFIRM_TIMEOUT_S = 10.0
 class Parameters(Strict):
     """What the scenario may say about a rolling restart."""
 
+    hard: Annotated[
+        bool, Field(description="Kill each, and have its session ended for it, instead of stopping it cleanly")
+    ] = False
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
@@ -26,6 +30,7 @@ class RollingRestart(BrokerFault):
     """Restarts brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "rolling-restart"
+    requires: ClassVar[tuple[str, ...]] = ("kill",)
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -47,7 +52,7 @@ class RollingRestart(BrokerFault):
         for broker in injection.targets:
             await _in_sync(arena, injection)
             try:
-                await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+                await _end(arena, injection, broker)
             except DeadlineError as error:
                 return injection.with_state(late={str(broker): str(error)})
             await arena.driver.start_broker(broker)
@@ -60,10 +65,13 @@ class RollingRestart(BrokerFault):
             return idle
         if late := injection.state.get("late"):
             return mismatch("; ".join(late.values()))
+        hard = injection.parameters["hard"]
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
-            if not stops or not stops[0]["controlled"]:
+            if hard and stops:
+                return mismatch(f"broker {broker} logged a stop, and was to be killed")
+            if not hard and not (stops and stops[0]["controlled"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
                 return mismatch(f"broker {broker} logged {logged}")
         before = injection.state["czxids"]
@@ -76,15 +84,24 @@ class RollingRestart(BrokerFault):
             )
         except DeadlineError as error:
             return mismatch(str(error))
-        details = [
-            f"broker {it} stopped cleanly, registered anew with czxid {new[it].czxid}" for it in injection.targets
-        ]
+        ended = "ended without a word" if hard else "stopped cleanly"
+        details = [f"broker {it} {ended}, registered anew with czxid {new[it].czxid}" for it in injection.targets]
         return confirmed("; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""
         await end_of_late_stops(arena, injection)
         await start_stopped(arena, injection.targets)
+
+
+async def _end(arena: Arena, injection: Injection, broker: int) -> None:
+    """Stop or kill one; raises DeadlineError when it does not stop in time."""
+    if injection.parameters["hard"]:
+        assert isinstance(arena.driver, CanKill)
+        await arena.driver.kill_broker(broker)
+        await end_session(arena, broker)
+    else:
+        await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
 
 
 async def _in_sync(arena: Arena, injection: Injection) -> None:

@@ -57,6 +57,17 @@ async def test_who_comes_second_has_lost(server: Ensemble, zk: SimulatedZooKeepe
     assert (server.data("/controller_epoch"), log.events) == (b"4", [])
 
 
+async def test_nonsense_names_nobody_and_stands_in_the_way(
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
+) -> None:
+    server.put("/controller_epoch", b"4")
+    server.put("/controller", b"nobody elected this")
+    assert await read_controller(zk) == -1
+    with pytest.raises(ControllerMovedError, match="broker -1 is controller with epoch 4"):
+        await register_and_increment(zk, ME, state_log=log)
+    assert (server.data("/controller_epoch"), log.events) == (b"4", [])
+
+
 async def test_a_znode_left_by_an_earlier_session_of_ours_is_no_victory(
     server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:

@@ -80,7 +80,7 @@ class Sender:
 def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
     """Send at the plan's rate until `stop` is set, then wait for what is still on its way."""
     producer = Producer(configuration(plan))
-    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns), producer)
+    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns, plan.first_index), producer)
     interval_s = 1.0 / plan.parameters["rate_per_s"]
     due_s = time.monotonic()
     while not stop.is_set():

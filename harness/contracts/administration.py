@@ -1,0 +1,110 @@
+"""What administrators ask of a cluster: of a broker, or in ZooKeeper as tools did, which outlives a controller."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.powers import CanAsk
+from harness.contracts.faults import Arena, Effect, mismatch
+from harness.contracts.targets import NOBODY
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+from harness.values import TopicPartition
+from harness.verdict import FaultVerdict
+from harness.zookeeper.view import PartitionView
+
+if TYPE_CHECKING:
+    from harness.broker.wire.transport import Message
+
+REASSIGNMENTS = "/admin/reassign_partitions"
+ELECTIONS = "/admin/preferred_replica_election"
+NOBODYS_REQUEST = b'{"version":1,"partitions":[]}'
+"""For `ELECTIONS`: asks for no election; whoever acts as controller deletes it."""
+ASK_TIMEOUT_S = 10.0
+
+
+async def ask_in_zookeeper(arena: Arena, path: str, partitions: list[dict[str, Any]], *, timeout_s: float) -> None:
+    """Create the znode that asks for something, once what it asked for before is done.
+
+    Raises:
+        DeadlineError: that does not come to an end.
+    """
+    data = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":")).encode()
+    await until(
+        lambda: arena.view.create(path, data),
+        bool,
+        what=f"the end of what {path} asked for before",
+        timeout_s=timeout_s,
+    )
+
+
+async def ask_for_replicas(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
+    """Ask for a reassignment; one to the same replicas in another order changes only who is preferred."""
+    move = {"topic": partition[0], "partition": partition[1], "replicas": replicas}
+    await ask_in_zookeeper(arena, REASSIGNMENTS, [move], timeout_s=timeout_s)
+
+
+async def replicas_are(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
+    """Wait until a partition has these replicas, and no others that come or go; raises DeadlineError."""
+
+    async def assignment() -> tuple[int, ...]:
+        return (await partition_now(arena, partition)).assignment
+
+    await until(
+        assignment,
+        lambda seen: seen == tuple(replicas),
+        what=f"{named(partition)} on {replicas}",
+        timeout_s=timeout_s,
+    )
+
+
+async def partition_now(arena: Arena, partition: TopicPartition) -> PartitionView:
+    """Return a partition's state, its replicas with those that come or go; raises ClusterError when there is none."""
+    for seen in await arena.view.partitions():
+        if (seen.topic, seen.partition) == partition:
+            return seen
+    raise ClusterError(f"there is no partition {named(partition)}")
+
+
+def named(partition: TopicPartition) -> str:
+    """Return a partition's name."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+async def late(arena: Arena, brokers: tuple[int, ...] | list[int], error: DeadlineError) -> Effect:
+    """Return what it means that a request was not done in time: nothing, where a broker that it takes is away."""
+    missing = sorted(set(brokers) - set(await arena.view.registrations()))
+    if missing:
+        return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"{error}; not registered: {missing}")
+    return mismatch(str(error))
+
+
+async def acting_controller(arena: Arena, *, timeout_s: float) -> None:
+    """Wait until a live broker is controller and has taken up what was asked for; raises DeadlineError."""
+
+    async def acts() -> bool:
+        controller = (await arena.view.controller()).broker_id
+        return controller in await arena.view.registrations() and not await arena.view.exists(ELECTIONS)
+
+    await until(acts, bool, what="a controller that acts", timeout_s=timeout_s)
+
+
+async def ask(arena: Arena, broker_id: int, request: "Message", version: int) -> "Message":
+    """Return what a broker answers to a request; raises ClusterError when it does not."""
+    from harness.broker.wire.transport import PeerError
+
+    assert isinstance(arena.driver, CanAsk)
+    connection = await arena.driver.connect(broker_id, timeout_s=ASK_TIMEOUT_S)
+    try:
+        return await connection.request(request, version, timeout_s=ASK_TIMEOUT_S)
+    except PeerError as error:
+        raise ClusterError(str(error)) from error
+    finally:
+        connection.close()
+
+
+async def ask_controller(arena: Arena, request: "Message", version: int) -> "Message":
+    """Return what the controller answers to a request; raises ClusterError when there is none, or it does not."""
+    controller = (await arena.view.controller()).broker_id
+    if controller == NOBODY:
+        raise ClusterError("there is no controller to ask")
+    return await ask(arena, controller, request, version)

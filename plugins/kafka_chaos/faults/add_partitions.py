@@ -1,0 +1,98 @@
+"""A topic gets more partitions, whose leaders are elected at once; they stay, as Kafka takes none away.
+
+Asked for in ZooKeeper, as tools did: more of them in the topic's znode. The load writes to none of them; groups that
+subscribe are told to read them.
+"""
+
+import json
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.administration import late, partition_now
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import NOBODY, Role, Target
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+
+class Parameters(Strict):
+    """What the scenario may say about partitions that come."""
+
+    partitions: Annotated[int, Field(ge=1, le=100, description="How many more")] = 1
+    done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for leaders of all of them")] = 60.0
+
+
+class AddPartitions(BrokerFault):
+    """Adds partitions to the topic of the target, as many replicas each as that partition has."""
+
+    name: ClassVar[str] = "add-partitions"
+    composes: ClassVar[bool] = True
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Choose brokers that live for each of them, another one first each time."""
+        assert isinstance(parameters, Parameters)
+        replicas = len((await partition_now(arena, (target.topic, target.partition))).assignment)
+        live = sorted(await arena.view.registrations())
+        if len(live) < replicas:
+            raise ClusterError(f"{len(live)} brokers live, and partitions of {target.topic} have {replicas} replicas")
+        first = len(await _assigned(arena, target.topic))
+        added = {
+            str(number): [live[(number + replica) % len(live)] for replica in range(replicas)]
+            for number in range(first, first + parameters.partitions)
+        }
+        return Injection(
+            fault=self.name,
+            targets=tuple(sorted({broker for each in added.values() for broker in each})),
+            parameters=parameters.model_dump(mode="json"),
+            state={"topic": target.topic, "added": added},
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Write them into the topic's znode, beside those that are there and replicas that move."""
+        path = f"/brokers/topics/{injection.state['topic']}"
+
+        async def written() -> bool:
+            data = await arena.view.read(path)
+            value = json.loads(data or "{}")
+            value["partitions"] = value.get("partitions", {}) | injection.state["added"]
+            return await arena.view.write(path, json.dumps(value, separators=(",", ":")).encode(), instead_of=data)
+
+        await until(written, bool, what=f"{path} written", timeout_s=injection.parameters["done_timeout_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See a leader of each of them."""
+        topic, added = injection.state["topic"], injection.state["added"]
+
+        async def without_leader() -> list[int]:
+            leaders = {seen.partition: seen.leader for seen in await arena.view.partitions() if seen.topic == topic}
+            return [int(number) for number in added if leaders.get(int(number), NOBODY) == NOBODY]
+
+        try:
+            await until(
+                without_leader,
+                lambda seen: not seen,
+                what=f"leaders of what {topic} got",
+                timeout_s=injection.parameters["done_timeout_s"],
+            )
+        except DeadlineError as error:
+            return await late(arena, injection.targets, error)
+        return confirmed(f"{topic} has {len(added)} more: partitions {', '.join(added)} have leaders")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Nothing to undo: no partition is ever taken away."""
+
+
+async def _assigned(arena: Arena, topic: str) -> list[str]:
+    """Return the numbers of a topic's partitions, with leaders or without."""
+    data = await arena.view.read(f"/brokers/topics/{topic}")
+    return [] if data is None else list(json.loads(data)["partitions"])
+
+
+PLUGIN: type[Fault] = AddPartitions

@@ -1,0 +1,144 @@
+"""A reassignment is cancelled while its new replica, on a broker that stands still, has nothing yet (KIP-455).
+
+Afterwards the partition has its old replicas, in another order, as in Kafka, and the new one is gone. Healed by letting
+that broker go on, cancelling what may still be under way, and putting them in their old order.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.cluster.driver import CanPause
+from harness.contracts.administration import (
+    REASSIGNMENTS,
+    ask_controller,
+    ask_for_replicas,
+    named,
+    partition_now,
+    replicas_are,
+)
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Role, Target, partition_of_role
+from harness.errors import ClusterError
+from harness.system.waiting import until
+from harness.values import TopicPartition
+
+SEEN_TIMEOUT_S = 5.0
+"""For the controller to take a reassignment up; the broker stands still no longer than for this and as much again."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about a cancellation."""
+
+    done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for the cancellation")] = 30.0
+
+
+class CancelReassignment(BrokerFault):
+    """Begins to move a replica to a broker that stands still, and takes that back."""
+
+    name: ClassVar[str] = "cancel-reassignment"
+    requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Choose a live broker without a replica, which is to get one; not the controller, which is to answer."""
+        partition = await partition_of_role(target, arena.view)
+        before = (await partition_now(arena, partition)).assignment
+        busy = {*before, (await arena.view.controller()).broker_id}
+        free = sorted(set(await arena.view.registrations()) - busy)
+        if not free:
+            raise ClusterError(f"every live broker has a replica of {named(partition)}, or is controller")
+        if brokers[0] not in before:
+            raise ClusterError(f"broker {brokers[0]} has no replica of {named(partition)} any more")
+        after = [free[0] if replica == brokers[0] else replica for replica in before]
+        return Injection(
+            fault=self.name,
+            targets=(free[0],),
+            parameters=parameters.model_dump(mode="json"),
+            state={"partition": list(partition), "before": list(before), "after": after},
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Ask for the move, wait until it has begun, and cancel it."""
+        assert isinstance(arena.driver, CanPause)
+        partition, (newcomer,) = _partition(injection), injection.targets
+        await arena.driver.pause_broker(newcomer, at_most_s=2 * SEEN_TIMEOUT_S)
+        after = injection.state["after"]
+        await ask_for_replicas(arena, partition, after, timeout_s=injection.parameters["done_timeout_s"])
+        under_way = await until(
+            lambda: partition_now(arena, partition),
+            lambda seen: newcomer in seen.assignment,
+            what=f"{named(partition)} on its way to {after}",
+            timeout_s=SEEN_TIMEOUT_S,
+        )
+        return injection.with_state(
+            under_way=list(under_way.assignment), answer=await _cancelled(arena, partition), isr=list(under_way.isr)
+        )
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See the controller's answer, and the old replicas and no others."""
+        state, partition = injection.state, _partition(injection)
+        if state["answer"] != ErrorCode.NONE or injection.targets[0] in state["isr"]:
+            return inconclusive(f"{named(partition)} had moved already, or it is nobody's to cancel: {state['answer']}")
+        detail = f"{named(partition)} was on its way to {state['after']}, and is on {state['before']} again"
+        return await confirmed_once(_on_its_own(arena, injection), detail)
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Let the broker go on, cancel what has begun, and have the old replicas in their order again."""
+        assert isinstance(arena.driver, CanPause)
+        if (await arena.driver.status()).broker(injection.targets[0]).state == "paused":
+            await arena.driver.resume_broker(injection.targets[0])
+        partition, before = _partition(injection), injection.state["before"]
+        timeout_s = injection.parameters["done_timeout_s"]
+        if set((await partition_now(arena, partition)).assignment) != set(before):
+            await _cancelled(arena, partition)
+        if (await partition_now(arena, partition)).assignment != tuple(before):
+            await ask_for_replicas(arena, partition, before, timeout_s=timeout_s)
+            await replicas_are(arena, partition, before, timeout_s=timeout_s)
+
+
+async def _on_its_own(arena: Arena, injection: Injection) -> None:
+    """Wait until the partition has its old replicas, and nobody is asked for others; raises DeadlineError."""
+    before = set(injection.state["before"])
+
+    async def left() -> list[str]:
+        seen = (await partition_now(arena, _partition(injection))).assignment
+        wrong = [f"replicas {list(seen)}"] if set(seen) != before else []
+        return wrong + ([REASSIGNMENTS] if await arena.view.exists(REASSIGNMENTS) else [])
+
+    await until(
+        left,
+        lambda seen: not seen,
+        what=f"the end of the reassignment of {named(_partition(injection))}",
+        timeout_s=injection.parameters["done_timeout_s"],
+    )
+
+
+async def _cancelled(arena: Arena, partition: TopicPartition) -> int:
+    """Ask the controller to cancel what is under way for a partition; return the error that it answers."""
+    from harness.broker.wire.messages import AlterPartitionReassignmentsRequest
+
+    topic, number = partition
+    wish = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition(
+        partition_index=number, replicas=None
+    )
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=5000,
+        topics=[AlterPartitionReassignmentsRequest.ReassignableTopic(name=topic, partitions=[wish])],
+    )
+    answer = await ask_controller(arena, request, 0)
+    each = [error.error_code for topics in answer.responses for error in topics.partitions]
+    return int(answer.error_code or each[0])
+
+
+def _partition(injection: Injection) -> TopicPartition:
+    topic, number = injection.state["partition"]
+    return topic, number
+
+
+PLUGIN: type[Fault] = CancelReassignment

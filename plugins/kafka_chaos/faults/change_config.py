@@ -1,0 +1,166 @@
+"""Brokers one after another, or a topic, are configured otherwise while they run; healed by what was set before.
+
+Each broker is asked to change itself, and the next one when it says that it has: a rolling change. The first of them
+is asked to change a topic.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.contracts.administration import ask, late
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Target
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+TOPIC, BROKER = 2, 4
+"""Kinds of resources (`ConfigResource.Type`)."""
+OWN = {TOPIC: 1, BROKER: 2}
+"""The source of values that are set for it alone (`ConfigSource`)."""
+SET, DELETE = 0, 1
+"""What to do with a value (`AlterConfigOp.OpType`)."""
+
+Values = dict[str, str | None]
+"""By name; None for what is not set for a topic or broker itself."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about a change of configuration."""
+
+    config: Annotated[dict[str, str], Field(min_length=1, description="What is set, by Kafka's names")]
+    topic: Annotated[str, Field(description="Of which topic; if none, of each broker of the target in turn")] = ""
+    done_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for each broker to do it, and to say that it has")
+    ] = 30.0
+
+
+class ChangeConfig(BrokerFault):
+    """Changes what can be changed while brokers run, by IncrementalAlterConfigs (KIP-339)."""
+
+    name: ClassVar[str] = "change-config"
+    requires: ClassVar[tuple[str, ...]] = ("ask",)
+    composes: ClassVar[bool] = True
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note what is set."""
+        injection = Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"))
+        before = {str(broker): await _own_values(arena, injection, broker) for broker in _changers(injection)}
+        return injection.with_state(before=before)
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Change one after the other, each when the one before says that it has what was set."""
+        wanted: Values = injection.parameters["config"]
+        for broker in _changers(injection):
+            await _change(arena, injection, broker, wanted)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See every target answer with what was set."""
+        wanted: Values = injection.parameters["config"]
+        try:
+            for broker in injection.targets:
+                await _has(arena, injection, broker, wanted)
+        except DeadlineError as error:
+            return await late(arena, injection.targets, error)
+        of = injection.parameters["topic"] or "each"
+        values = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
+        return confirmed(f"brokers {list(injection.targets)} say that {of} has {values}")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Set what was set before, of those that have another value; what was not set is deleted."""
+        for broker in _changers(injection):
+            before: Values = injection.state["before"][str(broker)]
+            await _change(arena, injection, broker, before)
+
+
+def _changers(injection: Injection) -> tuple[int, ...]:
+    """Return the brokers that are asked to change something."""
+    return injection.targets[:1] if injection.parameters["topic"] else injection.targets
+
+
+async def _change(arena: Arena, injection: Injection, broker: int, values: Values) -> None:
+    """Have a broker set some values, unless it has them, and wait until it says that it has.
+
+    Raises:
+        ClusterError: it refuses them.
+        DeadlineError: it does not answer, or does not change.
+    """
+
+    async def answered() -> tuple[int, str]:
+        return await _ask_to_set(arena, injection, broker, values)
+
+    own = await until(
+        lambda: _own_values(arena, injection, broker),
+        lambda _: True,
+        what=f"what is set at broker {broker}",
+        timeout_s=injection.parameters["done_timeout_s"],
+    )
+    if own == values:
+        return
+    error, message = await until(
+        answered,
+        lambda _: True,
+        what=f"an answer of broker {broker}",
+        timeout_s=injection.parameters["done_timeout_s"],
+    )
+    if error != ErrorCode.NONE:
+        raise ClusterError(f"broker {broker} refuses {values}: {message or error}")
+    await _has(arena, injection, broker, values)
+
+
+async def _has(arena: Arena, injection: Injection, broker: int, values: Values) -> None:
+    """Wait until a broker says that these values are set; raises DeadlineError."""
+    await until(
+        lambda: _own_values(arena, injection, broker),
+        lambda seen: seen == values,
+        what=f"{values} at broker {broker}",
+        timeout_s=injection.parameters["done_timeout_s"],
+    )
+
+
+def _resource(injection: Injection, broker: int) -> tuple[int, str]:
+    topic = injection.parameters["topic"]
+    return (TOPIC, topic) if topic else (BROKER, str(broker))
+
+
+async def _own_values(arena: Arena, injection: Injection, broker: int) -> Values:
+    """Return what a broker says is set for itself, or the topic; raises ClusterError when it does not say."""
+    from harness.broker.wire.messages import DescribeConfigsRequest
+
+    kind, name = _resource(injection, broker)
+    names = sorted(injection.parameters["config"])
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=names
+    )
+    answer = await ask(arena, broker, DescribeConfigsRequest(resources=[resource], include_synonyms=False), 1)
+    (result,) = answer.results
+    if result.error_code != ErrorCode.NONE:
+        raise ClusterError(f"broker {broker} describes nothing: {result.error_message or result.error_code}")
+    own = {line.name: line.value for line in result.configs if line.config_source == OWN[kind]}
+    return {each: own.get(each) for each in names}
+
+
+async def _ask_to_set(arena: Arena, injection: Injection, broker: int, values: Values) -> tuple[int, str]:
+    """Return the error, and its message, that a broker answers to a change."""
+    from harness.broker.wire.messages import IncrementalAlterConfigsRequest
+
+    kind, name = _resource(injection, broker)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [
+        resource.AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        for key, value in sorted(values.items())
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=kind, resource_name=name, configs=configs)], validate_only=False
+    )
+    (result,) = (await ask(arena, broker, request, 0)).responses
+    return result.error_code, result.error_message or ""
+
+
+PLUGIN: type[Fault] = ChangeConfig

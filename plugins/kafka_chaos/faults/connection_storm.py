@@ -1,0 +1,97 @@
+"""So many connections are opened to a broker at once, each with a question, and held open; healed by closing them.
+
+They end with the process that opened them: nobody else need heal it.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanAsk
+from harness.contracts.administration import ask
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.parameters import Size, Strict
+from harness.errors import ClusterError
+
+if TYPE_CHECKING:
+    from harness.broker.wire.transport import Connection, Message
+
+VERSION = 0
+"""Of ApiVersions, which every broker answers whoever asks."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about a storm."""
+
+    connections: Annotated[int, Size(), Field(ge=1, le=5000, description="How many, to each broker")] = 200
+    times: Annotated[int, Field(ge=1, le=100, description="How often; all but the last are closed at once")] = 1
+    answer_timeout_s: Annotated[float, Field(gt=0, le=60, description="Deadline for each connection and answer")] = 20.0
+
+
+class ConnectionStorm(BrokerFault):
+    """Knocks as an application does whose every instance starts at once."""
+
+    name: ClassVar[str] = "connection-storm"
+    requires: ClassVar[tuple[str, ...]] = ("ask",)
+    composes: ClassVar[bool] = True
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, ...], list[Connection]] = {}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Open them, all at the same time, and ask over each; those that nobody answers are counted."""
+        failures: list[str] = []
+        for _ in range(injection.parameters["times"]):
+            self._close(injection)
+            held = self._held[injection.targets] = []
+            doings = [
+                _opened(arena, broker, injection.parameters["answer_timeout_s"], held)
+                for broker in injection.targets
+                for _ in range(injection.parameters["connections"])
+            ]
+            failures += [failure for failure in await asyncio.gather(*doings) if failure]
+        return injection.with_state(failed=len(failures), why=sorted(set(failures))[:3])
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See all of them open, and somebody else's question answered."""
+        if why := injection.state["why"]:
+            return inconclusive(f"{injection.state['failed']} connections got no answer: {'; '.join(why)}")
+        for broker in injection.targets:
+            await ask(arena, broker, _question(), VERSION)
+        held = self._held.get(injection.targets, [])
+        if closed := sum(connection.closed for connection in held):
+            return mismatch(f"{closed} of {len(held)} connections were closed")
+        return confirmed(f"{len(held)} connections are open, each was answered, and so is another one")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Close those that this process has open."""
+        self._close(injection)
+
+    def _close(self, injection: Injection) -> None:
+        for connection in self._held.pop(injection.targets, []):
+            connection.close()
+
+
+async def _opened(arena: Arena, broker: int, timeout_s: float, held: "list[Connection]") -> str:
+    """Open one and ask over it; return what was wrong."""
+    from harness.broker.wire.transport import PeerError
+
+    assert isinstance(arena.driver, CanAsk)
+    try:
+        connection = await arena.driver.connect(broker, timeout_s=timeout_s)
+        held.append(connection)
+        await connection.request(_question(), VERSION, timeout_s=timeout_s)
+    except (ClusterError, PeerError) as error:
+        return str(error)
+    return ""
+
+
+def _question() -> "Message":
+    from harness.broker.wire.messages import ApiVersionsRequest
+
+    return ApiVersionsRequest()
+
+
+PLUGIN: type[Fault] = ConnectionStorm

@@ -1,0 +1,86 @@
+"""`/controller_epoch` is deleted: the controller can write nothing; healed by writing the next one, and an election.
+
+Its number is not used again, as epochs would otherwise begin at 1 and brokers refuse every controller until they
+restart; so the fault has the controller to itself, and no election comes meanwhile.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Role
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+PATH = "/controller_epoch"
+
+
+class Parameters(Strict):
+    """What the scenario may say about a controller without an epoch."""
+
+    silent_s: Annotated[
+        float, Field(gt=0, le=30, description="For so long the controller must not carry out what it is asked for")
+    ] = 1.0
+    step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
+
+
+class DeleteControllerEpoch(BrokerFault):
+    """Takes the version away on which every write of the controller depends."""
+
+    name: ClassVar[str] = "delete-controller-epoch"
+    accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note the epoch, which is lost otherwise."""
+        return {"epoch": (await arena.view.controller()).controller_epoch}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Delete it, and ask for an election of no partition."""
+        if not await arena.view.delete(PATH):
+            raise ClusterError(f"there was no {PATH}")
+        await arena.view.create(ELECTIONS, NOBODYS_REQUEST)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that it is gone, and that the request stays where it is."""
+        silent_s = injection.parameters["silent_s"]
+        try:
+            sign = await until(
+                lambda: _sign_of_an_epoch(arena),
+                bool,
+                what="a controller that writes",
+                timeout_s=silent_s,
+                every_s=0.1,
+            )
+        except DeadlineError:
+            epoch = injection.state["epoch"]
+            return confirmed(f"{PATH}, which was {epoch}, is gone, and the controller wrote nothing for {silent_s:g} s")
+        elected = await arena.view.exists(PATH) and await _epoch(arena) != injection.state["epoch"]
+        return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Write the next epoch, which nobody has had, and depose the controller, whose own version is another one."""
+        if not await arena.view.exists(PATH) or await _epoch(arena) < injection.state["epoch"]:
+            following = str(injection.state["epoch"] + 1).encode()
+            if not await arena.view.create(PATH, following):
+                await arena.view.write(PATH, following)
+            await arena.view.delete("/controller")
+        await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
+
+
+async def _sign_of_an_epoch(arena: Arena) -> str:
+    """Return what shows that there is an epoch, or a controller that does without; empty for nothing."""
+    if await arena.view.exists(PATH):
+        return f"there is a {PATH}"
+    return "" if await arena.view.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+
+
+async def _epoch(arena: Arena) -> int:
+    return (await arena.view.controller()).controller_epoch
+
+
+PLUGIN: type[Fault] = DeleteControllerEpoch

@@ -1,0 +1,184 @@
+"""Somebody sends a broker what is no request; it closes that connection, and goes on to serve everybody else.
+
+As Kafka does: what is too long, of no length, or makes no sense ends its connection, and nothing else.
+"""
+
+import asyncio
+import contextlib
+import random
+import struct
+from collections.abc import AsyncIterator, Callable
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.driver import BYTES
+from harness.cluster.powers import CanSendBytes
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from harness.contracts.parameters import Strict
+
+PRODUCE, API_VERSIONS, NO_API = 0, 18, 9999
+CLIENT_ID = b"hostile"
+LONGEST = 2**31 - 1
+BODY_BYTES = 64
+ASKED = 17
+"""The number of a question that is meant."""
+
+
+class Sends(StrEnum):
+    """What there is instead of a request."""
+
+    RANDOM = "random"
+    """A frame of random bytes."""
+    OVERSIZE = "oversize"
+    """The length of 2 GiB, and the first bytes of it."""
+    NEGATIVE = "negative"
+    """A length below zero."""
+    EMPTY = "empty"
+    """A frame without anything."""
+    UNKNOWN = "unknown"
+    """A request of an API that there is not."""
+    GARBAGE = "garbage"
+    """The header of a Produce request, with random bytes in the place of the rest."""
+    TRUNCATED = "truncated"
+    """Half a request, and the end of the connection."""
+    TLS = "tls"
+    """How a client begins that speaks TLS to a listener without it."""
+
+
+ENDED_BY_CLIENT = frozenset({Sends.TRUNCATED})
+"""After these it is the client that closes the connection."""
+
+
+class Parameters(Strict):
+    """What the scenario may say about a hostile client."""
+
+    sends: Annotated[
+        list[Annotated[Sends, Field(strict=False)]],
+        Field(min_length=1, description="What it sends, each over connections of its own"),
+    ] = list(Sends)
+    times: Annotated[int, Field(ge=1, le=1000, description="How often each")] = 5
+    close_timeout_s: Annotated[
+        float, Field(gt=0, le=60, description="Deadline for the broker to close each connection, or to answer others")
+    ] = 10.0
+
+
+class HostileClient(BrokerFault):
+    """Sends it, and looks whether the broker takes it as Kafka does."""
+
+    name: ClassVar[str] = "hostile-client"
+    requires: ClassVar[tuple[str, ...]] = (BYTES,)
+    composes: ClassVar[bool] = True
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note who runs, and how often each was started."""
+        status = await arena.driver.status()
+        return {
+            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+        }
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Send everything, each over a connection of its own; count what became of those."""
+        if not_running(injection, "harass"):
+            return injection
+        counts: dict[str, int] = {}
+        rng = random.Random(injection.parameters["times"])  # noqa: S311  repeatable, not secret
+        for broker in injection.targets:
+            for sends in map(Sends, injection.parameters["sends"]):
+                for _ in range(injection.parameters["times"]):
+                    became = await _sent(arena, injection, broker, sends, rng)
+                    counts[f"{sends}: {became}"] = counts.get(f"{sends}: {became}", 0) + 1
+        return injection.with_state(counts=counts)
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that every connection was closed without an answer, and that the same process serves others."""
+        if idle := not_running(injection, "harass"):
+            return idle
+        counts: dict[str, int] = injection.state["counts"]
+        said = ", ".join(f"{each} {count} times" for each, count in counts.items())
+        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP))]:
+            return mismatch(f"not all was refused: {said}")
+        status = await arena.driver.status()
+        for broker in injection.targets:
+            now = status.broker(broker)
+            if (now.state, now.starts) != ("running", injection.state["starts"][str(broker)]):
+                return mismatch(f"broker {broker} did not outlive it: {said}")
+            if not await _answers(arena, injection, broker):
+                return mismatch(f"broker {broker} answers nobody else: {said}")
+        return confirmed(f"{said}; the same processes answer others")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Nothing to undo: no connection is left."""
+
+
+CLOSED, GIVEN_UP = "the broker closed", "the client left"
+
+
+async def _sent(arena: Arena, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
+    """Send one thing over a new connection; return how that ended."""
+    timeout_s = injection.parameters["close_timeout_s"]
+    async with _stream(arena, broker, timeout_s) as (reader, writer):
+        try:
+            writer.write(MESSAGES[sends](rng))
+            await writer.drain()
+            if sends in ENDED_BY_CLIENT:
+                return GIVEN_UP
+            async with asyncio.timeout(timeout_s):
+                return "the broker answered" if await reader.read(1) else CLOSED
+        except ConnectionError:
+            return CLOSED
+        except TimeoutError:
+            return f"nothing happened for {timeout_s:g} s"
+
+
+async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:
+    """Return whether a broker answers somebody who asks as is usual."""
+    timeout_s = injection.parameters["close_timeout_s"]
+    async with _stream(arena, broker, timeout_s) as (reader, writer):
+        try:
+            async with asyncio.timeout(timeout_s):
+                writer.write(_framed(_header(API_VERSIONS, 0, ASKED)))
+                (_, correlation_id) = struct.unpack(">ii", await reader.readexactly(8))
+                return bool(correlation_id == ASKED)
+        except (OSError, EOFError, TimeoutError):
+            return False
+
+
+@contextlib.asynccontextmanager
+async def _stream(
+    arena: Arena, broker: int, timeout_s: float
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection, which is broken in the end."""
+    assert isinstance(arena.driver, CanSendBytes)
+    reader, writer = await arena.driver.open_stream(broker, timeout_s=timeout_s)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+def _header(api: int, version: int, correlation_id: int = 1) -> bytes:
+    return struct.pack(f">hhih{len(CLIENT_ID)}s", api, version, correlation_id, len(CLIENT_ID), CLIENT_ID)
+
+
+def _framed(frame: bytes) -> bytes:
+    return struct.pack(">i", len(frame)) + frame
+
+
+MESSAGES: dict[Sends, Callable[[random.Random], bytes]] = {
+    Sends.RANDOM: lambda rng: _framed(b"\x7f" + rng.randbytes(BODY_BYTES)),
+    Sends.OVERSIZE: lambda rng: struct.pack(">i", LONGEST) + rng.randbytes(BODY_BYTES),
+    Sends.NEGATIVE: lambda rng: struct.pack(">i", -1 - rng.randrange(LONGEST)),
+    Sends.EMPTY: lambda rng: struct.pack(">i", 0),
+    Sends.UNKNOWN: lambda rng: _framed(_header(NO_API, 0) + rng.randbytes(BODY_BYTES)),
+    Sends.GARBAGE: lambda rng: _framed(_header(PRODUCE, 7) + b"\x7f" + rng.randbytes(BODY_BYTES)),
+    Sends.TRUNCATED: lambda rng: _framed(_header(PRODUCE, 7) + rng.randbytes(BODY_BYTES))[: BODY_BYTES // 2],
+    Sends.TLS: lambda rng: bytes.fromhex("1603010200010001fc0303") + rng.randbytes(BODY_BYTES),
+}
+"""RANDOM begins with a byte that no API's key begins with; TLS's first four bytes are a length of 352 MiB."""
+
+
+PLUGIN: type[Fault] = HostileClient

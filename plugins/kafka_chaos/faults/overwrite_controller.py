@@ -1,0 +1,99 @@
+"""`/controller` names somebody who was never elected, so that nobody acts; healed by deleting it, for an election.
+
+The old controller reads that it is not any more, and resigns; the znode stays, as its session lives. Who is named was
+not elected, and has no epoch.
+"""
+
+import json
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Role
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+NO_BROKER = 999_999
+"""An id that no broker has."""
+PATH = "/controller"
+
+
+class Parameters(Strict):
+    """What the scenario may say about whom `/controller` names."""
+
+    names: Annotated[
+        Literal["another", "nobody", "nonsense"],
+        Field(description="Another live broker, a broker that there is not, or no JSON at all"),
+    ] = "another"
+    silent_s: Annotated[
+        float, Field(gt=0, le=30, description="For so long nobody must take up what only a controller does")
+    ] = 1.0
+    step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
+
+
+class OverwriteController(BrokerFault):
+    """Writes another broker's name into `/controller`, which the old controller's session goes on to own."""
+
+    name: ClassVar[str] = "overwrite-controller"
+    accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note the controller's epoch, and who else lives."""
+        controller = await arena.view.controller()
+        others = sorted(set(await arena.view.registrations()) - {controller.broker_id})
+        return {"epoch": controller.controller_epoch, "others": others}
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Overwrite it, and ask for an election of no partition."""
+        if injection.parameters["names"] == "another" and not injection.state["others"]:
+            raise ClusterError("no other broker lives that could be named")
+        if not await arena.view.write(PATH, _content(injection)):
+            raise ClusterError("there was no controller to overwrite")
+        await arena.view.create(ELECTIONS, NOBODYS_REQUEST)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that `/controller` still says so, in the old epoch, and that nobody takes the request up."""
+        silent_s = injection.parameters["silent_s"]
+        try:
+            sign = await until(
+                lambda: _sign_of_a_controller(arena, injection),
+                bool,
+                what="a controller that acts",
+                timeout_s=silent_s,
+                every_s=0.1,
+            )
+        except DeadlineError:
+            return confirmed(f"{PATH} is {_content(injection).decode()}, and nobody acted for {silent_s:g} s")
+        elected = (await arena.view.controller()).controller_epoch > injection.state["epoch"]
+        return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Delete what was written, and wait for a controller that was elected, and acts."""
+        if await arena.view.read(PATH) == _content(injection):
+            await arena.view.delete(PATH)
+        await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
+
+
+async def _sign_of_a_controller(arena: Arena, injection: Injection) -> str:
+    """Return what shows that somebody is or will be controller; empty for nothing."""
+    if await arena.view.read(PATH) != _content(injection):
+        return f"{PATH} does not hold what was written"
+    return "" if await arena.view.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+
+
+def _content(injection: Injection) -> bytes:
+    """Return what is written: as a controller would, with no instant."""
+    names = injection.parameters["names"]
+    if names == "nonsense":
+        return b"nobody elected this"
+    broker = NO_BROKER if names == "nobody" else injection.state["others"][0]
+    value = {"version": 1, "brokerid": broker, "timestamp": "0"}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+PLUGIN: type[Fault] = OverwriteController

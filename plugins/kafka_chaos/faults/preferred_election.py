@@ -1,0 +1,116 @@
+"""A follower becomes the preferred replica and is elected: leaders change while all live; healed by the way back.
+
+Asked for in ZooKeeper, as tools do: a reassignment to the same replicas in another order, then an entry in
+`/admin/preferred_replica_election`. Whatever happens to the controller meanwhile, the next one goes on.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.administration import (
+    ELECTIONS,
+    ask_for_replicas,
+    ask_in_zookeeper,
+    late,
+    named,
+    partition_now,
+    replicas_are,
+)
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive
+from harness.contracts.parameters import Strict
+from harness.contracts.targets import Role, Target, partition_of_role
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+from harness.values import TopicPartition
+from harness.zookeeper.view import PartitionView
+
+
+class Parameters(Strict):
+    """What the scenario may say about an election."""
+
+    done_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each change of order or leader")] = (
+        30.0
+    )
+
+
+class PreferredElection(BrokerFault):
+    """Has the next replica in the ISR lead, and then the old leader again."""
+
+    name: ClassVar[str] = "preferred-election"
+    composes: ClassVar[bool] = True
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Choose who is to lead: the first of the ISR that does not."""
+        partition = await partition_of_role(target, arena.view)
+        before = await partition_now(arena, partition)
+        successors = [replica for replica in before.assignment if replica in before.isr and replica != before.leader]
+        if not successors:
+            raise ClusterError(f"nobody but its leader is in the ISR of {named(partition)}: nothing was injected")
+        return Injection(
+            fault=self.name,
+            targets=tuple(sorted({before.leader, successors[0]})),
+            parameters=parameters.model_dump(mode="json"),
+            state={
+                "partition": list(partition),
+                "preferred": before.assignment[0],
+                "epoch": before.leader_epoch,
+                "leader": before.leader,
+                "successor": successors[0],
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Put the successor first, and ask for the election."""
+        await self._elect(arena, injection, injection.state["successor"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See the successor lead in a later epoch, with the old leader in the ISR: nobody had to go."""
+        partition, successor = _partition(injection), injection.state["successor"]
+        try:
+            seen = await self._led_by(arena, injection, successor)
+        except DeadlineError as error:
+            return await late(arena, injection.targets, error)
+        if injection.state["leader"] not in seen.isr:
+            return inconclusive(f"{named(partition)} has a new leader, but the old one had left the ISR")
+        return confirmed(
+            f"broker {successor} leads {named(partition)} in epoch {seen.leader_epoch}, as the preferred replica,"
+            f" after broker {injection.state['leader']}, which is in the ISR"
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Put whom it was before first again, if it is still a replica, and have it elected."""
+        preferred = injection.state["preferred"]
+        now = await partition_now(arena, _partition(injection))
+        if now.assignment[0] != preferred and preferred in now.assignment:
+            await self._elect(arena, injection, preferred)
+
+    async def _elect(self, arena: Arena, injection: Injection, first: int) -> None:
+        partition, timeout_s = _partition(injection), injection.parameters["done_timeout_s"]
+        now = (await partition_now(arena, partition)).assignment
+        order = [first, *(replica for replica in now if replica != first)]
+        await ask_for_replicas(arena, partition, order, timeout_s=timeout_s)
+        await replicas_are(arena, partition, order, timeout_s=timeout_s)
+        entry = {"topic": partition[0], "partition": partition[1]}
+        await ask_in_zookeeper(arena, ELECTIONS, [entry], timeout_s=timeout_s)
+
+    async def _led_by(self, arena: Arena, injection: Injection, leader: int) -> PartitionView:
+        return await until(
+            lambda: partition_now(arena, _partition(injection)),
+            lambda seen: seen.leader == leader and seen.leader_epoch > injection.state["epoch"],
+            what=f"broker {leader} leading {named(_partition(injection))}",
+            timeout_s=injection.parameters["done_timeout_s"],
+        )
+
+
+def _partition(injection: Injection) -> TopicPartition:
+    topic, number = injection.state["partition"]
+    return topic, number
+
+
+PLUGIN: type[Fault] = PreferredElection

@@ -1,0 +1,115 @@
+"""Connections to brokers in memory: one that takes requests, and one that takes bytes."""
+
+import asyncio
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.broker.wire.messages import (
+    AlterPartitionReassignmentsResponse,
+    ApiVersionsResponse,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsResponse,
+)
+from harness.broker.wire.transport import Message
+
+API_VERSIONS = 18
+TOPIC = 2
+
+
+class Administered(Protocol):
+    """What a connection changes."""
+
+    deaf: set[str]
+    configs: dict[tuple[int, str], dict[str, str]]
+    moving: dict[tuple[str, int], tuple[int, ...]]
+    assignments: dict[tuple[str, int], tuple[int, ...]]
+
+
+@dataclass
+class FakeConnection:
+    """Answers at once; what it is told to change it does not when the cluster is deaf to that."""
+
+    broker_id: int
+    cluster: Administered
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
+        self.closed = "hold" in self.cluster.deaf
+        match message.name:
+            case "DescribeConfigsRequest":
+                return self._described(message)
+            case "IncrementalAlterConfigsRequest":
+                return self._altered(message)
+            case "AlterPartitionReassignmentsRequest":
+                return self._cancelled(message)
+        return ApiVersionsResponse()
+
+    def _described(self, message: Message) -> Message:
+        (resource,) = message.resources
+        own = self.cluster.configs.get((resource.resource_type, resource.resource_name), {})
+        result = DescribeConfigsResponse.DescribeConfigsResult
+        lines = [
+            result.DescribeConfigsResourceResult(
+                name=name, value=value, config_source=1 if resource.resource_type == TOPIC else 2
+            )
+            for name, value in own.items()
+        ]
+        return DescribeConfigsResponse(results=[result(error_code=0, configs=lines)])
+
+    def _altered(self, message: Message) -> Message:
+        (resource,) = message.resources
+        if "refuse" in self.cluster.deaf:
+            error = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(error_code=40, error_message="invalid")
+            return IncrementalAlterConfigsResponse(responses=[error])
+        if "alter" not in self.cluster.deaf:
+            own = self.cluster.configs.setdefault((resource.resource_type, resource.resource_name), {})
+            for step in resource.configs:
+                if step.value is None:
+                    own.pop(step.name, None)
+                else:
+                    own[step.name] = step.value
+        done = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(error_code=0)
+        return IncrementalAlterConfigsResponse(responses=[done])
+
+    def _cancelled(self, message: Message) -> Message:
+        response = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+        (topic,) = message.topics
+        (partition,) = topic.partitions
+        key = (topic.name, partition.partition_index)
+        under_way = key in self.cluster.moving
+        if under_way and "cancel" not in self.cluster.deaf:
+            self.cluster.assignments[key] = self.cluster.moving.pop(key)
+        error = response.ReassignablePartitionResponse(error_code=0 if under_way else 85)
+        return AlterPartitionReassignmentsResponse(error_code=0, responses=[response(partitions=[error])])
+
+
+async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection to somebody who answers ApiVersions, if it `serves`, and `closes` what is anything else."""
+    near, far = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=far)
+
+    async def serve() -> None:
+        try:
+            first = await reader.read(65536)
+            asked = len(first) > 8 and struct.unpack_from(">h", first, 4) == (API_VERSIONS,)
+            if asked and serves:
+                writer.write(struct.pack(">i", 4) + first[8:12])
+            if not (asked or closes):
+                await reader.read()  # until the client leaves
+        finally:
+            writer.close()
+
+    serving = asyncio.create_task(serve())
+    near_reader, near_writer = await asyncio.open_connection(sock=near)
+    SERVING.add(serving)
+    serving.add_done_callback(SERVING.discard)
+    return near_reader, near_writer
+
+
+SERVING: set[asyncio.Task[None]] = set()
+"""Tasks that nothing else refers to."""
