@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from socket import getfqdn
 from typing import Any
 
@@ -35,7 +36,6 @@ PLAINTEXT = "PLAINTEXT"
 SECURED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Protocols of listeners that are not here: what bears such a name must never be served in plain text."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
-EVERY_IPV6_ADDRESS = "::"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +297,13 @@ def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
         yield "max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is given"
 
 
+def _is_every_address(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False  # a name
+
+
 def listener_problems(config: BrokerConfig) -> Iterator[str]:
     """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
     bound = [endpoint.name for endpoint in config.endpoints]
@@ -307,10 +314,12 @@ def listener_problems(config: BrokerConfig) -> Iterator[str]:
     unbound = [name for name in advertised if name not in bound]
     if unbound:
         yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
-    if any(endpoint.host == EVERY_IPV6_ADDRESS for endpoint in config.endpoints):
-        yield f"listeners: [{EVERY_IPV6_ADDRESS}] would let nobody in over IPv4: say {EVERY_ADDRESS}, or one address"
-    if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
-        yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
+    for host in (endpoint.host for endpoint in config.endpoints if endpoint.host != EVERY_ADDRESS):
+        if _is_every_address(host):
+            yield f"listeners: [{host}] would let nobody in over IPv4: say {EVERY_ADDRESS}, or one address"
+    for host in (endpoint.host for endpoint in config.advertised_endpoints):
+        if _is_every_address(host):
+            yield f"advertised.listeners: nobody can connect to {host}; it must be given, with an address"
     protocols = dict(_mapped(entry) for entry in config["listener.security.protocol.map"])
     for name in bound:
         protocol = protocols.get(name)

@@ -139,6 +139,16 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
             r"listeners: \[::\] would let nobody in over IPv4: say 0.0.0.0, or one address",
             id="every address of IPv6",
         ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://[0:0::0]:1,REPL://a:2", "advertised.listeners": "PLAINTEXT://a:1,REPL://a:2"},
+            r"listeners: \[0:0::0\] would let nobody in over IPv4",
+            id="every address of IPv6 in other words",
+        ),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://[::0]:1,REPL://a:2"},
+            "nobody can connect to ::0",
+            id="every address of IPv6 advertised",
+        ),
         pytest.param({"listeners": "PLAINTEXT://[::1:9092"}, "is not NAME://host:port", id="one bracket"),
         pytest.param(
             {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
