@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from harness.cli.options import EngineName, Json, Master
-from harness.errors import Interrupted, ScenarioError
+from harness.errors import EvidenceError, Interrupted, ScenarioError
 from harness.progress import number_of
 from harness.store.folder import ResultFolder, RunFolder
 from harness.system.engine import choose_engine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.ingest.answer import HistoryResult
 
 DEFAULT_INTO = Path("judged")
-_WHERE = "file, folder or glob, of this machine or any URI that Hadoop knows; repeatable."
+_WHERE = "file, folder or glob, of this machine, or with --engine spark any URI that Hadoop knows; repeatable."
 Paths = list[str] | None
 _OF_A_RUN = "is the folder of a run, whose facts and verdict would be lost: use another --into"
 
@@ -58,8 +58,8 @@ def judge(
         str | None,
         typer.Option(
             "--into",
-            help="Folder for facts, findings and report, of this machine or any URI that Hadoop knows; "
-            "default: a new one in judged/.",
+            help="Folder for facts, findings and report, of this machine, or with --engine spark any URI that Hadoop "
+            "knows; default: a new one in judged/.",
         ),
     ] = None,
     master: Master = None,
@@ -83,7 +83,7 @@ def judge(
         "journal": journal or [],
         "liveness": liveness or [],
     }
-    choose_engine(engine)
+    choose_engine(engine, master)
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
     keys = [check_key(name) for name in checks or ()]
@@ -95,7 +95,7 @@ def judge(
     progress = TerminalProgress(PatientConsole(stderr=True))
     try:
         with spark_session(master, progress=progress, anywhere=True) as spark:
-            folder = local or _stored_folder(_behind_uri(into or "", spark), places)
+            folder = local or _stored_folder(behind_uri(into or "", spark), places)
             result = judge_history(
                 spark, paths, allowed, folder, checks=keys, expansion=expansion or EXPANSION, progress=progress
             )
@@ -123,18 +123,21 @@ def _folder(path: Path, places: list[str]) -> RunFolder:
     Raises:
         ScenarioError: nothing can be written there, or something else would be overwritten or judged next time.
     """
+    from harness.ingest.local_files import local_path
+
     folder = RunFolder(path.resolve())
     if folder.plan.exists():
         raise ScenarioError(f"{path} {_OF_A_RUN}")
     for text in places:
-        evidence = Path(text.removeprefix("file://")).resolve()
-        if evidence.is_dir() and folder.root.is_relative_to(evidence):
-            raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
+        with suppress(EvidenceError):  # it lies elsewhere
+            evidence = local_path(text).resolve()
+            if evidence.is_dir() and folder.root.is_relative_to(evidence):
+                raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
     make_parent(folder.verdict)
     return folder
 
 
-def _behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
+def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
     """Return a folder behind a URI.
 
     Raises:

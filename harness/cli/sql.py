@@ -34,7 +34,7 @@ def sql(
     from harness.analysis.sql import answer, make_views
     from harness.cli.terminal import PatientConsole, TerminalProgress
 
-    choose_engine(engine)
+    choose_engine(engine, master)
     folders = run_folders(runs)
     with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True)), anywhere=True) as spark:
         make_views(spark, folders)

@@ -31,11 +31,11 @@ cluster, no scenario, no run folder."""
 _GIVING = f"""\
 ## What to give
 
-Each option takes a file, a folder or a glob, on this machine or behind any URI whose file system Hadoop knows
-(`hdfs://…`, `s3a://…`), and can be repeated. Names end in `.jsonl`, `.ndjson` or `.json` (one JSON object a line;
-compressed as `.gz`, `.bz2` or `.zst` too) or in `.parquet`. A Parquet table has the same fields as columns, of the same
-types; whole numbers of any width will do, and an object whose type is not fixed (`parameters`, `result`, …) is its JSON
-as text.
+Each option takes a file, a folder or a glob, on this machine or, by Apache Spark alone, behind any URI whose file
+system Hadoop knows (`hdfs://…`, `s3a://…`), and can be repeated. Names end in `.jsonl`, `.ndjson` or `.json` (one JSON
+object a line; compressed as `.gz`, `.bz2` or `.zst` too) or in `.parquet`. A Parquet table has the same fields as
+columns, of the same types; whole numbers of any width will do, and an object whose type is not fixed (`parameters`,
+`result`, …) is its JSON as text.
 
 A field that must be there and is not, a value of another type, an unknown key, a word where others are expected: such a
 line is none. Its file is remarked on with the number of the first such line and what is wrong in it, and checks that
@@ -58,11 +58,11 @@ findings, `verdict.json` and `report.html` in the end; `--json` prints the answe
 
 ## On a cluster, in an object store
 
-`--into` takes any URI whose file system Hadoop knows. On a cluster whose machines share no disk it has to: each
-executor writes its part of facts and findings there. The report is then made of what Spark adds up, so that little
-comes to this machine however long the history is. Jars of file systems that Spark does not bring, and how to reach
-them, are settings of Spark. With an S3-style server (`hadoop-aws` in the version of Spark's Hadoop, and what it depends
-on, 650 MB):
+By Apache Spark `--into` takes any URI whose file system Hadoop knows. On a cluster whose machines share no disk it has
+to: each executor writes its part of facts and findings there. The report is then made of what Spark adds up, so that
+little comes to this machine however long the history is. Jars of file systems that Spark does not bring, and how to
+reach them, are settings of Spark. With an S3-style server (`hadoop-aws` in the version of Spark's Hadoop, and what it
+depends on, 650 MB):
 
 ```
 $ mvn dependency:copy-dependencies -f docs/examples/s3a/pom.xml -DoutputDirectory=$PWD/s3a-jars
@@ -88,8 +88,8 @@ connects may have it read and write files as you: leave it to machines whose use
 `CHAOS_SPARK_REMOTE=sc://HOST:PORT` names a server of Spark Connect that judges instead, of Apache Spark or of Sail
 (with `SAIL_EXECUTION__CHECKPOINT__PATH` set). It has to see the runs, and `TMPDIR`, at the same path as this machine;
 one that does not is refused. Without a JVM there are paths of this machine alone, a glob knows `*`, `?` and `[…]`,
-text may be packed as `.gz`, `.bz2` or `.zst`, lines go through this process, and SQL is Sail's, which knows no
-`describe`. Simulations take Apache Spark whatever was chosen: they are Python in its tasks."""
+text may be packed as `.gz`, `.bz2` or `.zst`, lines go through this process, `--master` is refused, and SQL is Sail's,
+which knows no `describe`. Simulations take Apache Spark whatever was chosen: they are Python in its tasks."""
 
 
 def page() -> str:

@@ -20,11 +20,12 @@ class Engine(StrEnum):
     SAIL = "sail"
 
 
-def choose_engine(name: str | None) -> None:
+def choose_engine(name: str | None, master: str | None = None) -> None:
     """Let this process and its children judge with an engine; None leaves it at what was chosen before.
 
     Raises:
-        ScenarioError: there is none of that name, or a server was named too.
+        ScenarioError: there is none of that name, a server was named too, or a `master` of Apache Spark, which does
+            not judge.
         NotInstalled: the extra that it takes is not installed.
     """
     if name is not None:
@@ -33,6 +34,8 @@ def choose_engine(name: str | None) -> None:
         require(*CLIENT)
     elif chosen_engine() is Engine.SAIL:
         require("pysail", *CLIENT)
+    if master and not by_jvm():
+        raise ScenarioError("--master is Apache Spark's, which does not judge: use --engine spark")
 
 
 def chosen_engine() -> Engine:

@@ -31,7 +31,7 @@ def test_the_facts_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
         judge(operations=["ops.jsonl"], into=str(tmp_path))
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("scheme", ["", "file://", "file:"])
 def test_what_is_made_of_a_history_does_not_become_evidence(tmp_path: Path, scheme: str) -> None:
     with pytest.raises(ScenarioError, match="all of which is evidence"):
         judge(operations=[f"{scheme}{tmp_path}"], into=f"{tmp_path}/judged/h")

@@ -1,6 +1,8 @@
 """Questions of a person's own, put to judged runs."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.store.folder import RunFolder
+from harness.system.engine import Engine
+from tests.shared import ROOT
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +86,15 @@ def test_a_damaged_fact_is_named(ask: Any, folder: RunFolder) -> None:
     status, _, err = ask("select * from sends")
     assert status == 2
     assert "chaos rejudge makes it anew" in err
+
+
+@pytest.mark.whole
+def test_sail_answers_too(ask: Any, folder: RunFolder) -> None:
+    query = "select s.outcome, count(*) n from sends s, tables t where t.table = 'sends' group by 1 order by 1"
+    command = [sys.executable, "-m", "harness", "sql", str(folder.root), query, "--engine", Engine.SAIL, "--json"]
+    ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    counts = [("fail", 1), ("info", 1), ("ok", 111)]
+    assert json.loads(ended.stdout) == [{"outcome": name, "n": count} for name, count in counts]
 
 
 def test_folders_are_called_what_their_owner_likes(chaos: Any, ask: Any, folder: RunFolder) -> None:

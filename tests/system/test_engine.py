@@ -31,6 +31,14 @@ def test_an_engine_that_there_is_not_is_refused_with_those_that_there_are() -> N
         choose_engine("nail")
 
 
+def test_a_master_is_refused_where_apache_spark_does_not_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose_engine("spark", "local[2]")
+    monkeypatch.setenv(ENGINE_VARIABLE, "")
+    monkeypatch.setenv(REMOTE_VARIABLE, "sc://there:15002")
+    with pytest.raises(ScenarioError, match="--master is Apache Spark's"):
+        choose_engine(None, "local[2]")
+
+
 def test_a_server_elsewhere_and_an_engine_here_are_not_chosen_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen_remote() is None
     monkeypatch.setenv(REMOTE_VARIABLE, "sc://there:15002")
