@@ -4,6 +4,7 @@ What has another type than its column is null, and the text of such a line, or o
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from harness.analysis.dialect import checkpoint
 from harness.analysis.frames import balanced_union
@@ -24,7 +25,8 @@ MESSAGE_BYTES = 2**25
 """A part that goes to the engine; gRPC takes no message above four times that."""
 TAKEN_ALONG_BYTES = 2**20
 """A part no larger than that may go to the engine with every plan."""
-_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+"""What JSON takes for space."""
 _LARGEST_LONG = 2**63
 
 Line = tuple[str, str, bytes]
@@ -47,18 +49,24 @@ def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.
 
     What is large goes to the engine once, in messages that it takes; a frame of what is small takes it along.
     """
-    schema, rest, frames = to_arrow_schema(columns), iter(rows), []
-    while some := list(islice(rest, ROWS_AT_ONCE)):
-        for part in _messages(pa.Table.from_pylist(some, schema=schema)):
-            frame = spark.createDataFrame(part)
-            frames.append(checkpoint(frame) if part.nbytes > TAKEN_ALONG_BYTES else frame)
+    schema, rest = to_arrow_schema(columns), iter(rows)
+    parts = iter(lambda: list(islice(rest, ROWS_AT_ONCE)), [])
+    return in_messages(spark, (pa.Table.from_pylist(part, schema=schema) for part in parts))
+
+
+def in_messages(spark: SparkSession, tables: Iterable[pa.Table]) -> DataFrame | None:
+    """Return the rows of tables, each with some or none, as a frame in the same way."""
+    frames = []
+    for message in (message for table in tables for message in _messages(table)):
+        frame = spark.createDataFrame(message, from_arrow_schema(message.schema))
+        frames.append(checkpoint(frame) if message.nbytes > TAKEN_ALONG_BYTES else frame)
     return balanced_union(frames) if frames else None
 
 
 def _messages(part: pa.Table) -> Iterator[pa.Table]:
     """Yield the rows in parts that a message holds."""
     rows = max(1, len(part) * MESSAGE_BYTES // max(part.nbytes, 1))
-    return (part.slice(first, rows) for first in range(0, len(part), rows))
+    return (part.slice(first, rows) for first in range(0, max(len(part), 1), rows))
 
 
 def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
@@ -74,18 +82,44 @@ def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | N
     return row | place | ({} if fits else {corrupt: text.decode()})
 
 
-def object_of(text: bytes) -> dict[str, Any] | None:
+class Pairs(dict[str, Any]):
+    """An object of JSON that also knows the values of a key before its last."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        """Take all pairs of key and value in their order."""
+        self.pairs = [(_whole(key), _whole(value)) for key, value in pairs]
+        super().__init__(self.pairs)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value of JSON in which half a character is a `?`; objects have seen to themselves."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    return [_whole(each) for each in value] if isinstance(value, list) else value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+OWN = json.JSONDecoder()
+"""Takes the lines of a run, whose writers are known."""
+OTHERS = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse)
+"""Takes those of others, where NaN and Infinity are refused, and each value of a key that comes again must fit."""
+
+
+def object_of(text: bytes, decoder: json.JSONDecoder = OWN) -> dict[str, Any] | None:
     """Return the object of JSON that a line is; None if it is none."""
     try:
-        content = _parsed(text.decode().lstrip())
+        content = _parsed(text.decode().lstrip(_SPACE), decoder)
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
 
-def _parsed(text: str) -> Any:
-    content, _ = _DECODER.raw_decode(text)  # whatever follows an object, Spark passes over
-    if "\\u" not in text:
+def _parsed(text: str, decoder: json.JSONDecoder) -> Any:
+    content, _ = decoder.raw_decode(text)  # whatever follows an object, Spark passes over
+    if "\\u" not in text or isinstance(content, Pairs):
         return content
     return json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))  # half a character is a "?"
 
@@ -94,9 +128,10 @@ def fitted(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, 
     """Return the fields that there are columns for, those that do not fit without a value, and whether all fit."""
     types = _types(schema)
     row, fits = {}, True
-    for name in content.keys() & types.keys():
-        row[name], fitting = _value(content[name], types[name])
-        fits &= fitting
+    for name, value in content.pairs if isinstance(content, Pairs) else content.items():
+        if name in types:
+            row[name], fitting = _value(value, types[name])
+            fits &= fitting
     return row, fits
 
 
@@ -114,8 +149,10 @@ def _value(value: Any, wanted: T.DataType) -> tuple[Any, bool]:
         return fitted(value, wanted) if isinstance(value, dict) else (None, False)
     if isinstance(wanted, T.ArrayType):
         return _elements(value, wanted.elementType) if isinstance(value, list) else (None, False)
-    fits = _is_number(value, wanted) if not isinstance(value, bool) else isinstance(wanted, T.BooleanType)
-    return (value, True) if fits else (None, False)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        fits = isinstance(value, bool) and isinstance(wanted, T.BooleanType)
+        return (value, True) if fits else (None, False)
+    return _number(value, wanted)
 
 
 def _elements(values: Sequence[Any], wanted: T.DataType) -> tuple[list[Any] | None, bool]:
@@ -124,7 +161,11 @@ def _elements(values: Sequence[Any], wanted: T.DataType) -> tuple[list[Any] | No
     return ([element for element, _ in elements] if fits else None), fits
 
 
-def _is_number(value: Any, wanted: T.DataType) -> bool:
-    if isinstance(wanted, T.LongType):
-        return isinstance(value, int) and -_LARGEST_LONG <= value < _LARGEST_LONG
-    return isinstance(wanted, T.DoubleType) and isinstance(value, int | float)
+def _number(value: int | float, wanted: T.DataType) -> tuple[int | float | None, bool]:
+    if isinstance(wanted, T.DoubleType):
+        try:
+            return float(value), True  # Arrow refuses a whole number that it would have to round
+        except OverflowError:
+            return (math.inf if value > 0 else -math.inf), True
+    fits = isinstance(wanted, T.LongType) and isinstance(value, int) and -_LARGEST_LONG <= value < _LARGEST_LONG
+    return (value, True) if fits else (None, False)

@@ -9,6 +9,8 @@ from harness.errors import EvidenceError
 
 JSON, PARQUET = "json", "parquet"
 _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
+BYTE_ORDER_MARK = "\ufeff".encode()
+"""What some tools write first in a file, and Hadoop passes over."""
 LONGEST_LINE = 1_000_000
 """Bytes at a file's end in which its last line is looked for."""
 
@@ -60,17 +62,27 @@ def stored_files(files: Files, text: str) -> list[StoredFile]:
     """Return the files that a path, a folder or a glob stands for, in the order of their paths.
 
     Raises:
-        EvidenceError: there is nothing, it cannot be read, or it is neither JSON Lines nor Parquet.
+        EvidenceError: there is nothing, it cannot be read or named, or it is neither JSON Lines nor Parquet.
     """
+    _check_name(text)
     found = files.found(text)
     if not found:
         raise EvidenceError(f"{text}: there is no file")
+    for path, _ in found:
+        _check_name(path)
     return [_stored(files, path, size) for path, size in sorted(found)]
 
 
 def is_compressed(files: Files, path: str) -> bool:
     """Return whether a file is unpacked while it is read, by its name."""
     return path.endswith(files.compressions)
+
+
+def _check_name(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise EvidenceError(f"{display_path(path)!a}: its name is not UTF-8, and no engine finds it") from error
 
 
 def _stored(files: Files, path: str, size: int) -> StoredFile:
@@ -89,8 +101,13 @@ def _is_torn(files: Files, path: str, size: int) -> bool:
     """Return whether the last line has no end and is no JSON: many tools write no newline after the last line."""
     if files.end(path, size - 1) == b"\n":
         return False
+    end = files.end(path, max(0, size - LONGEST_LINE))
+    if size <= LONGEST_LINE:
+        end = end.removeprefix(BYTE_ORDER_MARK)
     try:
-        json.loads(files.end(path, max(0, size - LONGEST_LINE)).rpartition(b"\n")[2].decode(errors="replace"))
+        json.loads(end.rpartition(b"\n")[2].decode(errors="replace"))
     except ValueError:
         return True
+    except RecursionError:
+        return False  # whole or not, it is no line that can be read
     return False

@@ -11,6 +11,7 @@ from functools import reduce
 from itertools import takewhile
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -114,7 +115,13 @@ class RecordedEvidence:
         """Return, of the first few files with lines that do not fit, where the first such line is and what is wrong."""
         named = {_named(kind, file.path, files): (kind, file) for kind, files in self.files.items() for file in files}
         bad = [named[subject] for subject in subjects if subject in named]
-        return [self._first_misfit(kind, file) for kind, file in bad[:EXPLAINED_FILES]]
+        return [self._explained(kind, file) for kind, file in bad[:EXPLAINED_FILES]]
+
+    def _explained(self, kind: str, file: StoredFile) -> str:
+        try:
+            return self._first_misfit(kind, file)
+        except (*SPARK_ERRORS, EvidenceError, OSError, pa.ArrowException) as error:  # all else is judged by now
+            return f"{file.shown}: the line is not found: {reason(error)}"
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
         form, schema = formats()[kind], SCHEMAS[kind]
@@ -248,7 +255,7 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, nu
             field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
         ]
         empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
-    except SPARK_ERRORS as error:
+    except (*SPARK_ERRORS, OSError, pa.ArrowException) as error:
         still_there(error)
         raise EvidenceError(f"{files[0].shown}: not Parquet that can be read: {reason(error)}") from error
     problems = [
@@ -291,7 +298,7 @@ def _wrong(text: str, schema: T.StructType) -> str:
     shown = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"not JSON: {error}: {shown}"
     if not isinstance(value, dict):
         return f"not a JSON object: {shown}"

@@ -1,7 +1,9 @@
 """Files of evidence on this machine, for engines that have no JVM here."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from harness.errors import EvidenceError
 from harness.ingest.files import counts
 
 SCHEME = "file:"
+_SIGNS = {*"*?["}
 AT_ONCE = 2**20
 """Bytes that are unpacked at once where they are but counted."""
 
@@ -24,7 +27,7 @@ class LocalFiles:
         """Return path and size of every file that a path, a folder or a glob of `*`, `?` and `[…]` stands for."""
         path = local_path(text)
         with _readable(text):
-            matches = [path] if path.exists() else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+            matches = [path] if path.exists() else _matches(Path(path.anchor), path.parts[1:])
             return [(f"{SCHEME}{file}", file.stat().st_size) for match in matches for file in _files(match)]
 
     def end(self, path: str, offset: int) -> bytes:
@@ -55,21 +58,45 @@ def local_path(text: str) -> Path:
     """
     if is_uri(text) and not text.startswith(f"{SCHEME}//"):
         raise EvidenceError(f"{text}: only Apache Spark in a JVM of this machine reads from there: use --engine spark")
-    return Path(display_path(text)).absolute()
+    return Path(os.path.abspath(display_path(text)))  # noqa: PTH100 - which goes up by `..`, as Hadoop does
+
+
+def _matches(place: Path, steps: Sequence[str]) -> Iterator[Path]:
+    """Yield what a glob of Hadoop's, whose `**` is `*` and whose `[^` is `[!`, stands for below a place.
+
+    Raises:
+        OSError: a folder on the way cannot be read, which Python's own globs pass over.
+    """
+    if not steps:
+        if place.exists():
+            yield place
+    elif not _SIGNS & {*steps[0]}:
+        yield from _matches(place / steps[0], steps[1:])
+    elif place.is_dir():
+        for path in place.iterdir():
+            if fnmatchcase(path.name, steps[0].replace("[^", "[!")):
+                yield from _matches(path, steps[1:])
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    for file in path.rglob("*"):
-        if file.is_file() and file.stat().st_size and counts(file.relative_to(path).parts):
-            yield file
+    return _below(path, frozenset()) if path.is_dir() else iter([path])
+
+
+def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """Yield the files below a folder, also behind links, unless one leads back to a folder above it."""
+    here = folder.resolve()
+    for path in folder.iterdir() if here not in above else ():
+        if not counts((path.name,)):
+            continue
+        if path.is_dir():
+            yield from _below(path, above | {here})
+        elif path.is_file() and path.stat().st_size:
+            yield path
 
 
 @contextmanager
 def _readable(text: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise EvidenceError(f"{display_path(text)}: cannot be read: {error}") from error

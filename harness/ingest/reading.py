@@ -4,24 +4,27 @@ Apache Spark says it of any row. Sail does not, nor which lines do not fit: its 
 are read one by one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.dialect import is_connect, is_sail
-from harness.analysis.parsed_lines import fitted, in_parts, object_of
+from harness.analysis.jvm import still_there
+from harness.analysis.parsed_lines import OTHERS, fitted, in_messages, in_parts, object_of
 from harness.analysis.session import configured
 from harness.analysis.sources import CORRUPT, PERMISSIVE, no_rows, with_corrupt
 from harness.analysis.storage import file_path_column, literal_glob
 from harness.errors import EvidenceError
-from harness.ingest.files import Files, StoredFile
+from harness.ingest.files import BYTE_ORDER_MARK, Files, StoredFile
 from harness.ingest.hadoop_files import HadoopFiles
 from harness.ingest.local_files import LocalFiles, local_path, opened
 
@@ -70,8 +73,9 @@ def tables(spark: SparkSession, files: Sequence[StoredFile]) -> list[Sequence[St
 
 def table(spark: SparkSession, files: Sequence[StoredFile]) -> DataFrame:
     """Return files of Parquet that are read as one table, without where each row is from."""
-    paths = (local_path(file.path).as_uri() if is_sail(spark) else literal_glob(file.path) for file in files)
-    return spark.read.option("mergeSchema", True).parquet(*paths)
+    if is_sail(spark):
+        return _table_of_sail(spark, local_path(files[0].path))
+    return spark.read.option("mergeSchema", True).parquet(*(literal_glob(file.path) for file in files))
 
 
 def named(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
@@ -83,10 +87,55 @@ def named(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
 def numbered(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
     """Return the rows of a table of one file with `LINE`; whoever asks for them is `in_order`."""
     if is_sail(rows.sparkSession):
-        content = parquet.read_table(local_path(files[0].path), columns=rows.columns)
-        lines = pa.array(range(1, content.num_rows + 1), pa.int64())
-        return rows.sparkSession.createDataFrame(content.append_column(LINE, lines))
+        return _made_here(rows.sparkSession, _with_lines(_parts(local_path(files[0].path), rows.columns)))
     return _numbered(rows)
+
+
+def _table_of_sail(spark: SparkSession, path: Path) -> DataFrame:
+    rows = spark.read.parquet(path.as_uri())
+    try:
+        _ = rows.schema
+    except PySparkException as error:  # Sail 0.7.2 knows no values that Arrow has from a dictionary
+        still_there(error)
+        return _made_here(spark, _parts(path, parquet.read_schema(path).names))
+    return rows
+
+
+def _made_here(spark: SparkSession, parts: Iterable[pa.Table]) -> DataFrame:
+    frame = in_messages(spark, parts)
+    assert frame is not None, "a table has parts"
+    return frame
+
+
+def _parts(path: Path, names: list[str]) -> Iterator[pa.Table]:
+    """Yield a table's groups of rows in types that every engine takes, and then no rows: it may have no group."""
+    with parquet.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield _plain(file.read_row_group(number, columns=names))
+        yield _plain(file.schema_arrow.empty_table().select(names))
+
+
+def _with_lines(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    first = 1
+    for part in parts:
+        last = first + part.num_rows
+        yield part.append_column(LINE, pa.array(range(first, last), pa.int64()))
+        first = last
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    return rows.cast(pa.schema([field.with_type(_plain_type(field.type)) for field in rows.schema]))
+
+
+def _plain_type(of: pa.DataType) -> pa.DataType:
+    """Return the type of the same values without a dictionary, and without whole numbers that have no sign."""
+    if pa.types.is_dictionary(of):
+        return _plain_type(of.value_type)
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return pa.list_(of.value_field.with_type(_plain_type(of.value_type)))
+    if pa.types.is_struct(of):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in of])
+    return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(of) else of
 
 
 def in_order(spark: SparkSession) -> AbstractContextManager[None]:
@@ -111,18 +160,23 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
 
 def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType) -> DataFrame:
     columns = T.StructType([*schema, *_BESIDE])
-    frame = in_parts(spark, (row for file in files for row in _rows(file, schema)), columns)
+    frame = in_parts(spark, (row for file in files for row in parsed_rows(file, schema)), columns)
     if frame is None:
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in columns])
     return frame
 
 
-def _rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
+def parsed_rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
+    """Yield what `numbered_lines` returns of a file, row by row, without any engine.
+
+    Raises:
+        EvidenceError: the file cannot be read.
+    """
     for number, text in enumerate(_texts(file), start=1):
         if not text.strip(b" "):
             continue
         place = {FILE: file.shown, LINE: number, TEXT: text.decode(errors="replace")}
-        content = object_of(text)
+        content = object_of(text, OTHERS)
         if content is None:
             yield place | {BROKEN: True}
         else:
@@ -133,7 +187,9 @@ def _rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
 def _texts(file: StoredFile) -> Iterator[bytes]:
     try:
         with opened(file.path) as stream:
-            for text in BufferedReader(stream):
+            lines = BufferedReader(stream)
+            yield from next(lines, b"").removeprefix(BYTE_ORDER_MARK).splitlines()
+            for text in lines:
                 yield from text.splitlines()
     except (OSError, EOFError, pa.ArrowException) as error:
         raise EvidenceError(f"the history cannot be judged: {file.shown}: {error}") from error

@@ -17,9 +17,10 @@ from harness.analysis.connect import remote_session, sail_session
 from harness.analysis.dialect import require_same_files
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
 from harness.analysis.session import tuned
-from harness.analysis.sources import from_table, read
+from harness.analysis.sources import CORRUPT, from_table, read
+from harness.cli.judge import behind_uri
 from harness.contracts import registry
-from harness.errors import EvidenceError, HarnessError, SparkError
+from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkError
 from harness.experiment.judge import settings_of
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
@@ -28,6 +29,7 @@ from harness.sweep.jobs import HISTORIES
 from harness.sweep.recorded import History, RecordedAnswer, histories_in
 from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.system.scratch import scratch_folder
+from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import write_intact_run
 from tests.checks import answers
 from tests.checks.answers import batches_of, confirm, judged
@@ -103,11 +105,87 @@ def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail:
     assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:2: {said}"]
 
 
-def test_that_nothing_was_found_is_written(sail: SparkSession, tmp_path: Path) -> None:
+TABLES = {
+    "words from a dictionary": {name: pa.array([SEND[name]] * 3).dictionary_encode() for name in ("topic", "process")},
+    "numbers from a dictionary": {"partition": pa.array([0, 1, 2]).dictionary_encode()},
+    "words from a dictionary, deep within": {
+        "records": pa.array(
+            [[{"topic": "t", "partition": 0, "offset": 1, "value": "v"}]] * 3,
+            pa.list_(
+                pa.struct(
+                    {
+                        "topic": pa.dictionary(pa.int32(), pa.string()),
+                        "partition": pa.int32(),
+                        "offset": pa.uint64(),
+                        "value": pa.large_string(),
+                    }
+                )
+            ),
+        )
+    },
+    "whole numbers without a sign": {
+        "offset": pa.array([1, 2, 2**64 - 1], pa.uint64()),
+        "partition": pa.array([1, 2, 3], pa.uint8()),
+    },
+    "a column of nothing": {"key": pa.nulls(3, pa.timestamp("us"))},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_others_is_read_as_on_apache_spark(name: str, sail: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    columns = {key: pa.array([value] * 3) for key, value in SEND.items()} | {"type": pa.array(["invoke", "ok", "done"])}
+    parquet.write_table(pa.table(columns | TABLES[name]), path)
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    rows = evidence.sources("h", {}).lines["operations"].select("topic", CORRUPT).collect()
+    said = "`type` is done, none of invoke, ok, fail, info"
+    assert [tuple(row) for row in rows] == [("t", None), ("t", None), (None, said)]
+    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:3: {said}"]
+
+
+@pytest.mark.parametrize("of", [pa.int64(), pa.dictionary(pa.int32(), pa.int64())], ids=str)
+def test_a_table_of_others_may_have_no_rows(of: pa.DataType, sail: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    rows = pa.Table.from_pylist([SEND]).slice(0, 0)
+    parquet.write_table(rows.set_column(0, "index", pa.array([], of)), path)
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    assert evidence.sources("h", {}).lines["operations"].count() == 0
+    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}: every line fits"]
+
+
+def test_a_table_that_no_message_holds_is_explained(sail: SparkSession, tmp_path: Path) -> None:
+    path, rows = tmp_path / "operations.parquet", 34
+    columns = {key: pa.array([value] * rows) for key, value in SEND.items()}
+    columns |= {"key": pa.array(["a" * 2**22] * rows), "type": pa.array(["ok"] * (rows - 1) + ["done"])}
+    parquet.write_table(pa.table(columns), path)
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    (said,) = evidence.explain(["operations/operations.parquet"])
+    assert said.startswith(f"{path}:{rows}: `type` is done")
+
+
+def test_a_file_that_is_gone_by_now_costs_no_answer(sail: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    parquet.write_table(pa.Table.from_pylist([SEND]), path)
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    path.unlink()
+    (said,) = evidence.explain(["operations/operations.parquet"])
+    assert said.startswith(f"{path}: the line is not found: ")
+
+
+@pytest.mark.parametrize("keep", [pytest.param(True, id="with facts"), pytest.param(False, id="without facts")])
+def test_that_nothing_was_found_is_written(keep: bool, sail: SparkSession, tmp_path: Path) -> None:
     run, into = write_intact_run(tmp_path / "intact"), RunFolder(tmp_path / "judged")
     question = Question(settings={run.run_id: AllowedSettings().for_checks()}, checks=("I9",))
-    judge_sources(sail, read(sail, [run]), [question], into=into)
+    (judgement,) = judge_sources(sail, read(sail, [run]), [question], into=into, keep=keep)
+    assert [check.verdict for check in judgement.checks] == [SystemVerdict.PASS]
     assert list(into.findings.iterdir()) == []
+
+
+def test_a_folder_behind_a_uri_is_refused_to_who_asks_no_apache_spark(sail: SparkSession) -> None:
+    with pytest.raises(
+        ScenarioError, match=r"s3a://bucket/judged: only Apache Spark .* writes there: use --engine spark"
+    ):
+        behind_uri("s3a://bucket/judged", sail)
 
 
 CHOSEN = """

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,9 @@ def folder(tmp_path: Path) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(LINE)
     (root / "deep" / "empty.jsonl").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "e.jsonl").write_bytes(LINE)
+    (root / "link").symlink_to(tmp_path / "elsewhere")
     (root / "deep" / "torn.jsonl").write_bytes(LINE + b'{"ind')
     return root
 
@@ -42,7 +46,12 @@ def files(request: pytest.FixtureRequest, spark: SparkSession) -> Files:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        pytest.param("{}", ["a.jsonl", "b.ndjson", "deep/c.json", "deep/torn.jsonl"], id="a folder"),
+        pytest.param("{}", ["a.jsonl", "b.ndjson", "deep/c.json", "deep/torn.jsonl", "link/e.jsonl"], id="a folder"),
+        pytest.param("{}/link", ["link/e.jsonl"], id="a link to a folder"),
+        pytest.param("{}/deep/../a.jsonl", ["a.jsonl"], id="a path that goes up"),
+        pytest.param("{}/[^a].*", ["b.ndjson"], id="a glob of other letters"),
+        pytest.param("{}/**/[ce].*", ["deep/c.json", "link/e.jsonl"], id="two stars are one"),
+        pytest.param("{}/a**", ["a.jsonl"], id="two stars in a name"),
         pytest.param("{}/b.ndjson", ["b.ndjson"], id="a file"),
         pytest.param("file://{}/a.jsonl", ["a.jsonl"], id="a URI of this machine"),
         pytest.param("{}/*.[jn]*", ["_hidden.jsonl", "a.jsonl", "b.ndjson"], id="a glob takes what it names"),
@@ -61,10 +70,54 @@ def test_a_text_stands_for_files(files: Files, folder: Path, text: str, names: l
 def test_what_is_compressed_is_unpacked_as_far_as_asked(files: Files, tmp_path: Path, pack: object) -> None:
     assert callable(pack)
     path = tmp_path / ("a.jsonl.gz" if pack is gzip.compress else "a.jsonl.bz2")
-    path.write_bytes(pack(LINE * 1000))
+    path.write_bytes(pack(LINE * 300_000))
     (file,) = stored_files(files, str(path))
-    assert (files.unpacked(file.path, 10**9), file.torn) == (12_000, False)
-    assert 5000 <= files.unpacked(file.path, 5000) <= 12_000
+    assert (files.unpacked(file.path, 10**9), file.torn) == (3_600_000, False)
+    assert 5000 <= files.unpacked(file.path, 5000) < 3_600_000
+
+
+def test_a_link_that_leads_back_is_followed_no_further(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(LINE)
+    (tmp_path / "back").symlink_to(tmp_path)
+    assert [file.shown for file in stored_files(LocalFiles(), str(tmp_path))] == [f"{tmp_path}/a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("content", "torn"),
+    [
+        pytest.param(b'\xef\xbb\xbf{"index":0}', False, id="a byte order mark before a whole line"),
+        pytest.param(b'\xef\xbb\xbf{"ind', True, id="a byte order mark before half a line"),
+        pytest.param(b"[" * 100_000, False, id="a list in itself, again and again"),
+    ],
+)
+def test_a_last_line_without_an_end_is_torn_if_it_is_no_json(
+    files: Files, tmp_path: Path, content: bytes, torn: bool
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    assert [file.torn for file in stored_files(files, str(tmp_path / "a.jsonl"))] == [torn]
+
+
+@pytest.mark.parametrize("text", ["", "/*", "/*/deep.jsonl"])
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "deep.jsonl").write_bytes(LINE)
+    folder.chmod(0)
+    try:
+        if os.access(folder, os.R_OK):
+            pytest.skip("nothing is closed to this user")
+        with pytest.raises(EvidenceError, match=r"cannot be read: .*closed"):
+            stored_files(LocalFiles(), f"{tmp_path}{text}")
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")
+    Path(path).write_bytes(LINE)
+    for text in (path, str(tmp_path)):
+        with pytest.raises(EvidenceError, match=r"\\udcff\.jsonl': its name is not UTF-8"):
+            stored_files(LocalFiles(), text)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +125,7 @@ def test_what_is_compressed_is_unpacked_as_far_as_asked(files: Files, tmp_path: 
     [
         pytest.param("none.jsonl", None, "there is no file", id="nothing"),
         pytest.param("none-*.jsonl", None, "there is no file", id="a glob of nothing"),
+        pytest.param("none-[.jsonl", None, "there is no file|cannot be read", id="a glob that is none"),
         pytest.param("empty.jsonl", b"", "is empty", id="an empty file"),
         pytest.param("a.csv", b"a,b", "its name must end in one of .jsonl, .ndjson", id="another format"),
         pytest.param("a.parquet.gz", b"a", "its name must end in one of .jsonl, .ndjson", id="Parquet that is packed"),

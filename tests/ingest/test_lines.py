@@ -60,6 +60,13 @@ def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained:
     assert explained[name] == f"4: {MISFITS[name][1]}"
 
 
+def test_a_line_that_nobody_can_read_is_named_too(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "ops.jsonl"
+    path.write_text(f'{json.dumps(SEND)}\n{{"value": {"[" * 100_000}{"]" * 100_000}}}\n', encoding="utf-8")
+    (said,) = RecordedEvidence(spark, {"operations": [str(path)]}).explain(["operations/ops.jsonl"])
+    assert said.startswith(f"{path}:2: not JSON: maximum recursion depth exceeded")
+
+
 def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "ops.jsonl"
     bad = [line for line, _ in MISFITS.values()]

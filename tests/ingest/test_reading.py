@@ -1,0 +1,80 @@
+"""What is parsed here of the lines of others, well formed or not, is what Apache Spark makes of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from harness.analysis.dialect import is_connect
+from harness.ingest.files import stored_files
+from harness.ingest.local_files import LocalFiles
+from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_rows
+from tests.analysis.test_parsed_lines import LINES
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = (
+    T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
+    .add("is", T.BooleanType())
+    .add("text", T.StringType())
+    .add("list", T.ArrayType(T.LongType()))
+    .add("inner", T.StructType([T.StructField("x", T.LongType())]))
+)
+CONTENTS = {name: line + b"\n" for name, line in LINES.items()} | {
+    "no number": b'{"half":NaN}\n',
+    "no end of a number in a key without a column": b'{"other":Infinity}\n',
+    "a key twice, of which the first does not fit": b'{"number":"a","number":2}\n',
+    "a key twice, of which the last does not fit": b'{"number":2,"number":"a"}\n',
+    "a key twice, within": b'{"inner":{"x":"a","x":1}}\n',
+    "half a character in a key": b'{"\\ud800":1}\n',
+    "a byte order mark": b'\xef\xbb\xbf{"number":1}\n{"number":2}\n',
+    "a byte order mark in the second line": b'{"number":2}\n\xef\xbb\xbf{"number":1}\n',
+    "a byte order mark alone": b"\xef\xbb\xbf\n",
+    "no UTF-8": b'{"text":"\xff","number":1}\n',
+    "no UTF-8 after the object": b'{"number":1} \xff\n',
+    "blank lines": b'\n  \n{"number":1}\n\n',
+    "a tab alone": b"\t\n",
+    "a vertical tab before": b'\x0b{"number":1}\n',
+    "ends of every kind": b'{"number":1}\r\n{"number":2}\r{"number":3}\n\r{"number":4}',
+    "a separator of lines that JSON takes for text": '{"text":"a\u2028b\x85c"}\n'.encode(),
+    "nothing of a number": b'{"number":-0,"half":-0.0}\n',
+    "a number with an exponent": b'{"number":1e2,"half":1e2}\n',
+    "zeroes before a number": b'{"number":01}\n',
+    "a comma at the end": b'{"number":1,}\n',
+}
+
+
+def what_counts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what becomes of a row: of one that is no line, its text alone."""
+    if row[BROKEN]:
+        return {BROKEN: True, TEXT: row[TEXT]}
+    inner = row.get("inner")
+    values = {name: row.get(name) for name in SCHEMA.names} | {"inner": inner and {"x": inner.get("x")}}
+    return values | {BROKEN: False, TEXT: row[TEXT], KEYS: list(dict.fromkeys(row[KEYS]))}
+
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Rows, Rows]]:
+    """The rows of each file, as parsed here and as Apache Spark reads them."""
+    if is_connect(spark):
+        pytest.skip("Apache Spark was not chosen")
+    folder = tmp_path_factory.mktemp("lines")
+    for name, content in CONTENTS.items():
+        (folder / f"{name}.jsonl").write_bytes(content)
+    files = stored_files(LocalFiles(), str(folder))
+    by_spark: dict[str, Rows] = {file.shown: [] for file in files}
+    for row in lines(spark, files, SCHEMA).collect():
+        by_spark[row[FILE]].append(what_counts(row.asDict(recursive=True)))
+    here = {file.shown: [what_counts(row) for row in parsed_rows(file, SCHEMA)] for file in files}
+    return {Path(path).stem: (here[path], rows) for path, rows in by_spark.items()}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_line_of_others_is_read_as_apache_spark_reads_it(name: str, read: dict[str, tuple[Rows, Rows]]) -> None:
+    here, by_spark = read[name]
+    assert here == by_spark
