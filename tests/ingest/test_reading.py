@@ -18,11 +18,12 @@ pytestmark = pytest.mark.spark
 SCHEMA = (
     T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
     .add("is", T.BooleanType())
-    .add("text", T.StringType())
+    .add("words", T.StringType())
     .add("list", T.ArrayType(T.LongType()))
     .add("inner", T.StructType([T.StructField("x", T.LongType())]))
 )
-CONTENTS = {name: line + b"\n" for name, line in LINES.items()} | {
+# `text` is the line itself
+CONTENTS = {name: line.replace(b'"text"', b'"words"') + b"\n" for name, line in LINES.items()} | {
     "no number": b'{"half":NaN}\n',
     "no end of a number in a key without a column": b'{"other":Infinity}\n',
     "a key twice, of which the first does not fit": b'{"number":"a","number":2}\n',
@@ -32,16 +33,18 @@ CONTENTS = {name: line + b"\n" for name, line in LINES.items()} | {
     "a byte order mark": b'\xef\xbb\xbf{"number":1}\n{"number":2}\n',
     "a byte order mark in the second line": b'{"number":2}\n\xef\xbb\xbf{"number":1}\n',
     "a byte order mark alone": b"\xef\xbb\xbf\n",
-    "no UTF-8": b'{"text":"\xff","number":1}\n',
+    "no UTF-8": b'{"words":"\xff","number":1}\n',
     "no UTF-8 after the object": b'{"number":1} \xff\n',
     "blank lines": b'\n  \n{"number":1}\n\n',
     "a tab alone": b"\t\n",
     "a vertical tab before": b'\x0b{"number":1}\n',
     "ends of every kind": b'{"number":1}\r\n{"number":2}\r{"number":3}\n\r{"number":4}',
-    "a separator of lines that JSON takes for text": '{"text":"a\u2028b\x85c"}\n'.encode(),
+    "a separator of lines that JSON takes for text": '{"words":"a\u2028b\x85c"}\n'.encode(),
     "nothing of a number": b'{"number":-0,"half":-0.0}\n',
     "a number with an exponent": b'{"number":1e2,"half":1e2}\n',
     "zeroes before a number": b'{"number":01}\n',
+    "a number with an exponent beyond all fractions": b'{"half":1e400}\n',
+    "an inner object twice": b'{"inner":{"x":1},"inner":{}}\n',
     "a comma at the end": b'{"number":1,}\n',
 }
 
@@ -51,7 +54,9 @@ def what_counts(row: dict[str, Any]) -> dict[str, Any]:
     if row[BROKEN]:
         return {BROKEN: True, TEXT: row[TEXT]}
     inner = row.get("inner")
-    values = {name: row.get(name) for name in SCHEMA.names} | {"inner": inner and {"x": inner.get("x")}}
+    values = {name: row.get(name) for name in SCHEMA.names} | {
+        "inner": None if inner is None else {"x": inner.get("x")}
+    }
     return values | {BROKEN: False, TEXT: row[TEXT], KEYS: list(dict.fromkeys(row[KEYS]))}
 
 
