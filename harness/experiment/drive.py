@@ -199,7 +199,7 @@ async def drive_cluster(
             load=load,
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
-            create_topics=TopicAdmin(status.bootstrap_servers).create,
+            create_topics=TopicAdmin(status.bootstrap_servers, shared=scenario.cluster.external is not None).create,
             probe=Probe(
                 ask=ask,
                 machine=ThisMachine(),

@@ -40,6 +40,8 @@ def external(draft: Draft) -> Iterator[Problem]:
         yield Problem(("cluster", "external", "brokers"), "names a broker twice")
     if draft.brokers is not None and draft.brokers != len(ids):
         yield Problem(("cluster", "brokers"), f"is {draft.brokers}, and cluster.external names {len(ids)}")
+    if place.prefix and not all(topic.name.startswith(place.prefix) for topic in draft.topics.values()):
+        yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
     if draft.steps:
         yield Problem(("steps",), "are not taken on a cluster of somebody else's")
     for index, workload in draft.workloads.items():

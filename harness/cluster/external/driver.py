@@ -8,8 +8,10 @@ and from ZooKeeper, and by its brokers, no more and no fewer. What the run does 
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -31,6 +33,8 @@ PROBE_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 0.5
 """In which a broker that was paused would answer, were it not."""
 GONE_TIMEOUT_S = 60.0
+OF_A_RUN = re.compile("chaos-[0-9a-f]{10}-")
+"""How the names of a run's topics begin."""
 
 
 class ExternalDriver(RunsClients):
@@ -198,7 +202,7 @@ class ExternalDriver(RunsClients):
             await self._supervision.ended(child, cluster.timeout_s)
         self._notes.add("paused", broker_id)
         await self._spawn(child, restoring.RESUME, str(self._root.resolve()), str(broker_id), str(at_most_s))
-        await asyncio.to_thread(cluster.carry_out, "pause", broker_id)
+        await asyncio.to_thread(restoring.paused, cluster, self._notes, broker_id)
 
     async def resume_broker(self, broker_id: int) -> None:
         """Let it go on; nothing happens when it was not paused."""
@@ -257,7 +261,7 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     async with KazooView(cluster.zookeeper_connect) as view:
         in_zookeeper = await view.cluster_id()
         registered = sorted(await view.registrations())
-        taken = [topic for topic in await view.topics() if topic.startswith(cluster.prefix)]
+        taken = taken_by_runs(await view.topics(), cluster.prefix)
     for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_zookeeper)):
         if seen != cluster.cluster_id:
             raise ClusterError(f"{who} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
@@ -267,8 +271,18 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
             f" {registered} are registered"
         )
     if taken:
-        raise ClusterError(f"there are topics already whose names begin as the run's will: {', '.join(taken)}")
+        raise ClusterError(taken)
     return addresses
+
+
+def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
+    """Return which topics forbid a run to begin: those that begin as its own will, or as another run's; or nothing."""
+    names = sorted(topics)
+    if own := [name for name in names if name.startswith(prefix)]:
+        return f"there are topics already whose names begin as the run's will: {', '.join(own)}"
+    if others := [name for name in names if OF_A_RUN.match(name)]:
+        return f"another run disturbs this cluster, or has left topics that are to be deleted first: {', '.join(others)}"
+    return ""
 
 
 async def _answers(address: str, timeout_s: float) -> bool:

@@ -33,9 +33,20 @@ async def restore(root: Path) -> list[str]:
     ):
         try:
             await doing
-        except ClusterError as error:
-            left.append(str(error))
+        except Exception as error:  # noqa: BLE001  whatever it is, the others are undone
+            left.append(str(error) or repr(error))
     return left
+
+
+def paused(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
+    """Pause a broker that is noted; when the command took so long that the pause is over, let it go on at once."""
+    try:
+        cluster.carry_out("pause", broker_id)
+    finally:  # also one that was killed may have been heard
+        if broker_id not in notes.of("paused"):
+            notes.add("paused", broker_id)
+            cluster.carry_out("resume", broker_id)
+            notes.remove("paused", broker_id)
 
 
 async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:

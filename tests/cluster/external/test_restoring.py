@@ -1,0 +1,68 @@
+"""What was done to a cluster of somebody else's is undone, whatever goes wrong on the way."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.external.driver import taken_by_runs
+from harness.cluster.external.place import ExternalCluster, Host, Notes
+from harness.cluster.external.restoring import paused
+from harness.store.folder import RunFolder
+
+OWN = "chaos-0123456789-"
+
+
+def noting(root: Path, word: str, *statements: str) -> str:
+    """Return a command that notes a word, and does something else before."""
+    program = "; ".join((*statements, f"open({str(root / 'done')!r}, 'a').write({word!r})"))
+    return f'{sys.executable} -c "{program}"'.replace("{", "{{").replace("}", "}}")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> ExternalCluster:
+    RunFolder(tmp_path).cluster.mkdir()
+    return ExternalCluster(
+        cluster_id="its-id",
+        bootstrap_servers="one:9092",
+        zookeeper_connect="keeper:2181",
+        hosts={number: Host(host="one", name="one") for number in range(3)},
+        commands={"pause": noting(tmp_path, "paused "), "resume": noting(tmp_path, "resumed ")},
+        timeout_s=60,
+        prefix=OWN,
+    )
+
+
+def test_a_pause_is_noted_and_lasts(cluster: ExternalCluster, tmp_path: Path) -> None:
+    notes = Notes(tmp_path)
+    notes.add("paused", 1)
+    paused(cluster, notes, 1)
+    assert (tmp_path / "done").read_text(encoding="utf-8") == "paused "
+    assert notes.of("paused") == [1]
+
+
+def test_a_pause_that_lands_after_its_end_ends_at_once(cluster: ExternalCluster, tmp_path: Path) -> None:
+    notes, path = Notes(tmp_path), RunFolder(tmp_path).cluster / "disturbed.json"
+    notes.add("paused", 1)
+    late = noting(tmp_path, "paused ", f"open({str(path)!r}, 'w').write('{json.dumps({})}')")
+    paused(replace(cluster, commands=cluster.commands | {"pause": late}), notes, 1)
+    assert (tmp_path / "done").read_text(encoding="utf-8") == "paused resumed "
+    assert notes.of("paused") == []
+
+
+@pytest.mark.parametrize(
+    ("topics", "problem"),
+    [
+        pytest.param([], "", id="no topics"),
+        pytest.param(["orders", "chaos-orders", "chaos-012345678-x"], "", id="topics of others"),
+        pytest.param(["orders", f"{OWN}orders"], f"topics already whose names begin as the run's will: {OWN}orders",
+                     id="topics that begin as the run's will"),
+        pytest.param(["orders", "chaos-abcdef0123-orders"], "another run disturbs this cluster, or has left topics that"
+                     " are to be deleted first: chaos-abcdef0123-orders", id="topics of another run"),
+    ],
+)  # fmt: skip
+def test_no_run_begins_beside_another_one(topics: list[str], problem: str) -> None:
+    assert problem in taken_by_runs(topics, OWN)
+    assert bool(taken_by_runs(topics, OWN)) == bool(problem)
