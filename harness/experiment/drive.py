@@ -173,13 +173,14 @@ async def drive_cluster(
     from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
     from harness.zookeeper.observer import ZookeeperObserver
+    from harness.zookeeper.scope import Scope
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:
-        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper)
+        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper, Scope(status.prefix))
         await observer.start()
         stack.push_async_callback(observer.stop)
         view = await stack.enter_async_context(KazooView(status.zookeeper_connect))

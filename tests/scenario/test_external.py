@@ -9,7 +9,7 @@ from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
 from harness.experiment.judge import missing_evidence, not_judged
-from harness.scenario.external import claimed, require_owned, unseen
+from harness.scenario.external import claimed, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -102,7 +102,12 @@ def test_no_folder_of_a_run_is_made_unless_they_say_so(tmp_path: Path) -> None:
         phases.create_from(good(), 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
     folder = phases.create_from(good(), 1, tmp_path, owned=True)
-    assert "prefix: chaos-" in folder.scenario.read_text(encoding="utf-8")
+    text = folder.scenario.read_text(encoding="utf-8")
+    assert "prefix: chaos-" in text
+    assert folder.scenario.stat().st_mode & 0o077 == 0
+    assert "ssh {host} kill" in text
+    assert "ssh" not in without_commands(text)
+    assert "prefix: chaos-" in without_commands(text)
 
 
 def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:

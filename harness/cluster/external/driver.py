@@ -113,6 +113,7 @@ class ExternalDriver(RunsClients):
                 for broker_id, state in zip(cluster.hosts, states, strict=True)
             ),
             unseen=cluster.unseen,
+            prefix=cluster.prefix,
         )
 
     async def copy_data(self) -> list[str]:
@@ -281,7 +282,9 @@ def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
     if own := [name for name in names if name.startswith(prefix)]:
         return f"there are topics already whose names begin as the run's will: {', '.join(own)}"
     if others := [name for name in names if OF_A_RUN.match(name)]:
-        return f"another run disturbs this cluster, or has left topics that are to be deleted first: {', '.join(others)}"
+        return (
+            f"another run disturbs this cluster, or has left topics that are to be deleted first: {', '.join(others)}"
+        )
     return ""
 
 

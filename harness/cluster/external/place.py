@@ -132,6 +132,8 @@ async def listens(address: str) -> bool:
 
 def _write(path: Path, data: Mapping[str, object]) -> None:
     temporary = path.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600)  # the words of commands may hold secrets
     with temporary.open("w", encoding="utf-8") as file:
         json.dump(data, file, indent=2)
         file.flush()
