@@ -6,11 +6,11 @@ from pathlib import Path
 from harness.errors import EvidenceError
 from harness.store.history import ChainedWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
-from harness.zookeeper.scope import Scope
+from harness.zookeeper.scope import EVERYTHING, Scope
 from harness.zookeeper.transaction_log import read_ensemble_log
 
 
-def merge_history(history: Path, *data_dirs: Path, scope: Scope = Scope()) -> list[str]:
+def merge_history(history: Path, *data_dirs: Path, scope: Scope = EVERYTHING) -> list[str]:
     """Replace the observer's file by the complete history, in the order of zxids; return remarks on its quality.
 
     The log decides: a change that the observer saw too has the source `observer`, and its session from the log. A write

@@ -15,7 +15,7 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 
 from harness.errors import ClusterError
 from harness.store.history import ChainedWriter, ZnodeChange
-from harness.zookeeper.scope import Scope
+from harness.zookeeper.scope import EVERYTHING, Scope
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"
@@ -43,7 +43,7 @@ class ZookeeperObserver:
     `merge_history` fills the gaps afterwards. Znodes that exist at the start are written too.
     """
 
-    def __init__(self, hosts: str, path: Path, scope: Scope = Scope()) -> None:
+    def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING) -> None:
         self._hosts = hosts
         self._scope = scope
         self._path = path

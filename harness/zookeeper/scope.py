@@ -38,5 +38,9 @@ class Scope:
         return self.holds(path) or any(root.startswith(f"{path}/") for root in ROOTS)
 
 
+EVERYTHING = Scope()
+"""Of a cluster of the run's own."""
+
+
 def _within(path: str) -> bool:
     return any(path == root or path.startswith(f"{root}/") for root in ROOTS)

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from harness.cluster.external.place import ExternalCluster, Notes, listens
-from harness.errors import ClusterError
 from harness.system.waiting import until
 
 GUARD, RESUME = "guard", "resume"
