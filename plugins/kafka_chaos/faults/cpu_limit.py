@@ -65,7 +65,7 @@ class CpuLimit(Limiting):
 
 
 def _same(limit: float | None, cpus: float) -> bool:
-    """Return whether a quota is the one that was asked for; the kernel has whole microseconds of a tenth of a second."""
+    """Return whether a quota is what was asked for; the kernel counts microseconds of a tenth of a second."""
     return limit is not None and math.isclose(limit, cpus, abs_tol=1e-5)
 
 
