@@ -81,8 +81,8 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " whatever name"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
-        pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not all"
-                     " begin with chaos-0123456789-: leave out cluster.external.prefix", id="topics without the prefix"),
+        pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
+                     " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_to_it_is_refused(old: str, new: str, message: str) -> None:
