@@ -7,15 +7,14 @@ import re
 from dataclasses import dataclass
 
 ROOTS = (
-    "/admin",
+    "/admin/delete_topics",
     "/brokers",
     "/config/topics",
     "/controller",
     "/controller_epoch",
-    "/isr_change_notification",
     "/latest_producer_id_block",
 )
-"""Of a cluster that others use too."""
+"""Of a cluster that others use too; not those that name several topics at once."""
 _OF_TOPIC = re.compile("(?:/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)")
 
 

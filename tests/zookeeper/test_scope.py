@@ -23,7 +23,9 @@ OWN = "chaos-0123456789-"
         pytest.param("/brokers/topics/__consumer_offsets", False, False, id="the offsets topic"),
         pytest.param("/config/topics/orders", False, False, id="a topic's configuration of somebody else's"),
         pytest.param("/admin/delete_topics/orders", False, False, id="a deletion of somebody else's"),
-        pytest.param("/admin/reassign_partitions", True, True, id="what a controller is asked for"),
+        pytest.param(f"/admin/delete_topics/{OWN}orders", True, True, id="a deletion of the run's"),
+        pytest.param("/admin/reassign_partitions", False, False, id="topics that are asked for, whosever"),
+        pytest.param("/isr_change_notification/isr_change_1", False, False, id="topics whose ISR changed, whosever"),
     ],
 )
 def test_of_a_cluster_of_others_only_brokers_and_own_topics_are_evidence(
