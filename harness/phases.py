@@ -74,6 +74,8 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
     try:
         runs.mkdir(parents=True, exist_ok=True)
         folder = RunFolder(_new_folder(runs.resolve(), base))
+        if scenario.cluster.external is not None:  # commands may hold secrets
+            folder.scenario.touch(mode=0o600)
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
         write_version(folder)

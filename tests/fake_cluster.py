@@ -236,7 +236,7 @@ class FakeCluster(FakePowers):
 
     async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
         if self._enter(f"limit_{resource}", broker_id):
-            self.limits[broker_id, resource] = amount
+            self.limits[broker_id, resource] = round(amount, 5)  # the kernel counts microseconds in a tenth of a second
             if resource is Resource.MEMORY:
                 await self.kill_broker(broker_id)
 
@@ -316,4 +316,6 @@ class FakeCluster(FakePowers):
     async def open_stream(
         self, broker_id: int, *, timeout_s: float
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if "accept" in self.deaf:
+            raise ClusterError(f"broker {broker_id} takes no connection")
         return await stream(closes="close" not in self.deaf, serves="serve" not in self.deaf)

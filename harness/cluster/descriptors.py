@@ -6,9 +6,13 @@ as many as it may have. It prints the limit. Standard library only.
 """
 
 import argparse
+import os
 import resource
 import sys
 from pathlib import Path
+
+KEPT_FREE = 256
+"""So many files more than it was asked for does a process need for all else."""
 
 
 def limit_of(pid: int) -> int:
@@ -28,6 +32,14 @@ def lift(pid: int, limit: int | None = None) -> None:
     """Let a process have so many files open; None for as many as it may. Raises OSError when it is gone."""
     most = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most if limit is None else limit, most))
+
+
+def room_for(files: int) -> str:
+    """Let this process open as many files as it may; return why so many more are still too many, empty if not."""
+    lift(os.getpid())
+    held, most = sum(1 for _ in Path("/proc/self/fd").iterdir()), limit_of(os.getpid())
+    fits = held + files + KEPT_FREE <= most
+    return "" if fits else f"this process has {held} files open and may have {most}, too few for {files} more"
 
 
 def server_here() -> int:

@@ -95,6 +95,8 @@ class ClusterStatus:
     """What is under test, by the name that scenarios give it."""
     unseen: tuple[str, ...] = ()
     """The kinds of evidence that cannot be had of it."""
+    prefix: str = ""
+    """How the names of all topics begin that are the run's; with one, nothing of other topics is evidence."""
     severed: str = ""
     """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
 

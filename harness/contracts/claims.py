@@ -1,7 +1,11 @@
 """What an injection needs for itself, and whether several of them may be in force at the same time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from harness.contracts.faults import Fault, HoldsMore
+from harness.contracts.targets import CLIENTS, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +19,8 @@ class Claim:
     """Empty for a fault of something else: of a client, or of what there is one at a time."""
     member: str = ""
     """Of a fault of a client: which one it has to itself."""
+    holds: frozenset[str] = frozenset()
+    """What else nobody may touch meanwhile, whether or not it composes, in words."""
     beside: int | None = None
     """How many others may be in force meanwhile; None for any number."""
 
@@ -22,7 +28,10 @@ class Claim:
         """Return whether the two cannot be in force together.
 
         A fault has its brokers to itself, unless it or the other one composes; two of a kind never share one.
+        What else they hold they never share.
         """
+        if self.holds & other.holds:
+            return True
         if self.fault != other.fault and (self.composes or other.composes):
             return False
         if not self.brokers and not other.brokers:
@@ -32,8 +41,23 @@ class Claim:
     def __str__(self) -> str:
         plural = "s" if len(self.brokers) > 1 else ""
         if not self.brokers:
-            return self.member or self.fault
+            return self.member or ", ".join(sorted(self.holds)) or self.fault
         return f"broker{plural} {', '.join(map(str, sorted(self.brokers)))}"
+
+
+def claim_of(
+    plugin: Fault, target: Target, brokers: Iterable[int], parameters: Mapping[str, Any], beside: int | None = None
+) -> Claim:
+    """Return what an injection on these brokers claims; raises ValidationError for parameters that it does not take."""
+    more = isinstance(plugin, HoldsMore) and plugin.holds(target, plugin.Parameters.model_validate(parameters))
+    return Claim(
+        fault=plugin.name,
+        composes=plugin.composes,
+        brokers=frozenset(brokers),
+        member=target.described if target.role in CLIENTS else "",
+        holds=more or frozenset(),
+        beside=beside,
+    )
 
 
 def in_the_way(claim: Claim, held: Mapping[int, Claim]) -> dict[int, Claim]:

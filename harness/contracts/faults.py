@@ -138,6 +138,21 @@ class TakesTime(Protocol):
         ...
 
 
+CONTROLLER = "what makes a broker controller"
+"""Held by faults that write to it."""
+ASSIGNMENT = "the assignment of replicas"
+"""Of all topics, as one znode has what is asked for."""
+
+
+@runtime_checkable
+class HoldsMore(Protocol):
+    """A fault that has something to itself beside brokers."""
+
+    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+        """Return what, in words that all who touch the same have in common."""
+        ...
+
+
 class Fault(Protocol):
     """One kind of fault. Injecting and healing are idempotent.
 

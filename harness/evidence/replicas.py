@@ -40,18 +40,19 @@ class _Broker:
     """A sentence for each checkpoint file that cannot be read."""
 
 
-def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path) -> list[ReplicaState]:
+def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "") -> list[ReplicaState]:
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
     While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
     Several data directories are folders in `log_dir`. What is left of deleted replicas is listed in one file more.
+    Of other topics than those whose names begin with `prefix` nothing is read.
     """
     directories = _directories(log_dir)
-    states = [state for directory in directories for state in _dump_directory(folder, broker_id, directory)]
+    states = [state for directory in directories for state in _dump_directory(folder, broker_id, directory, prefix)]
     deleted = [
         DeletedLog(broker=broker_id, topic=match[1], partition=int(match[2]), folder=match[0])
         for directory in directories
-        for match in _folders(directory, DELETED_FOLDER)
+        for match in _folders(directory, DELETED_FOLDER, prefix)
     ]
     if deleted:
         path = folder.deleted_logs(broker_id)
@@ -65,20 +66,20 @@ def _directories(log_dir: Path) -> list[Path]:
     return [mark.parent for mark in marks] or [log_dir]
 
 
-def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path) -> list[ReplicaState]:
+def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str) -> list[ReplicaState]:
     problems: list[str] = []
     names = (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)
     checkpoints = {name: _offsets(log_dir / name, problems) for name in names}
     broker = _Broker(broker_id=broker_id, log_dir=log_dir, checkpoints=checkpoints, problems=problems)
     return [
         _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
-        for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER))
+        for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, prefix))
     ]
 
 
-def _folders(log_dir: Path, name: re.Pattern[str]) -> list[re.Match[str]]:
-    """Return the folders of such a name, in order."""
-    names = sorted(path.name for path in log_dir.iterdir() if path.is_dir()) if log_dir.is_dir() else []
+def _folders(log_dir: Path, name: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
+    """Return the folders of such a name that begin so, in order."""
+    names = sorted(path.name for path in log_dir.glob(f"{prefix}*") if path.is_dir()) if log_dir.is_dir() else []
     return [match for each in names if (match := name.fullmatch(each)) is not None]
 
 

@@ -62,6 +62,7 @@ def _hits_servers(injection: Injection) -> bool:
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
     from harness.evidence.replicas import dump_replicas
     from harness.zookeeper.merged_history import merge_history
+    from harness.zookeeper.scope import Scope
 
     system = system_named(status.system)
     for broker in status.brokers:
@@ -72,7 +73,7 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
         if "replicas" in status.unseen:
             continue
         try:
-            for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
+            for replica in dump_replicas(folder, broker.broker_id, broker.log_dir, status.prefix):
                 if replica.damage:
                     where = f"{replica.topic}-{replica.partition} on broker {replica.broker}"
                     notes.remark(replica.damage, subject=f"replica of {where}")
@@ -85,7 +86,8 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
     if not status.zookeeper:
         return
     try:
-        for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
+        data_dirs = [server.data_dir for server in status.zookeeper]
+        for remark in merge_history(folder.zookeeper, *data_dirs, scope=Scope(status.prefix)):
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
         notes.remark(f"the ZooKeeper history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)

@@ -5,13 +5,14 @@ What fails in a fault is the answer of that fault's injection, and ends nothing;
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.cluster.driver import CanRunClients, ClusterDriver
+from harness.cluster.external.place import of_other_runs
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
@@ -173,13 +174,14 @@ async def drive_cluster(
     from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
     from harness.zookeeper.observer import ZookeeperObserver
+    from harness.zookeeper.scope import Scope
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:
-        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper)
+        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper, Scope(status.prefix))
         await observer.start()
         stack.push_async_callback(observer.stop)
         view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
@@ -192,6 +194,7 @@ async def drive_cluster(
             groups=(scenario.cluster.external.prefix if scenario.cluster.external else "") + PROCESS,
         )
         stack.callback(ask.close)
+        create = TopicAdmin(status.bootstrap_servers, shared=bool(status.prefix)).create
         clients = ClientProcesses(driver, folder)
         load = Load(clients, plan, scenario.topics, bootstrap_servers=status.bootstrap_servers)
         stage = Stage(
@@ -199,7 +202,7 @@ async def drive_cluster(
             load=load,
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
-            create_topics=TopicAdmin(status.bootstrap_servers).create,
+            create_topics=_beside_nobody(create, view.topics, status.prefix) if status.prefix else create,
             probe=Probe(
                 ask=ask,
                 machine=ThisMachine(),
@@ -209,6 +212,18 @@ async def drive_cluster(
             ),
         )
         await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+
+
+def _beside_nobody(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:
+    """Create topics, and look for those of another run: of two that began at the same time neither goes on unseen."""
+
+    async def created(topics: Sequence[TopicSpec]) -> dict[str, str]:
+        problems = await create(topics)
+        if why := of_other_runs(await existing(), prefix):
+            raise ClusterError(why)
+        return problems
+
+    return created
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.contracts import registry
-from harness.contracts.claims import Claim, in_the_way
+from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
-from harness.contracts.targets import CLIENTS, NO_BROKERS, parse_target, resolve
+from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
@@ -231,14 +231,7 @@ class Nemesis:
 
 
 def _claim(plugin: Fault, planned: PlannedFault, brokers: tuple[int, ...]) -> Claim:
-    target = parse_target(planned.target)
-    return Claim(
-        fault=plugin.name,
-        composes=plugin.composes,
-        brokers=frozenset(brokers),
-        member=target.described if target.role in CLIENTS else "",
-        beside=planned.beside,
-    )
+    return claim_of(plugin, parse_target(planned.target), brokers, planned.parameters, planned.beside)
 
 
 async def _its_duration(heal_due_s: float, _effect: Effect) -> None:

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from harness.errors import ClusterError
 from harness.scenario.model import TopicSpec
 
 log = logging.getLogger(__name__)
@@ -17,9 +19,11 @@ REQUEST_TIMEOUT_S = 10.0
 
 
 class TopicAdmin:
-    """An admin client of one cluster."""
+    """An admin client of one cluster, which may be shared with others."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, *, shared: bool = False) -> None:
+        self._shared = shared
+        self._asked: set[str] = set()
         self._client = AdminClient(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -31,7 +35,11 @@ class TopicAdmin:
         )
 
     async def create(self, topics: Sequence[TopicSpec]) -> dict[str, str]:
-        """Try once to create topics; return what was wrong with each that is not there now."""
+        """Try once to create topics; return what was wrong with each that is not there now.
+
+        Raises:
+            ClusterError: on a shared cluster one was there before anybody asked for it here.
+        """
         return await asyncio.to_thread(self._create, topics)
 
     def _create(self, topics: Sequence[TopicSpec]) -> dict[str, str]:
@@ -39,17 +47,30 @@ class TopicAdmin:
             NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config), **_replicas(topic))
             for topic in topics
         ]
-        problems = {}
         answers = self._client.create_topics(
             requests, operation_timeout=REQUEST_TIMEOUT_S, request_timeout=REQUEST_TIMEOUT_S
         )
-        for name, answer in answers.items():
-            try:
-                answer.result()
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    problems[name] = error.args[0].str()
+        problems = problems_of(answers, theirs=set(answers) - self._asked if self._shared else set())
+        self._asked.update(answers)
         return problems
+
+
+def problems_of(answers: Mapping[str, "Future[None]"], theirs: set[str]) -> dict[str, str]:
+    """Return what was wrong with each topic that is not there now; one that exists is fine, unless it is `theirs`.
+
+    Raises:
+        ClusterError: one of those exists.
+    """
+    problems = {}
+    for name, answer in answers.items():
+        try:
+            answer.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                problems[name] = error.args[0].str()
+            elif name in theirs:
+                raise ClusterError(f"the topic {name} exists already, and is somebody else's") from error
+    return problems
 
 
 def _replicas(topic: TopicSpec) -> dict[str, Any]:

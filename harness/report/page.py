@@ -21,6 +21,7 @@ from harness.report.timeline import library
 from harness.report.timeline.figure import figure
 from harness.report.timeline.marks import marks_of
 from harness.report.why import Kind, of, why
+from harness.scenario.external import without_commands
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.values import PYTHON
@@ -77,7 +78,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
         heading,
         library_address="" if alone else library.put_beside(folder.root),
         stories=_stories(evidence),
-        scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
+        scenario=without_commands(folder.scenario.read_text(encoding="utf-8")) if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
     )
     temporary = folder.report.with_suffix(".tmp")

@@ -1,8 +1,12 @@
 """What may a scenario do to a cluster that somebody else started, and which topics there are the run's?"""
 
+import io
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.system import EXTERNAL, system_named
@@ -19,6 +23,7 @@ BY_ZOOKEEPER = ("expire-session", "move-controller")
 WORKLOAD = "produce-consume"
 OF_TOPICS = ("min.insync.replicas", "unclean.leader.election.enable")
 """Properties that promises rest on: topics are created with them, whatever brokers have."""
+NOT_SHOWN = "not shown"
 OPTION = "--i-own-this-cluster"
 
 
@@ -40,6 +45,8 @@ def external(draft: Draft) -> Iterator[Problem]:
         yield Problem(("cluster", "external", "brokers"), "names a broker twice")
     if draft.brokers is not None and draft.brokers != len(ids):
         yield Problem(("cluster", "brokers"), f"is {draft.brokers}, and cluster.external names {len(ids)}")
+    if place.prefix and not all(topic.name.startswith(place.prefix) for topic in draft.topics.values()):
+        yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
     if draft.steps:
         yield Problem(("steps",), "are not taken on a cluster of somebody else's")
     for index, workload in draft.workloads.items():
@@ -104,6 +111,23 @@ def claimed(scenario: Scenario) -> Scenario:
     )
     cluster = scenario.cluster.model_copy(update={"external": place.model_copy(update={"prefix": prefix})})
     return scenario.model_copy(update={"topics": topics, "faults": faults, "mix": mix, "cluster": cluster})
+
+
+def without_commands(text: str) -> str:
+    """Return a scenario's YAML to be shown to anybody: the words of commands may hold secrets."""
+    yaml = YAML()
+    yaml.width = 10_000
+    try:
+        data = yaml.load(text)
+        commands = data["cluster"]["external"]["commands"]
+        commands.update({action: NOT_SHOWN for action, command in commands.items() if command is not None})
+    except YAMLError:
+        return ""
+    except (KeyError, TypeError, AttributeError):  # it has none
+        return text
+    buffer = io.StringIO()
+    yaml.dump(data, buffer)
+    return buffer.getvalue()
 
 
 def _renamed(text: str, prefix: str) -> str:

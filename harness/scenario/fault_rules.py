@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.claims import Claim
+from harness.contracts.claims import Claim, claim_of
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import (
@@ -214,11 +214,9 @@ def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
     if not brokers and target.role not in NO_BROKERS:
         return None
     try:
-        composes = registry.fault(spec.kind).composes
-    except PluginError:
+        return claim_of(registry.fault(spec.kind), target, brokers, spec.parameters)
+    except (PluginError, ValidationError):
         return None  # the rule on faults reports it
-    member = target.described if target.role in CLIENTS else ""
-    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers), member=member)
 
 
 def _may_overlap(one: FaultSpec, other: FaultSpec) -> bool:

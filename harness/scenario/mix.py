@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts.claims import Claim, in_the_way
+from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Fault, TakesTime
-from harness.contracts.targets import CLIENTS, NO_BROKERS, Target, drawn, parse_target
+from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.seeds import derived_seed
 
@@ -89,13 +89,7 @@ class Mix:
         if isinstance(plugin, TakesTime):
             least_s = plugin.least_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
             duration_s = max(duration_s, least_s)
-        claim = Claim(
-            fault=kind,
-            composes=plugin.composes,
-            brokers=frozenset(brokers),
-            member=target.described if target.role in CLIENTS else "",
-            beside=beside,
-        )
+        claim = claim_of(plugin, target, brokers, parameters, beside)
         return Window(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
 
     def draw(self, seed: int, scheduled: Sequence[Window]) -> list[DrawnFault]:

@@ -6,15 +6,16 @@ from pathlib import Path
 from harness.errors import EvidenceError
 from harness.store.history import ChainedWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
+from harness.zookeeper.scope import EVERYTHING, Scope
 from harness.zookeeper.transaction_log import read_ensemble_log
 
 
-def merge_history(history: Path, *data_dirs: Path) -> list[str]:
+def merge_history(history: Path, *data_dirs: Path, scope: Scope = EVERYTHING) -> list[str]:
     """Replace the observer's file by the complete history, in the order of zxids; return remarks on its quality.
 
     The log decides: a change that the observer saw too has the source `observer`, and its session from the log. A write
     that only the observer has stays, with a remark. A delete that only the observer has stays only when there is no
-    log, because its zxid may be too high.
+    log, because its zxid may be too high. Of the log only what is in scope is taken.
     """
     torn = TornLine()
     before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
@@ -28,7 +29,7 @@ def merge_history(history: Path, *data_dirs: Path) -> list[str]:
         merged = sorted(before, key=lambda change: change.zxid)
     else:
         seen = [change for change in before if change.source == observer.SOURCE]  # the rest is from an earlier merge
-        merged, contradictions = combine(seen, log.changes)
+        merged, contradictions = combine(seen, [change for change in log.changes if scope.holds(change.path)])
         remarks += [*contradictions, *filter(None, [log.damage])]
     temporary = history.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)

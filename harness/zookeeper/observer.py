@@ -15,6 +15,7 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 
 from harness.errors import ClusterError
 from harness.store.history import ChainedWriter, ZnodeChange
+from harness.zookeeper.scope import EVERYTHING, Scope
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"
@@ -36,14 +37,15 @@ class _ZnodeStat:
 
 
 class ZookeeperObserver:
-    """Watches all znodes from `start` to `stop` in a thread and appends a line to a file for each change.
+    """Watches all znodes in scope from `start` to `stop` in a thread and appends a line to a file for each change.
 
     Of two writes in quick succession it may see only the later one: a watch fires once for several changes.
     `merge_history` fills the gaps afterwards. Znodes that exist at the start are written too.
     """
 
-    def __init__(self, hosts: str, path: Path) -> None:
+    def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING) -> None:
         self._hosts = hosts
+        self._scope = scope
         self._path = path
         self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S)
         self._fired_paths: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -140,10 +142,11 @@ class ZookeeperObserver:
         before = self._stats.get(path)
         if before is None or before.mzxid != stat.mzxid:
             self._stats[path] = _ZnodeStat(stat.czxid, stat.mzxid, stat.ephemeralOwner)
-            if path != ROOT:
+            if path != ROOT and self._scope.holds(path):
                 history.write(_written(path, data, stat))
         known = self._children.get(path, set())
-        now = {name for name in names if _child(path, name) != INTERNAL_PATH}
+        children = {name: _child(path, name) for name in names}
+        now = {name for name, child in children.items() if child != INTERNAL_PATH and self._scope.leads_to(child)}
         self._children[path] = now
         for name in sorted(known - now):
             self._write_deletes(_child(path, name), stat.pzxid, history)
@@ -154,7 +157,7 @@ class ZookeeperObserver:
         for name in sorted(self._children.pop(path, ())):
             self._write_deletes(_child(path, name), zxid, history)
         last = self._stats.pop(path, None)
-        if last is not None:
+        if last is not None and self._scope.holds(path):
             history.write(_deleted(path, zxid, last))
 
 

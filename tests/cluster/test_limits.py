@@ -101,6 +101,20 @@ def test_a_process_without_memory_is_killed_by_the_kernel_and_its_limiter_waits(
     assert [*groups_of(tmp_path)] == []
 
 
+def test_a_process_knows_whether_it_can_open_so_many_files_more() -> None:
+    most = descriptors.KEPT_FREE + 400
+    program = f"""
+import resource
+from harness.cluster.descriptors import limit_of, room_for
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, {most}))
+print(room_for(300), limit_of(0), room_for(400))
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    fits, limit, why = told.partition(f" {most} ")
+    assert (fits, bool(limit)) == ("", True)
+    assert f"and may have {most}, too few for 400 more" in why
+
+
 def test_a_process_opens_as_many_files_as_it_is_left_and_again_any_when_that_is_lifted() -> None:
     with begun([sys.executable, "-c", OPENING]) as process:
         assert process.stdin is not None

@@ -1,8 +1,11 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from harness.contracts.claims import Claim, in_the_way
+from harness.contracts import registry
+from harness.contracts.claims import Claim, claim_of, in_the_way
+from harness.contracts.targets import parse_target
 
 ZOOKEEPER = Claim(fault="pause-zookeeper", composes=True, brokers=frozenset())
 
@@ -44,6 +47,48 @@ def isolate(*brokers: int) -> Claim:
 def test_two_injections_exclude_each_other_or_not(one: Claim, other: Claim, excluded: bool) -> None:
     assert one.excludes(other) is excluded
     assert other.excludes(one) is excluded
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "excluded"),
+    [
+        pytest.param(("reassign", "leader(orders,0)", {}), ("cancel-reassignment", "leader(orders,1)", {}), True,
+                     id="a reassignment and another one that is taken back"),
+        pytest.param(("preferred-election", "leader(orders,0)", {}), ("add-partitions", "leader(orders,0)", {}), True,
+                     id="an order of replicas and new partitions"),
+        pytest.param(("reassign", "leader(orders,0)", {}), ("delay", "1", {}), False,
+                     id="a reassignment and slow links"),
+        pytest.param(("overwrite-controller", "controller", {}), ("move-controller", "controller", {}), True,
+                     id="two that write to what makes a controller"),
+        pytest.param(("delete-controller-epoch", "controller", {}), ("kill", "1", {}), False,
+                     id="a controller and a kill"),
+        pytest.param(("change-config", "1", {"config": {"a": "b"}, "topic": "t"}),
+                     ("change-config", "2", {"config": {"a": "c"}, "topic": "t"}), True,
+                     id="one topic's configuration"),
+        pytest.param(("change-config", "1", {"config": {"a": "b"}, "topic": "t"}),
+                     ("change-config", "2", {"config": {"a": "c"}, "topic": "u"}), False,
+                     id="two topics' configurations"),
+        pytest.param(("change-config", "1", {"config": {"a": "b"}}),
+                     ("change-config", "2", {"config": {"a": "c"}}), False,
+                     id="two brokers' configurations"),
+        pytest.param(("hostile-client", "1", {}), ("delay", "2", {}), False,
+                     id="a hostile client and slow links elsewhere"),
+    ],
+)  # fmt: skip
+def test_two_that_touch_the_same_are_never_in_force_together(
+    one: tuple[str, str, dict[str, Any]], other: tuple[str, str, dict[str, Any]], excluded: bool
+) -> None:
+    first, second = (
+        claim_of(registry.fault(kind), parse_target(target), (broker,), parameters)
+        for broker, (kind, target, parameters) in enumerate((one, other))
+    )
+    assert first.excludes(second) is second.excludes(first) is excluded
+
+
+@pytest.mark.parametrize("other", ["kill", "pause", "isolate"])
+def test_a_hostile_client_has_its_broker_to_itself(other: str) -> None:
+    one, two = (claim_of(registry.fault(kind), parse_target("1"), (1,), {}) for kind in ("hostile-client", other))
+    assert one.excludes(two)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,16 @@ def test_what_is_left_of_deleted_replicas_is_listed(tmp_path: Path, log_dir: Pat
     ]
 
 
+def test_of_a_cluster_of_others_only_the_runs_own_topics_are_dumped(tmp_path: Path, log_dir: Path) -> None:
+    for name in ("theirs-0", "theirs-1.0a-delete", "__consumer_offsets-0", "own-t-0", "own-t-1.0a-delete"):
+        replica(log_dir, name)
+    folder = RunFolder(tmp_path / "run")
+    assert [state.topic for state in dump_replicas(folder, 1, log_dir, "own-")] == ["own-t"]
+    assert len(list(folder.replica_dump(1, "own-t", 0).parent.glob("replica-*"))) == 1
+    lines = folder.deleted_logs(1).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["topic"] for line in lines] == ["own-t"]
+
+
 def test_replicas_of_several_data_directories_are_dumped_each_with_its_own_checkpoints(
     tmp_path: Path, log_dir: Path, batch: Any
 ) -> None:

@@ -87,6 +87,12 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         ),
         pytest.param("slow-sync", {}, "1 syncs of broker 1 took 0.5 s or more", id="a disk that takes its time"),
         pytest.param("cpu-limit", {}, "broker 1 had 0.1 CPUs, and was held back", id="little CPU time"),
+        pytest.param(
+            "cpu-limit",
+            {"cpus": 0.1234567},
+            "broker 1 had 0.123457 CPUs, and was held back",
+            id="a share that is rounded",
+        ),
         pytest.param("memory-limit", {}, "broker [1] killed by the kernel for want of memory", id="not enough memory"),
         pytest.param(
             "file-limit", {}, "broker 1 may have 0 files open, and left a client waiting", id="no more open files"
@@ -167,6 +173,8 @@ async def test_a_fault_is_confirmed_by_its_effect(
                      id="connections that are closed"),
         pytest.param("hostile-client", "close", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "empty: "
                      "nothing happened for 0.1 s 1 times", id="a connection that stays open"),
+        pytest.param("hostile-client", "accept", {"sends": ["empty"], "times": 1}, "broker 1 answers nobody else",
+                     id="a broker that takes no connection"),
         pytest.param("hostile-client", "serve", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "broker 1 "
                      "answers nobody else", id="a broker that serves nobody"),
     ],
@@ -264,6 +272,15 @@ def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any],
 def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
     said = registry.fault(name).Parameters().model_dump(mode="json")
     assert registry.fault(name).Parameters.model_validate(said)
+
+
+async def test_a_storm_that_this_process_has_no_files_for_is_not_begun(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.cluster.descriptors.KEPT_FREE", 1 << 40)
+    _, effect = await injected(cluster, "connection-storm", 1, connections=3)
+    assert effect.verdict is INCONCLUSIVE
+    assert "too few for 3 more" in effect.detail
 
 
 async def test_a_partition_hits_all_and_tells_whom_it_was_aimed_at(cluster: FakeCluster) -> None:

@@ -9,7 +9,7 @@ from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
 from harness.experiment.judge import missing_evidence, not_judged
-from harness.scenario.external import claimed, require_owned, unseen
+from harness.scenario.external import claimed, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -81,6 +81,8 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " whatever name"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
+        pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
+                     " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_to_it_is_refused(old: str, new: str, message: str) -> None:
@@ -100,7 +102,12 @@ def test_no_folder_of_a_run_is_made_unless_they_say_so(tmp_path: Path) -> None:
         phases.create_from(good(), 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
     folder = phases.create_from(good(), 1, tmp_path, owned=True)
-    assert "prefix: chaos-" in folder.scenario.read_text(encoding="utf-8")
+    text = folder.scenario.read_text(encoding="utf-8")
+    assert "prefix: chaos-" in text
+    assert folder.scenario.stat().st_mode & 0o077 == 0
+    assert "ssh {host} kill" in text
+    assert "ssh" not in without_commands(text)
+    assert "prefix: chaos-" in without_commands(text)
 
 
 def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:

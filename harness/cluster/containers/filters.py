@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 from harness.cluster.powers import Direction
 from harness.errors import ClusterError
 
 _MARK = "kafka-chaos"
 _CHAINS = {Direction.INBOUND: ("INPUT", "-i"), Direction.OUTBOUND: ("OUTPUT", "-o")}
+_OWN = Path("/proc/self/ns/net")
 _TIMEOUT_S = 10.0
 
 
@@ -52,11 +54,22 @@ def _marked(pid: int, chain: str) -> Iterator[str]:
 
 
 def _inside(pid: int, *arguments: str) -> str:
-    argv = ["nsenter", "-t", str(pid), "-n", "iptables", "-w", *arguments]
+    """Have iptables look at or change another network namespace, never this process's own."""
+    argv = ["iptables", "-w", *arguments]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603
+        with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:  # held: the pid may be somebody else's later
+            if os.path.samestat(os.fstat(namespace.fileno()), _OWN.stat()):
+                raise ClusterError(f"process {pid} has the harness's own network namespace, which is not filtered")
+            done = subprocess.run(  # noqa: S603
+                [str(shutil.which("nsenter")), f"--net=/proc/self/fd/{namespace.fileno()}", *argv],
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                pass_fds=[namespace.fileno()],
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(f"{' '.join(argv)}: {error}") from error
+        raise ClusterError(f"{' '.join(argv)} for process {pid}: {error}") from error
     if done.returncode:
-        raise ClusterError(f"{' '.join(argv)}: {done.stderr.strip()}")
+        raise ClusterError(f"{' '.join(argv)} for process {pid}: {done.stderr.strip()}")
     return done.stdout

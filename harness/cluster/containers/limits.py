@@ -37,9 +37,10 @@ class ContainerLimits(SupervisedDriver):
         await asyncio.to_thread(_limit, container, resource, amount)
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
-        """Let it have what it had before; nothing happens when it may."""
+        """Let it have what it had before, whether or not anybody did so already."""
         layout = self._layout_with(broker_id)
-        if not await self._supervision.end_child(_lifter(broker_id, resource), guard.GRACE_S):
+        ended_well = await self._supervision.end_child(_lifter(broker_id, resource), guard.GRACE_S)
+        if resource is not Resource.FILES or not ended_well:  # a limit may have come after the watchdog's end
             container = resource_name(self._root, broker_process(broker_id))
             await asyncio.to_thread(_lift, container, resource, _at_first(layout, resource))
 

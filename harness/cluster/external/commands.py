@@ -20,7 +20,12 @@ def problem_of(template: str) -> str:
     """Return why a template cannot be a command; empty if it can."""
     try:
         words = shlex.split(template)
-        fields = [name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None]
+        fields = [
+            name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+            for word in words
+            for _, name, spec, conversion in string.Formatter().parse(word)
+            if name is not None
+        ]
     except ValueError as error:
         return f"cannot be split into words: {error}"
     if not words:
@@ -33,7 +38,13 @@ def problem_of(template: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> list[str]:
-    """Return the words of a command; a value never becomes more than a part of one word."""
+    """Return the words of a command; a value never becomes more than a part of one word.
+
+    Raises:
+        ClusterError: the template cannot be a command.
+    """
+    if problem := problem_of(template):
+        raise ClusterError(problem)
     return [word.format_map(values) for word in shlex.split(template)]
 
 

@@ -18,10 +18,12 @@ from harness.cluster.client_processes import RunsClients
 from harness.cluster.containers.data_copy import containers_lock
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.external import restoring
-from harness.cluster.external.place import ExternalCluster, Notes, listens
-from harness.cluster.metadata_probe import described_cluster, listed_brokers
+from harness.cluster.external.place import CONNECT_TIMEOUT_S, TOUCHED, ExternalCluster, Notes, listens, taken_by_runs
+from harness.cluster.external.restoring import answers, refuses
+from harness.cluster.layout import client_process
+from harness.cluster.metadata_probe import described_cluster
 from harness.cluster.supervised_driver import without_clients
-from harness.cluster.supervision import LAST_STAGE, Supervision
+from harness.cluster.supervision import GONE_TIMEOUT_S, LAST_STAGE, Supervision
 from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
@@ -30,7 +32,9 @@ from harness.system.waiting import until
 PROBE_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 0.5
 """In which a broker that was paused would answer, were it not."""
-GONE_TIMEOUT_S = 60.0
+DOWN_TIMEOUT_S = 60.0
+ZOOKEEPER_COPY, BROKER_COPY = "zookeeper/data", "brokers/{}/data"
+"""Where commands copy data to, in the cluster's folder."""
 
 
 class ExternalDriver(RunsClients):
@@ -90,7 +94,7 @@ class ExternalDriver(RunsClients):
                     state="running",
                     pid=None,
                     client_address=cluster.zookeeper_connect,
-                    data_dir=folder / "zookeeper" / "data",
+                    data_dir=folder / ZOOKEEPER_COPY,
                     log=folder / "zookeeper" / "zookeeper.log",
                 ),
             ),
@@ -101,7 +105,7 @@ class ExternalDriver(RunsClients):
                     pid=None,
                     client_address=cluster.addresses[broker_id],
                     peer_address=cluster.addresses[broker_id],
-                    log_dir=folder / "brokers" / str(broker_id) / "data",
+                    log_dir=folder / BROKER_COPY.format(broker_id),
                     state_change_log=RunFolder(self._root).state_change_log(broker_id),
                     human_log=None,
                     starts=1,
@@ -109,6 +113,7 @@ class ExternalDriver(RunsClients):
                 for broker_id, state in zip(cluster.hosts, states, strict=True)
             ),
             unseen=cluster.unseen,
+            prefix=cluster.prefix,
         )
 
     async def copy_data(self) -> list[str]:
@@ -130,21 +135,23 @@ class ExternalDriver(RunsClients):
         return missing
 
     async def stop(self) -> None:
-        """Undo what the run did, remove its topics, and end the supervisor; idempotent.
+        """Undo what the run did, remove its topics and all copies of data, and end the supervisor; idempotent.
 
         Raises:
             ClusterError: something could not be undone; all else was.
         """
         left: list[str] = []
         if self._was_begun():  # else nothing was touched
+            await self._end_clients()  # one that writes has brokers create its topic again
             try:
-                with containers_lock(self._root, restoring.GRACE_S):
+                with containers_lock(self._root, restoring.grace_s(ExternalCluster.load(self._root))):
                     left = await restoring.restore(self._root)
             except ClusterError as error:
                 left = [str(error)]
         with contextlib.suppress(ClusterError):  # one that does not answer is ended below, and its guard too
             await self._supervision.signal_if_running(restoring.GUARD, "KILL")  # it would only do the same again
         await self._supervision.end()
+        left += await asyncio.to_thread(self._without_copies)
         if left:
             raise ClusterError("; ".join(left))
 
@@ -153,15 +160,38 @@ class ExternalDriver(RunsClients):
         left = self._supervision.residue()
         if not self._was_begun():
             return left
+        cluster = ExternalCluster.load(self._root)
         try:
-            topics = await restoring.topics_of(ExternalCluster.load(self._root))
+            topics = await restoring.topics_of(cluster)
             left += [f"the topic {topic} still exists" for topic in topics]
         except ClusterError as error:
             left.append(f"topics of the run may be left: {error}")
-        left += [
-            f"broker {broker_id} is {state}" for state in ("down", "paused") for broker_id in self._notes.of(state)
-        ]
+        noted = {broker_id: state for state in ("down", "paused") for broker_id in self._notes.of(state)}
+        left += [f"broker {broker_id} is {state}" for broker_id, state in noted.items()]
+        others = sorted(set(self._notes.of(TOUCHED)) - set(noted))
+        asked = await asyncio.gather(*(answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S) for broker_id in others))
+        silent = [broker_id for broker_id, up in zip(others, asked, strict=True) if not up]
+        return left + [f"broker {broker_id} does not answer" for broker_id in silent]
+
+    def _without_copies(self) -> list[str]:
+        """Remove what was copied here, others' records and configurations too; what is evidence was taken from it."""
+        folder, left = RunFolder(self._root).cluster, []
+        for copy in (folder / ZOOKEEPER_COPY, *folder.glob(BROKER_COPY.format("*"))):
+            try:
+                shutil.rmtree(copy)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                left.append(f"the copy {copy} could not be removed: {error.strerror}")
         return left
+
+    async def _end_clients(self) -> None:
+        with contextlib.suppress(ClusterError):  # the supervisor's end is the end of all
+            clients = [name for name in await self._supervision.children() if name.startswith(client_process(""))]
+            for name in clients:
+                await self._supervision.signal_if_running(name, "KILL")
+            for name in clients:
+                await self._supervision.ended(name, GONE_TIMEOUT_S)
 
     def _was_begun(self) -> bool:
         try:
@@ -174,7 +204,7 @@ class ExternalDriver(RunsClients):
 
     async def kill_broker(self, broker_id: int) -> None:
         """Have it killed, and return when it takes no connections any more, as the others still do."""
-        await self._take_down("kill", broker_id, GONE_TIMEOUT_S)
+        await self._take_down("kill", broker_id, DOWN_TIMEOUT_S)
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         """Have it stopped in order, and return likewise."""
@@ -186,7 +216,7 @@ class ExternalDriver(RunsClients):
         await restoring.started(cluster, self._notes, broker_id)
 
         async def answering() -> bool:
-            return await _answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S)
+            return await answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S)
 
         await until(answering, bool, what=f"broker {broker_id} answering", timeout_s=restoring.START_TIMEOUT_S)
 
@@ -198,7 +228,7 @@ class ExternalDriver(RunsClients):
             await self._supervision.ended(child, cluster.timeout_s)
         self._notes.add("paused", broker_id)
         await self._spawn(child, restoring.RESUME, str(self._root.resolve()), str(broker_id), str(at_most_s))
-        await asyncio.to_thread(cluster.carry_out, "pause", broker_id)
+        await asyncio.to_thread(restoring.paused, cluster, self._notes, broker_id)
 
     async def resume_broker(self, broker_id: int) -> None:
         """Let it go on; nothing happens when it was not paused."""
@@ -220,7 +250,7 @@ class ExternalDriver(RunsClients):
         try:
             await until(listening, lambda seen: not seen, what=f"end of broker {broker_id}", timeout_s=timeout_s)
         finally:
-            struck = [id_ for id_ in sorted(before) if not await listens(others[id_])]
+            struck = [id_ for id_ in sorted(before) if await refuses(others[id_], CONNECT_TIMEOUT_S)]
             for id_ in struck:
                 self._notes.add("down", id_)
         if struck:
@@ -228,10 +258,9 @@ class ExternalDriver(RunsClients):
 
     async def _state(self, cluster: ExternalCluster, broker_id: int) -> str:
         address = cluster.addresses[broker_id]
-        if not await listens(address):
-            return "stopped"
-        paused = broker_id in self._notes.of("paused") and not await _answers(address, ANSWER_TIMEOUT_S)
-        return "paused" if paused else "running"
+        if broker_id in self._notes.of("paused") and not await answers(address, ANSWER_TIMEOUT_S):
+            return "stopped" if await refuses(address, ANSWER_TIMEOUT_S) else "paused"
+        return "running" if await listens(address) else "stopped"
 
     def _with(self, broker_id: int) -> ExternalCluster:
         cluster = ExternalCluster.load(self._root)
@@ -242,7 +271,8 @@ class ExternalDriver(RunsClients):
     async def _spawn(self, child: str, *arguments: str) -> None:
         argv = [sys.executable, "-m", restoring.__name__, *arguments]
         log = RunFolder(self._root).cluster / f"{child}.log"
-        await self._supervision.spawn(child, argv, log, LAST_STAGE, restoring.GRACE_S)
+        grace_s = restoring.grace_s(ExternalCluster.load(self._root))
+        await self._supervision.spawn(child, argv, log, LAST_STAGE, grace_s)
 
 
 async def _proved(cluster: ExternalCluster) -> dict[int, str]:
@@ -257,7 +287,7 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     async with KazooView(cluster.zookeeper_connect) as view:
         in_zookeeper = await view.cluster_id()
         registered = sorted(await view.registrations())
-        taken = [topic for topic in await view.topics() if topic.startswith(cluster.prefix)]
+        taken = taken_by_runs(await view.topics(), cluster.prefix)
     for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_zookeeper)):
         if seen != cluster.cluster_id:
             raise ClusterError(f"{who} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
@@ -267,13 +297,5 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
             f" {registered} are registered"
         )
     if taken:
-        raise ClusterError(f"there are topics already whose names begin as the run's will: {', '.join(taken)}")
+        raise ClusterError(taken)
     return addresses
-
-
-async def _answers(address: str, timeout_s: float) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        return bool(await listed_brokers(host, int(port), timeout_s=timeout_s))
-    except ClusterError:
-        return False

@@ -5,7 +5,8 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,10 @@ FILE_NAME = "external.json"
 NOTES_NAME = "disturbed.json"
 LOCK_NAME = "disturbed.lock"
 CONNECT_TIMEOUT_S = 5.0
+OF_A_RUN = re.compile("chaos-[0-9a-f]{10}-")
+"""How the names of a run's topics begin."""
+TOUCHED = "touched"
+"""Every broker that was ever taken down or paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +92,14 @@ class Notes:
     root: Path
 
     def of(self, state: str) -> list[int]:
-        """Return the brokers that are `down` or `paused` by this run's doing."""
+        """Return the brokers that are `down` or `paused` by this run's doing, or were ever `touched`."""
         return self._all().get(state, [])
 
     def add(self, state: str, broker_id: int) -> None:
-        """Note a broker, on disk when this returns."""
+        """Note a broker, on disk when this returns; that it was `touched` is noted for good."""
         with self._locked():
-            self._put(state, sorted({*self.of(state), broker_id}))
+            for noted in (TOUCHED, state):
+                self._put(noted, sorted({*self.of(noted), broker_id}))
 
     def remove(self, state: str, broker_id: int) -> None:
         """Note that this was undone."""
@@ -130,8 +136,25 @@ async def listens(address: str) -> bool:
     return True
 
 
+def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
+    """Return which topics forbid a run to begin: those that begin as its own will, or as another run's; or nothing."""
+    names = sorted(topics)
+    if own := [name for name in names if name.startswith(prefix)]:
+        return f"there are topics already whose names begin as the run's will: {', '.join(own)}"
+    return of_other_runs(names, prefix)
+
+
+def of_other_runs(topics: Iterable[str], prefix: str) -> str:
+    """Return which topics are another run's, as a reason for this one to end; or nothing."""
+    others = sorted(name for name in topics if OF_A_RUN.match(name) and not name.startswith(prefix))
+    why = "another run disturbs this cluster, or has left topics that are to be deleted first"
+    return f"{why}: {', '.join(others)}" if others else ""
+
+
 def _write(path: Path, data: Mapping[str, object]) -> None:
     temporary = path.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600)  # the words of commands may hold secrets
     with temporary.open("w", encoding="utf-8") as file:
         json.dump(data, file, indent=2)
         file.flush()

@@ -8,34 +8,82 @@ of the supervisor with time of grace, as those of `harness/cluster/containers/gu
 import asyncio
 import signal
 import sys
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 
-from harness.cluster.external.place import ExternalCluster, Notes, listens
-from harness.errors import ClusterError
+from harness.cluster.external.place import TOUCHED, ExternalCluster, Notes, listens
+from harness.cluster.metadata_probe import listed_brokers
+from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 
 GUARD, RESUME = "guard", "resume"
-GRACE_S = 120.0
-"""For commands and for the end of dead brokers' sessions."""
+MARGIN_S = 60.0
+"""For all that takes no command and waits for nothing."""
 START_TIMEOUT_S = 240.0
 SESSION_TIMEOUT_S = 90.0
 TOPICS_TIMEOUT_S = 60.0
+PROBE_TIMEOUT_S = 5.0
+ANSWERING_TIMEOUT_S = 30.0
+"""For a broker that has just been registered."""
+
+
+def grace_s(cluster: ExternalCluster) -> float:
+    """Return how long undoing everything may take: each broker goes on and is started, twice, one after the other."""
+    once_s = 2 * cluster.timeout_s + SESSION_TIMEOUT_S + START_TIMEOUT_S
+    each_s = 2 * once_s + ANSWERING_TIMEOUT_S + 2 * PROBE_TIMEOUT_S
+    return len(cluster.hosts) * each_s + TOPICS_TIMEOUT_S + MARGIN_S
 
 
 async def restore(root: Path) -> list[str]:
-    """Undo what the notes say, and remove the run's topics; return a sentence for each thing that is left."""
+    """Undo what the notes say, and remove the run's topics; return a sentence for each thing that is left.
+
+    A command that was given up may have had its effect since: who was ever touched is looked at again.
+    """
     cluster, notes = ExternalCluster.load(root), Notes(root)
-    left = []
-    for doing in (
-        *(resumed(cluster, notes, broker_id) for broker_id in notes.of("paused")),
-        *(started(cluster, notes, broker_id) for broker_id in notes.of("down")),
-        _without_topics(cluster),
-    ):
+    left: list[str] = []
+    await _each(left, [resumed(cluster, notes, broker_id) for broker_id in notes.of("paused")])
+    await _each(left, [started(cluster, notes, broker_id) for broker_id in notes.of("down")])
+    await _each(left, [_put_right(cluster, notes, broker_id) for broker_id in notes.of(TOUCHED)])
+    await _each(left, [_without_topics(cluster)])
+    return left
+
+
+async def _each(left: list[str], doings: Iterable[Awaitable[None]]) -> None:
+    for doing in doings:
         try:
             await doing
-        except ClusterError as error:
-            left.append(str(error))
-    return left
+        except Exception as error:  # noqa: BLE001  whatever it is, the others are undone
+            left.append(str(error) or repr(error))
+
+
+async def _put_right(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
+    """Have a broker that was touched answer, if it does not; one that is noted still could not be helped before."""
+    address = cluster.addresses[broker_id]
+    if broker_id in {*notes.of("down"), *notes.of("paused")}:
+        return
+    if await refuses(address, PROBE_TIMEOUT_S):
+        if "start" in cluster.commands:
+            notes.add("down", broker_id)
+            await started(cluster, notes, broker_id)
+        return
+    what = f"an answer of broker {broker_id}"
+    try:
+        await until(lambda: answers(address, PROBE_TIMEOUT_S), bool, what=what, timeout_s=ANSWERING_TIMEOUT_S)
+    except DeadlineError:
+        if "resume" in cluster.commands:
+            notes.add("paused", broker_id)
+            await resumed(cluster, notes, broker_id)
+
+
+def paused(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
+    """Pause a broker that is noted; when the command took so long that the pause is over, let it go on at once."""
+    try:
+        cluster.carry_out("pause", broker_id)
+    finally:  # also one that was killed may have been heard
+        if broker_id not in notes.of("paused"):
+            notes.add("paused", broker_id)
+            cluster.carry_out("resume", broker_id)
+            notes.remove("paused", broker_id)
 
 
 async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
@@ -59,6 +107,29 @@ async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> Non
         what = f"broker {broker_id} registered"
         await until(view.registrations, lambda seen: broker_id in seen, what=what, timeout_s=START_TIMEOUT_S)
     notes.remove("down", broker_id)
+
+
+async def refuses(address: str, timeout_s: float) -> bool:
+    """Return whether nobody listens at host:port; somebody who is paused says nothing, once enough wait for him."""
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, int(port))
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    writer.close()
+    return False
+
+
+async def answers(address: str, timeout_s: float) -> bool:
+    """Return whether a broker at host:port serves metadata."""
+    host, _, port = address.rpartition(":")
+    try:
+        return bool(await listed_brokers(host, int(port), timeout_s=timeout_s))
+    except ClusterError:
+        return False
 
 
 async def topics_of(cluster: ExternalCluster) -> list[str]:
@@ -97,7 +168,7 @@ def main(arguments: list[str]) -> int:
             Notes(root).remove("paused", broker_id)
         return 0
     signal.sigwait({signal.SIGTERM})
-    with containers_lock(root, GRACE_S):  # a reaper keeps the run meanwhile
+    with containers_lock(root, grace_s(ExternalCluster.load(root))):  # a reaper keeps the run meanwhile
         left = asyncio.run(restore(root))
     sys.stderr.writelines(f"{sentence}\n" for sentence in left)
     return bool(left)

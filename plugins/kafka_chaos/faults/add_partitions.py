@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late, partition_now
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
@@ -31,6 +31,10 @@ class AddPartitions(BrokerFault):
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+        """Return what it writes to."""
+        return frozenset({ASSIGNMENT})
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float

@@ -18,7 +18,16 @@ from harness.contracts.administration import (
     partition_now,
     replicas_are,
 )
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
+from harness.contracts.faults import (
+    ASSIGNMENT,
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed_once,
+    inconclusive,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError
@@ -42,6 +51,10 @@ class CancelReassignment(BrokerFault):
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
     Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+        """Return what it writes to."""
+        return frozenset({ASSIGNMENT})
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float

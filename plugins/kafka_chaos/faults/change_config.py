@@ -45,6 +45,11 @@ class ChangeConfig(BrokerFault):
     composes: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
+    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+        """Return the topic's configuration; those of brokers go with the brokers."""
+        assert isinstance(parameters, Parameters)
+        return frozenset({f"the configuration of {parameters.topic}"} if parameters.topic else ())
+
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:

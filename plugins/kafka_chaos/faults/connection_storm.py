@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.descriptors import room_for
+from harness.cluster.driver import CanRunClients
 from harness.cluster.powers import CanAsk
 from harness.contracts.administration import ask
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
@@ -42,6 +44,9 @@ class ConnectionStorm(BrokerFault):
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Open them, all at the same time, and ask over each; those that nobody answers are counted."""
+        wanted = len(injection.targets) * injection.parameters["connections"]
+        if isinstance(arena.driver, CanRunClients) and (why := room_for(wanted)):  # else none is a file of this process
+            return injection.with_state(failed=wanted, why=[why])
         failures: list[str] = []
         for _ in range(injection.parameters["times"]):
             self._close(injection)

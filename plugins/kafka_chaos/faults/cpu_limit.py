@@ -3,6 +3,7 @@
 The proof is the kernel's: the quota that is in force, and that the broker was held back by it.
 """
 
+import math
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -31,6 +32,7 @@ class CpuLimit(Limiting):
 
     name: ClassVar[str] = "cpu-limit"
     requires: ClassVar[tuple[str, ...]] = ("cpu-limit",)
+    shortest_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.CPU
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -49,7 +51,7 @@ class CpuLimit(Limiting):
             for broker in injection.targets:
                 await driver.answers_all(broker, CLIENTS)
                 usage = await driver.usage(broker, Resource.CPU)
-                (wrong.discard if usage.limit == cpus else wrong.add)(broker)
+                (wrong.discard if _same(usage.limit, cpus) else wrong.add)(broker)
                 hits[broker] = usage.hits - injection.state["hits"][str(broker)]
             return sorted(wrong | {broker for broker, count in hits.items() if count <= 0})
 
@@ -60,6 +62,11 @@ class CpuLimit(Limiting):
         except DeadlineError as error:
             return mismatch(str(error)) if wrong else inconclusive(f"none of its share was missed: {error}")
         return confirmed("; ".join(f"broker {it} had {cpus:g} CPUs, and was held back" for it in sorted(hits)))
+
+
+def _same(limit: float | None, cpus: float) -> bool:
+    """Return whether a quota is what was asked for; the kernel counts microseconds of a tenth of a second."""
+    return limit is not None and math.isclose(limit, cpus, abs_tol=1e-5)
 
 
 PLUGIN: type[Fault] = CpuLimit

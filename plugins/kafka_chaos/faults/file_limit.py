@@ -31,6 +31,7 @@ class FileLimit(Limiting):
 
     name: ClassVar[str] = "file-limit"
     requires: ClassVar[tuple[str, ...]] = ("file-limit", "kill")
+    shortest_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.FILES
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

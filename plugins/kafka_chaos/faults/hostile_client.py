@@ -15,8 +15,19 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import BYTES
 from harness.cluster.powers import CanSendBytes
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+    not_running,
+)
 from harness.contracts.parameters import Strict
+from harness.errors import ClusterError
 
 PRODUCE, API_VERSIONS, NO_API = 0, 18, 9999
 CLIENT_ID = b"hostile"
@@ -69,7 +80,6 @@ class HostileClient(BrokerFault):
 
     name: ClassVar[str] = "hostile-client"
     requires: ClassVar[tuple[str, ...]] = (BYTES,)
-    composes: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
@@ -99,7 +109,7 @@ class HostileClient(BrokerFault):
             return idle
         counts: dict[str, int] = injection.state["counts"]
         said = ", ".join(f"{each} {count} times" for each, count in counts.items())
-        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP))]:
+        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, NO_CONNECTION))]:
             return mismatch(f"not all was refused: {said}")
         status = await arena.driver.status()
         for broker in injection.targets:
@@ -108,43 +118,46 @@ class HostileClient(BrokerFault):
                 return mismatch(f"broker {broker} did not outlive it: {said}")
             if not await _answers(arena, injection, broker):
                 return mismatch(f"broker {broker} answers nobody else: {said}")
+        if [each for each in counts if each.endswith(NO_CONNECTION)]:
+            return inconclusive(f"not all could be sent: {said}")
         return confirmed(f"{said}; the same processes answer others")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: no connection is left."""
 
 
-CLOSED, GIVEN_UP = "the broker closed", "the client left"
+CLOSED, GIVEN_UP, NO_CONNECTION = "the broker closed", "the client left", "no connection was had"
 
 
 async def _sent(arena: Arena, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
     """Send one thing over a new connection; return how that ended."""
     timeout_s = injection.parameters["close_timeout_s"]
-    async with _stream(arena, broker, timeout_s) as (reader, writer):
-        try:
+    try:
+        async with _stream(arena, broker, timeout_s) as (reader, writer):
             writer.write(MESSAGES[sends](rng))
             await writer.drain()
             if sends in ENDED_BY_CLIENT:
                 return GIVEN_UP
             async with asyncio.timeout(timeout_s):
                 return "the broker answered" if await reader.read(1) else CLOSED
-        except ConnectionError:
-            return CLOSED
-        except TimeoutError:
-            return f"nothing happened for {timeout_s:g} s"
+    except ClusterError:
+        return NO_CONNECTION
+    except ConnectionError:
+        return CLOSED
+    except TimeoutError:
+        return f"nothing happened for {timeout_s:g} s"
 
 
 async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:
     """Return whether a broker answers somebody who asks as is usual."""
     timeout_s = injection.parameters["close_timeout_s"]
-    async with _stream(arena, broker, timeout_s) as (reader, writer):
-        try:
-            async with asyncio.timeout(timeout_s):
-                writer.write(_framed(_header(API_VERSIONS, 0, ASKED)))
-                (_, correlation_id) = struct.unpack(">ii", await reader.readexactly(8))
-                return bool(correlation_id == ASKED)
-        except (OSError, EOFError, TimeoutError):
-            return False
+    try:
+        async with _stream(arena, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
+            writer.write(_framed(_header(API_VERSIONS, 0, ASKED)))
+            (_, correlation_id) = struct.unpack(">ii", await reader.readexactly(8))
+            return bool(correlation_id == ASKED)
+    except (ClusterError, OSError, EOFError, TimeoutError):
+        return False
 
 
 @contextlib.asynccontextmanager

@@ -31,6 +31,7 @@ class MemoryLimit(Limiting):
 
     name: ClassVar[str] = "memory-limit"
     requires: ClassVar[tuple[str, ...]] = ("memory-limit",)
+    shortest_s: ClassVar[float] = 2.0
     witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     resource: ClassVar[Resource] = Resource.MEMORY
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -10,9 +10,19 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    CONTROLLER,
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import Role
+from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 
@@ -40,6 +50,10 @@ class OverwriteController(BrokerFault):
     name: ClassVar[str] = "overwrite-controller"
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+        """Return what it writes to."""
+        return frozenset({CONTROLLER})
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller's epoch, and who else lives."""

@@ -37,6 +37,7 @@ class SlowSync(BrokerFault):
 
     name: ClassVar[str] = "slow-sync"
     requires: ClassVar[tuple[str, ...]] = ("slow-syncs",)
+    shortest_s: ClassVar[float] = 2.0
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from harness.cli.cluster import app
+from harness.cluster import limits
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import (
@@ -362,3 +363,26 @@ async def test_a_broker_of_apache_kafka_has_its_native_compression(alone: Docker
         producer.produce(codec, b"x" * 100, on_delivery=lambda error, it: outcomes.update({it.topic(): str(error)}))
     await asyncio.to_thread(producer.flush, 60)
     assert outcomes == dict.fromkeys(codecs, "None")
+
+
+@docker
+@pytest.mark.parametrize(
+    ("resource", "amount"),
+    [
+        pytest.param(limits.Resource.CPU, 0.5, id="CPU time"),
+        pytest.param(limits.Resource.MEMORY, 512.0 * plans.MIB, id="memory"),
+    ],
+)
+async def test_a_limit_that_came_after_the_end_of_its_watchdog_is_lifted(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path, resource: limits.Resource, amount: float
+) -> None:
+    await alone.start(REQUEST)
+    before = (await alone.usage(0, resource)).limit
+    name = plans.Names(tmp_path).of("broker-0")
+    if resource is limits.Resource.CPU:
+        docker_images.limit_cpus(name, amount)
+    else:
+        docker_images.limit_memory(name, round(amount))
+    assert (await alone.usage(0, resource)).limit == amount != before
+    await alone.lift(0, resource)
+    assert (await alone.usage(0, resource)).limit == before

@@ -25,11 +25,18 @@ VALUES = {"host": "a; rm -rf x", "name": "kafka 1", "id": "1", "into": "/in/to"}
         pytest.param("kill {", "cannot be split into words: ", id="a brace without its end"),
         pytest.param("kill {}", "unknown {}; known: ", id="a placeholder without a name"),
         pytest.param("kill {id.real}", "unknown {id.real}; known: ", id="a part of a value"),
+        pytest.param("kill {name!z}", "unknown {name!z}; known: ", id="a conversion that there is not"),
+        pytest.param("kill {name!r}", "unknown {name!r}; known: ", id="a conversion"),
+        pytest.param("kill {id:>5d}", "unknown {id:>5d}; known: ", id="a format"),
+        pytest.param("kill {name:{bad}}", "unknown {name:{bad}}; known: ", id="a placeholder in a format"),
     ],
 )
 def test_what_cannot_be_a_command_is_told(template: str, problem: str) -> None:
     assert problem_of(template).startswith(problem)
     assert bool(problem_of(template)) == bool(problem)
+    if problem:
+        with pytest.raises(ClusterError):
+            filled(template, VALUES)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +46,7 @@ def test_what_cannot_be_a_command_is_told(template: str, problem: str) -> None:
         pytest.param("ssh 'kill {name}'", ["ssh", "kill kafka 1"], id="or a part of a quoted one"),
         pytest.param("cp {id}.data {into}/", ["cp", "1.data", "/in/to/"], id="or of a plain one"),
         pytest.param("echo {{id}} $HOME *", ["echo", "{id}", "$HOME", "*"], id="no shell makes anything of it"),
+        pytest.param("x '{{{{.State}}}}'", ["x", "{{.State}}"], id="two braces are written as four"),
     ],
 )
 def test_a_value_never_becomes_more_than_a_part_of_a_word(template: str, argv: list[str]) -> None:

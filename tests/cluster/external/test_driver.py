@@ -105,6 +105,7 @@ async def test_what_a_run_does_is_undone_and_of_all_topics_only_its_own_go(
 
     assert await states(theirs) == ["running", "running"]
     assert await topics(theirs) == ["theirs"]
+    assert not status.broker(1).log_dir.exists()
 
 
 async def test_when_the_supervisor_is_killed_all_is_undone(
@@ -142,6 +143,40 @@ async def test_a_command_that_hits_another_broker_is_told_and_that_one_is_starte
     assert await states(theirs) == ["running", "stopped"]
     await ours.stop()
     assert await states(theirs) == ["running", "running"]
+
+
+async def test_what_a_command_does_after_it_was_given_up_is_undone(theirs: ProcessDriver, ours: ExternalDriver) -> None:
+    request = await place(theirs)
+    assert request.external is not None
+    await ours.start(await place(theirs, commands={**request.external.commands, "kill": "false"}))
+    with pytest.raises(ClusterError, match="the command for kill of broker 0 ended with status 1"):
+        await ours.kill_broker(0)
+    await ours.start_broker(0)
+    await theirs.kill_broker(0)
+    assert "broker 0 does not answer" in await ours.residue()
+    await ours.stop()
+    assert await states(theirs) == ["running", "running"]
+
+
+async def test_clients_have_ended_before_anything_is_undone(
+    theirs: ProcessDriver, ours: ExternalDriver, tmp_path: Path
+) -> None:
+    request = await place(theirs)
+    assert request.external is not None
+    pid, alive = tmp_path / "pid", tmp_path / "alive"
+    begin = f"sh -c 'kill -0 $(cat {pid}) && touch {alive}; exec {request.external.commands['start']}'"
+    await ours.start(await place(theirs, commands={**request.external.commands, "start": begin}))
+    program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    await ours.start_client("one", [sys.executable, "-c", program], tmp_path / "one.log")
+
+    async def begun() -> bool:
+        return pid.exists() and bool(pid.read_text(encoding="utf-8"))
+
+    await until(begun, bool, what="a client", timeout_s=60)
+    await ours.kill_broker(0)
+    await ours.stop()
+    assert await states(theirs) == ["running", "running"]
+    assert not alive.exists()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def root(tmp_path: Path) -> Path:
 def test_a_cluster_is_read_as_it_was_written(root: Path) -> None:
     CLUSTER.save(root)
     assert ExternalCluster.load(root) == CLUSTER
+    assert (RunFolder(root).cluster / "external.json").stat().st_mode & 0o077 == 0
     assert CLUSTER.unseen == ("state_changes", "zookeeper")
 
 

@@ -1,0 +1,45 @@
+"""Which znodes are evidence of a run? All of its own cluster's; of somebody else's only those about brokers and topics.
+
+There the rest is nobody's business: what users, quotas and tokens are configured, and which topics others have.
+"""
+
+import re
+from dataclasses import dataclass
+
+ROOTS = (
+    "/admin/delete_topics",
+    "/brokers",
+    "/config/topics",
+    "/controller",
+    "/controller_epoch",
+    "/latest_producer_id_block",
+)
+"""Of a cluster that others use too; not those that name several topics at once."""
+_OF_TOPIC = re.compile("(?:/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The znodes that are evidence."""
+
+    prefix: str = ""
+    """How the names of the run's topics begin; empty where every topic and znode is the run's."""
+
+    def holds(self, path: str) -> bool:
+        """Return whether a znode is evidence."""
+        if not self.prefix:
+            return True
+        topic = _OF_TOPIC.match(path)
+        return _within(path) and (topic is None or topic[1].startswith(self.prefix))
+
+    def leads_to(self, path: str) -> bool:
+        """Return whether a znode is evidence, or some below it."""
+        return self.holds(path) or any(root.startswith(f"{path}/") for root in ROOTS)
+
+
+EVERYTHING = Scope()
+"""Of a cluster of the run's own."""
+
+
+def _within(path: str) -> bool:
+    return any(path == root or path.startswith(f"{root}/") for root in ROOTS)
