@@ -1,10 +1,13 @@
 """Which znodes are evidence of a run? All of its own cluster's; of somebody else's only those about brokers and topics.
 
-There the rest is nobody's business: what users, quotas and tokens are configured, and which topics others have.
+There the rest is nobody's business: what users, quotas and tokens are configured, and which topics others have. The
+topic of all groups' offsets is the run's too: an unclean election there explains offsets that went back.
 """
 
 import re
 from dataclasses import dataclass
+
+from harness.values import OFFSETS_TOPIC
 
 ROOTS = (
     "/admin/delete_topics",
@@ -30,7 +33,7 @@ class Scope:
         if not self.prefix:
             return True
         topic = _OF_TOPIC.match(path)
-        return _within(path) and (topic is None or topic[1].startswith(self.prefix))
+        return _within(path) and (topic is None or topic[1] == OFFSETS_TOPIC or topic[1].startswith(self.prefix))
 
     def leads_to(self, path: str) -> bool:
         """Return whether a znode is evidence, or some below it."""
