@@ -178,11 +178,14 @@ def docker_images() -> "Iterator[DockerEngine]":
 
 
 @pytest.fixture
-def engine_proxy(docker_images: "DockerEngine", monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
+def engine_proxy(docker_images: "DockerEngine") -> Iterator[EngineProxy]:
     """A way to the engine that a test may close; all that is started meanwhile goes this way."""
-    with tempfile.TemporaryDirectory(prefix="chaos-") as short:  # a socket's path has room for 108 bytes
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as short,  # a socket's path has room for 108 bytes
+        pytest.MonkeyPatch.context() as environment,  # of its own: what began before this fixture ends without it
+    ):
         proxy = EngineProxy(Path(short, "engine.sock"))
-        monkeypatch.setenv("DOCKER_HOST", proxy.url)
+        environment.setenv("DOCKER_HOST", proxy.url)
         yield proxy
         proxy.close()
 

@@ -64,14 +64,18 @@ def gathered(asked: Scenario, seed: int, runs: Path, progress: Silent = SILENT) 
     return folder
 
 
-TAKES_BYTES = {"hostile-clients"}
-"""Scenarios that virtual time refuses, as its connections carry messages."""
+REFUSED = {
+    "hostile-clients": "hostile-client needs bytes",
+    "slow-sync": "slow-sync needs slow-syncs",
+    "dropped-packets": "drop-packets needs packets",
+}
+"""Scenarios of what virtual time does not have: its connections carry messages, its disks have no calls."""
 
 
-def test_what_takes_bytes_is_refused() -> None:
-    for name in TAKES_BYTES:
-        with pytest.raises(ScenarioError, match="hostile-client needs bytes, which the driver simulated does not have"):
-            load_scenario(name, options("simulated", [], []))
+@pytest.mark.parametrize(("name", "why"), REFUSED.items())
+def test_what_virtual_time_does_not_have_is_refused(name: str, why: str) -> None:
+    with pytest.raises(ScenarioError, match=f"{why}, which the driver simulated does not have"):
+        load_scenario(name, options("simulated", [], []))
 
 
 def contents(folder: RunFolder) -> dict[str, bytes]:
@@ -85,7 +89,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
     [
         pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(12)))
         for listed in registry.scenarios()
-        if listed.name not in TAKES_BYTES
+        if listed.name not in REFUSED
     ],
 )
 def test_every_built_in_scenario_runs(name: str, tmp_path: Path) -> None:
