@@ -43,10 +43,13 @@ async def zookeeper_answers(layout: ClusterLayout, server_id: int, *, timeout_s:
 
 
 async def broker_ready(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
-    """Return when one broker is registered and answers Metadata requests."""
+    """Return when one broker is registered and answers Metadata requests.
+
+    Whether it lists itself yet is up to the controller, which may be away.
+    """
     what = f"broker {broker_id} registered"
     await _registered(layout, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
-    await _serves_metadata(layout, broker_id, {broker_id}, timeout_s)
+    await _serves_metadata(layout, broker_id, set(), timeout_s)
 
 
 async def broker_unregistered(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
