@@ -108,7 +108,7 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
         folder = RunFolder(scratch / run_id)
         folder.root.mkdir()
         write_evidence(history, folder)
-        evidence = _evidence(folder)
+        evidence = evidence_of(folder)
         result = _result(folder, scenario, plan)
         coverage = coverage_of(folder)
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
@@ -124,7 +124,8 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
     )
 
 
-def _evidence(folder: RunFolder) -> dict[str, Lines]:
+def evidence_of(folder: RunFolder) -> dict[str, Lines]:
+    """Return the lines of all evidence in a run folder, by kind."""
     return {
         kind: [(str(path.relative_to(folder.root)), _lines(path)) for path in paths]
         for kind, paths in folder.evidence().items()

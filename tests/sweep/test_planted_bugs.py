@@ -82,7 +82,8 @@ SWEEPS = {
     "epoch-answers-unfenced": Sweep(scenario="storm", finding="I30"),
     "no-broker-epoch": Sweep(finding="I14"),
     "no-crc-recovery": Sweep(scenario="no-crc-recovery", finding="I31"),
-    "bounced-brokers-ignored": Sweep(finding="I31"),
+    "bounced-brokers-ignored": Sweep(scenario="kip-380", finding="I32"),
+    "isr-join-without-epoch-start": Sweep(scenario="kafka-7128", finding="I10"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
     "group-load-to-high-watermark": Sweep(finding="I39", schedules=2),
@@ -104,7 +105,6 @@ WITHOUT_SWEEP = {
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
     "registration-of-old-session": "takes a session that ends after its broker has registered in the next one",
-    "isr-join-without-epoch-start": "no check asks who joins an ISR, and it takes two failures at once to lose by it",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
 }
