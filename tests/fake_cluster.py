@@ -10,14 +10,14 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
 from harness.values import PYTHON
-from harness.zookeeper.view import Controller, PartitionView, Registration
+from harness.zookeeper.view import Controller, PartitionView, Registration, ZookeeperView
 from tests.fake_powers import FakePowers
 
 BROKERS = (0, 1, 2)
 
 
 @dataclass
-class FakeCluster(FakePowers):
+class FakeCluster(FakePowers, ZookeeperView):
     """Driver and view at once; brokers lead, die and come back as told, at once."""
 
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

@@ -4,16 +4,18 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
 from pydantic import ValidationError
 
+from harness.cluster.driver import OVER_LINKS
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
+from harness.contracts.parameters import OfZookeeper
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Part, Role, Target, parse_target
 from harness.errors import HarnessError, PluginError, ScenarioError
@@ -64,6 +66,7 @@ def _fault(
     yield from parameter_problems(plugin.Parameters, parameters, at)
     yield from capabilities(draft, (*at, "kind"), plugin)
     yield from witnesses(draft, (*at, "kind"), plugin)
+    yield from of_zookeeper(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     if duration_s < plugin.shortest_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
@@ -89,11 +92,32 @@ def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
         system = system_named(draft.system or PYTHON)
     except ScenarioError:
         return  # the rule on names reports it
+    if why := unfit(plugin, system):
+        yield Problem(at, why)
+
+
+def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    """What a fault is asked to do in ZooKeeper takes one."""
+    try:
+        system = system_named(draft.system or PYTHON)
+    except ScenarioError:
+        return
+    fields = plugin.Parameters.model_fields
+    asked = [name for name in parameters if name in fields and OfZookeeper() in fields[name].metadata]
+    if not system.zookeeper:
+        for name in (name for name in asked if parameters[name]):
+            yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
+
+
+def unfit(plugin: Fault, system: System) -> str:
+    """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
+    if plugin.zookeeper and not system.zookeeper:
+        return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
+    if not system.zookeeper and not OVER_LINKS.isdisjoint(plugin.requires):
+        return f"{plugin.name} disturbs links, and those of {system.name}'s controllers pass through no relay"
     if missing := untold(plugin, system):
-        yield Problem(
-            at,
-            f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {draft.system} tells nothing",
-        )
+        return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
+    return ""
 
 
 def untold(plugin: Fault, system: System) -> list[str]:

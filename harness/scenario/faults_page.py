@@ -53,12 +53,22 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
     """Return whether a fault works there, and why not; for a family, from which release on."""
     if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
         return f"refused: the driver lacks {', '.join(missing)}"
-    silence = {system.name: untold(fault, system) for system in all_systems() if system.name.startswith(family)}
-    able = [name for name, kinds in silence.items() if not kinds]
-    if len(able) == len(silence):
+    reasons = {system.name: _reason(fault, system) for system in all_systems() if system.name.startswith(family)}
+    able = [name for name, reason in reasons.items() if not reason]
+    if len(able) == len(reasons):
         return "works"
-    refused = f"refused: nothing tells of {', '.join(sorted({kind for kinds in silence.values() for kind in kinds}))}"
-    return f"works on {', '.join(able)}; else {refused}" if able else refused
+    refused = f"refused: {'; '.join(sorted({reason for reason in reasons.values() if reason}))}"
+    if not able:
+        return refused
+    unable = [name for name, reason in reasons.items() if reason]
+    return f"works but on {', '.join(unable)}: {refused}" if len(unable) == 1 else f"works on {', '.join(able)}; else {refused}"
+
+
+def _reason(fault: Fault, system: System) -> str:
+    """Return why a fault does not work on a system; empty if it does."""
+    if missing := untold(fault, system):
+        return f"nothing tells of {', '.join(missing)}"
+    return unfit(fault, system) and ("there is no ZooKeeper" if fault.zookeeper else "its controllers have no relay")
 
 
 def _over_links() -> list[str]:

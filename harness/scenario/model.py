@@ -60,6 +60,10 @@ class ClusterSpec(Strict):
 
     brokers: Annotated[int, Field(ge=1, le=32, description="Number of brokers")] = 3
     zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
+    controllers: Annotated[
+        Literal[1, 3] | None,
+        Field(description="Without ZooKeeper, how many brokers are controllers too: 3, or 1 of less than 3 brokers"),
+    ] = None
     properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
         default_factory=dict
     )

@@ -62,8 +62,18 @@ def _system(draft: Draft) -> Iterator[Problem]:
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
         )
+    elif draft.driver in registry.DRIVERS and not system.zookeeper and not _starts_without(draft.driver):
+        able = [name for name in registry.DRIVERS if _starts_without(name)]
+        yield Problem(
+            ("system",),
+            f"the driver {draft.driver} starts {family} with ZooKeeper only; drivers that do without: {', '.join(able)}",
+        )
     if draft.planted_bugs and not system.can_have_planted_bugs:
         yield Problem(("planted_bugs",), f"no bug can be planted in {draft.system}")
+
+
+def _starts_without(driver: str) -> bool:
+    return bool(getattr(registry.driver_class(driver), "without_zookeeper", False))
 
 
 def _ours(draft: Draft) -> bool:

@@ -3,10 +3,9 @@
 With a coordinator as target, it is a group's partition of `__consumer_offsets` that moves, and the group with it.
 
 Asked for in `/admin/reassign_partitions`, as tools did until KIP-455: whatever happens to the controller meanwhile, the
-next one goes on.
+next one goes on. A cluster without ZooKeeper is asked by a request.
 """
 
-import json
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
@@ -17,8 +16,6 @@ from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-
-REQUEST = "/admin/reassign_partitions"
 
 
 class Parameters(Strict):
@@ -77,19 +74,17 @@ class Reassign(BrokerFault):
         """Move it back, and wait until it is there."""
         state = injection.state
         seen = await _assignment(arena, state["topic"], state["partition"])
-        if seen == tuple(state["before"]) and not await arena.view.exists(REQUEST):
+        if seen == tuple(state["before"]) and not await arena.view.reassigning():
             return
         await self._ask(arena, injection, injection.state["before"])
         await self._done(arena, injection, injection.state["before"])
 
     async def _ask(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
         state = injection.state
-        move = {"topic": state["topic"], "partition": state["partition"], "replicas": replicas}
-        data = json.dumps({"version": 1, "partitions": [move]}, separators=(",", ":")).encode()
         await until(
-            lambda: arena.view.create(REQUEST, data),
+            lambda: arena.view.reassign(state["topic"], state["partition"], replicas),
             bool,
-            what=f"the end of what {REQUEST} asked for before",
+            what="the end of the reassignment that was asked for before",
             timeout_s=injection.parameters["done_timeout_s"],
         )
 

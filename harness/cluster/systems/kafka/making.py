@@ -1,6 +1,7 @@
 """Makes events of lines that were understood: of each, with what the lines before it told, the event or a note."""
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -71,6 +72,16 @@ def registers(teller: Teller, match: re.Match[str]) -> Event:
     """It is registered."""
     teller.broker_epoch = int(match["czxid"])
     return BrokerRegistered(czxid=teller.broker_epoch)
+
+
+def is_incarnated(teller: Teller, match: re.Match[str]) -> None:
+    """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
+    teller.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
+
+
+def leads_quorum(_teller: Teller, match: re.Match[str]) -> Event:
+    """It leads the quorum of controllers."""
+    return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=None)
 
 
 def is_elected(_teller: Teller, match: re.Match[str]) -> Event:

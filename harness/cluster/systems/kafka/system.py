@@ -1,4 +1,4 @@
-"""Apache Kafka of one release, in ZooKeeper mode, as the system under test."""
+"""Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
 
 import secrets
 import time
@@ -11,7 +11,7 @@ from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
-from harness.cluster.systems.kafka import jars, log4j, told
+from harness.cluster.systems.kafka import jars, kraft, log4j, told
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.teller import Teller
@@ -65,6 +65,11 @@ class ApacheKafka:
         return f"kafka:{self.release.version}"
 
     @property
+    def zookeeper(self) -> bool:
+        """Whether the release keeps its metadata there."""
+        return self.release.zookeeper
+
+    @property
     def tells(self) -> frozenset[str]:
         """The kinds of lines that its log is turned into."""
         return told.wording(self.release.version).tells
@@ -87,13 +92,15 @@ class ApacheKafka:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
-        return broker_properties.effective(brokers, {**RETRIES, **requested})
+        effective = broker_properties.effective(brokers, {**RETRIES, **requested})
+        return effective if self.zookeeper else kraft.with_session_timeout(effective)
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested}, driver)
+        change = dict if self.zookeeper else kraft.changed(broker_id, driver)
+        path = broker_properties.write(layout, broker_id, {**RETRIES, **requested}, driver, change)
         (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
         return path
 
@@ -102,7 +109,9 @@ class ApacheKafka:
         config = layout.config_file(broker_id).resolve()
         logging = f"-Dlog4j.configuration=file:{config.parent / LOGGING_NAME}"
         path = jars.class_path(self.release)
-        return [embedded_zookeeper.java(), *JVM_OPTIONS, logging, "-cp", path, "kafka.Kafka", str(config)]
+        java = [embedded_zookeeper.java(), *JVM_OPTIONS, logging, "-cp", path]
+        start = [*java, "kafka.Kafka", str(config)]
+        return start if self.zookeeper else kraft.formatted_once(java, layout, broker_id, start)
 
     def told_in(self, broker: "BrokerStatus") -> Path:
         """Return what it prints."""
