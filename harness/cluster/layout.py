@@ -104,7 +104,9 @@ class ClusterLayout:
     def all_ports(self) -> list[int]:
         """Every port of this host's loopback that the cluster listens on."""
         servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
-        brokers = [port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics, own.controller)]
+        brokers = [
+            port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics, own.controller)
+        ]
         relay = [port for own in self.relay.values() for port in (own.client, own.peer, *own.zookeeper.values())]
         relay += [
             port for own in self.relay_servers.values() for port in (*own.quorum.values(), *own.election.values())

@@ -1,8 +1,8 @@
 """What does the metadata log make of a cluster, and which changes of znodes would Kafka have made of the same records?
 
-The offset of a record stands for the zxid, the partition epoch for the version of a state znode, the epoch of the quorum's
-leader for the controller epoch, the incarnation of a broker's process for its session. A broker that is fenced has no
-registration until it is unfenced, as one whose session has ended.
+The offset of a record stands for the zxid, the partition epoch for the version of a state znode, the epoch of the
+quorum's leader for the controller epoch, the incarnation of a broker's process for its session. A broker that is fenced
+has no registration until it is unfenced, as one whose session has ended.
 """
 
 import json
@@ -72,9 +72,7 @@ class MetadataImage:
     """The cluster after the records that were applied."""
 
     partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
-    controller: Controller = field(
-        default_factory=lambda: Controller(broker_id=NOBODY, controller_epoch=0, session="")
-    )
+    controller: Controller = field(default_factory=lambda: Controller(broker_id=NOBODY, controller_epoch=0, session=""))
     _brokers: dict[int, _Broker] = field(default_factory=dict)
     _topics: dict[UUID, str] = field(default_factory=dict)
     _configs: dict[str, dict[str, str]] = field(default_factory=dict)

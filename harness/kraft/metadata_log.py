@@ -70,6 +70,5 @@ def _contradictions(longest: Iterable[Sequence[Entry]], logs: Iterable[Sequence[
     return [f"two controllers have different records at offset {offset} of the metadata log" for offset in wrong[:1]]
 
 
-
 def _text(entry: Entry) -> str:
     return f"{entry.time_ms} {entry.record!r}"

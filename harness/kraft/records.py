@@ -1,4 +1,4 @@
-"""What do the records of the metadata log say? Decoded by Kafka's message specifications, those that are of use here."""
+"""What do the records of the metadata log say? Those that are of use here, decoded by Kafka's specifications."""
 
 import struct
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """What does the metadata log of a running cluster say now? Fetched from the controller that leads the quorum.
 
-It is fetched as a consumer does, which the quorum does not count: up to the high watermark, so all that is seen is committed.
+It is fetched as a consumer does, which the quorum does not count: up to the high watermark, so all of it is committed.
 """
 
 import asyncio

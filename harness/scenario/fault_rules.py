@@ -21,7 +21,7 @@ from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Part, Role,
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
-from harness.scenario.model import FaultSpec, WorkloadSpec
+from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
 
@@ -29,7 +29,8 @@ from harness.values import OFFSETS_TOPIC, PYTHON
 def faults(draft: Draft) -> Iterator[Problem]:
     """Every fault of the schedule exists, has valid parameters, can be carried out, and has a target."""
     for index, spec in draft.faults.items():
-        yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
+        if not _left_out(draft, spec):
+            yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
 
 
 def mix(draft: Draft) -> Iterator[Problem]:
@@ -40,6 +41,8 @@ def mix(draft: Draft) -> Iterator[Problem]:
         yield Problem(("mix",), "give one of count (how many faults) and every_s (one in so many seconds)")
     for index, kind in enumerate(draft.mix.kinds):
         at: KeyPath = ("mix", "kinds", index)
+        if _left_out(draft, kind):
+            continue
         yield from _fault(draft, at, kind.kind, kind.parameters, kind.target, kind.duration_s[0])
         shortest_s, longest_s = kind.duration_s
         if shortest_s > longest_s:
@@ -52,6 +55,14 @@ def mix(draft: Draft) -> Iterator[Problem]:
                 f"{longest_s:g} s and {draft.mix.settle_s:g} s to settle (mix.settle_s) do not fit into the load of"
                 f" {draft.duration_s:g} s (duration_s)",
             )
+
+
+def _left_out(draft: Draft, spec: FaultSpec | MixKind) -> bool:
+    """Return whether a fault is none of this scenario, as what is under test has no ZooKeeper."""
+    try:
+        return spec.only_with_zookeeper and not system_named(draft.system or PYTHON).zookeeper
+    except ScenarioError:
+        return False  # the rule on names reports it
 
 
 def _fault(

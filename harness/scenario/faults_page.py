@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cluster.driver import OVER_LINKS
-from harness.cluster.systems.system import FAMILIES, all_systems
+from harness.cluster.systems.system import FAMILIES, System, all_systems
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
-from harness.scenario.fault_rules import untold
+from harness.scenario.fault_rules import unfit, untold
 
 PAGE = Path("docs/faults.md")
 _HEAD = """\
@@ -61,7 +61,9 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
     if not able:
         return refused
     unable = [name for name, reason in reasons.items() if reason]
-    return f"works but on {', '.join(unable)}: {refused}" if len(unable) == 1 else f"works on {', '.join(able)}; else {refused}"
+    if len(unable) == 1:
+        return f"works but on {unable[0]}: {refused}"
+    return f"works on {', '.join(able)}; else {refused}"
 
 
 def _reason(fault: Fault, system: System) -> str:

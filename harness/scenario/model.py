@@ -87,6 +87,9 @@ WHOM = (
 )
 
 
+OnlyWithZookeeper = Annotated[bool, Field(description="Left out where the system under test has no ZooKeeper")]
+
+
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
@@ -100,6 +103,7 @@ class FaultSpec(Strict):
         Field(description=WHOM),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    only_with_zookeeper: OnlyWithZookeeper = False
 
     @property
     def latest_end_s(self) -> float:
@@ -126,6 +130,7 @@ class MixKind(Strict):
     target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"
     alone: Annotated[bool, Field(description="Nothing else is in force meanwhile")] = False
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    only_with_zookeeper: OnlyWithZookeeper = False
 
 
 class MixSpec(Strict):

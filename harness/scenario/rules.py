@@ -66,7 +66,7 @@ def _system(draft: Draft) -> Iterator[Problem]:
         able = [name for name in registry.DRIVERS if _starts_without(name)]
         yield Problem(
             ("system",),
-            f"the driver {draft.driver} starts {family} with ZooKeeper only; drivers that do without: {', '.join(able)}",
+            f"the driver {draft.driver} starts {family} only with ZooKeeper; drivers that need none: {', '.join(able)}",
         )
     if draft.planted_bugs and not system.can_have_planted_bugs:
         yield Problem(("planted_bugs",), f"no bug can be planted in {draft.system}")

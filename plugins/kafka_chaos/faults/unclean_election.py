@@ -131,8 +131,8 @@ def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
 
     Where it does not say who was, it came after the metadata had the leader alone, and nobody else was alive.
     """
-    partition = (event["topic"], event["partition"])
-    return partition == (state["topic"], state["partition"]) and event["role"] == "leader" and event["isr_size"] in (1, None)
+    of_partition = (event["topic"], event["partition"]) == (state["topic"], state["partition"])
+    return of_partition and event["role"] == "leader" and event["isr_size"] in (1, None)
 
 
 PLUGIN: type[Fault] = UncleanElection

@@ -32,10 +32,15 @@ def changed(broker_id: int, driver: "DriverProperties") -> Callable[[dict[str, s
 
     def change(own: dict[str, str]) -> dict[str, str]:
         timeout = with_session_timeout(own)[SESSION_TIMEOUT]
-        kept = {name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"}
+        kept = {
+            name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
+        }
         roles, listeners = "broker", own["listeners"]
         if broker_id in driver.controllers:
-            roles, listeners = "broker,controller", f"{listeners},{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}"
+            roles, listeners = (
+                "broker,controller",
+                f"{listeners},{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}",
+            )
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),
@@ -59,7 +64,16 @@ def formatted_once(java: Sequence[str], layout: "ClusterLayout", broker_id: int,
     The process becomes the broker: whoever signals it signals that.
     """
     config = str(layout.config_file(broker_id).resolve())
-    tool = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster_id(layout.run_id), "-c", config]
+    tool = [
+        *java,
+        "kafka.tools.StorageTool",
+        "format",
+        "--ignore-formatted",
+        "-t",
+        cluster_id(layout.run_id),
+        "-c",
+        config,
+    ]
     mark = layout.log_dir(broker_id).resolve() / META_PROPERTIES
     script = f"[ -e {shlex.quote(str(mark))} ] || {shlex.join(tool)} || exit 1; exec {shlex.join(start)}"
     return [_SHELL, "-c", script]

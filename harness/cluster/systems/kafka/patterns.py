@@ -105,7 +105,14 @@ PATTERNS = (
     Pattern(
         ZkSession, "org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)", making.expires, before=(1, 1)
     ),
-    Pattern(ZkSession, "kafka.zookeeper.ZooKeeperClient", r"\[.*\] Session expired\.", making.expires, since=(1, 1), before=_QUORUM),
+    Pattern(
+        ZkSession,
+        "kafka.zookeeper.ZooKeeperClient",
+        r"\[.*\] Session expired\.",
+        making.expires,
+        since=(1, 1),
+        before=_QUORUM,
+    ),
     Pattern(
         BrokerRegistered,
         "kafka.zk.KafkaZkClient",
