@@ -2,22 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK
 from harness.system.waiting import until
-
-if TYPE_CHECKING:
-    from harness.kraft.view import QuorumView
-    from harness.zookeeper.kazoo_view import KazooView
+from harness.zookeeper.view import OpenableView
 
 PROBE_TIMEOUT_S = 2.0
 
 
-def view_of(zookeeper_connect: str, controllers: Mapping[int, str]) -> "KazooView | QuorumView":
+def view_of(zookeeper_connect: str, controllers: Mapping[int, str]) -> OpenableView:
     """Return the view of a cluster's metadata, wherever they are, to be opened."""
     if controllers:
         from harness.kraft.view import QuorumView

@@ -31,7 +31,7 @@ def read_quorum_log(data_dirs: Sequence[Path]) -> QuorumLog:
         data_dirs: Those of the voters.
 
     Raises:
-        EvidenceError: no log begins at its first record.
+        EvidenceError: no log begins at its first record, or one contradicts itself.
     """
     damage: list[str] = []
     logs = [log for log in (_read(folder, damage) for folder in data_dirs) if log]
@@ -44,7 +44,10 @@ def read_quorum_log(data_dirs: Sequence[Path]) -> QuorumLog:
     damage += _contradictions(longest, logs)
     image = MetadataImage()
     decided = [batch for batch in longest if batch[-1].offset < committed]
-    return QuorumLog(changes=[change for batch in decided for change in image.apply(batch)], damage=damage)
+    try:
+        return QuorumLog(changes=[change for batch in decided for change in image.apply(batch)], damage=damage)
+    except KeyError as error:
+        raise EvidenceError(f"the metadata log speaks of what it never made: {error}") from error
 
 
 def _read(data_dir: Path, damage: list[str]) -> list[list[Entry]]:

@@ -6,7 +6,7 @@ They are in ZooKeeper, or in the metadata log of a cluster without one. Only the
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from harness.values import value_class
 
@@ -85,6 +85,18 @@ class ClusterView(Protocol):
 
     async def reassigning(self) -> bool:
         """Return whether a reassignment has not ended."""
+        ...
+
+
+class OpenableView(ClusterView, Protocol):
+    """A view to be opened and closed; an async context manager."""
+
+    async def __aenter__(self) -> Self:
+        """Open it; raises ClusterError when nobody answers who should do so at once."""
+        ...
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Close it."""
         ...
 
 

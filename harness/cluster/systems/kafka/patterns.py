@@ -300,6 +300,7 @@ PATTERNS = (
         rf"Log for partition {_PARTITION} is renamed to .*-delete and is scheduled for deletion",
         making.deletes,
         since=(3, 9),
+        before=_QUORUM,
         watched=r".* is scheduled for deletion",
     ),
 )
