@@ -62,15 +62,17 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
         return refused
     unable = [name for name, reason in reasons.items() if reason]
     if len(unable) == 1:
-        return f"works but on {unable[0]}: {refused}"
+        return f"works; on {unable[0]} {refused}"
     return f"works on {', '.join(able)}; else {refused}"
 
 
 def _reason(fault: Fault, system: System) -> str:
     """Return why a fault does not work on a system; empty if it does."""
+    if fault.zookeeper and not system.zookeeper:
+        return "there is no ZooKeeper"
     if missing := untold(fault, system):
         return f"nothing tells of {', '.join(missing)}"
-    return unfit(fault, system) and ("there is no ZooKeeper" if fault.zookeeper else "its controllers have no relay")
+    return unfit(fault, system) and "its controllers have no relay"
 
 
 def _over_links() -> list[str]:
