@@ -31,7 +31,7 @@ def test_every_system_is_found_by_its_name() -> None:
         pytest.param("kafka:9.9", "no Apache Kafka '9.9'; known releases: 0.10.2.2,", id="no such release"),
         pytest.param("kafka:2.2.2", "Apache Kafka 2.2.2 needs Java 11 or less; ", id="a release of another Java"),
         pytest.param(
-            "kafka", "which release of Apache Kafka? As in kafka:3.9.1; known: 0.10.2.2,", id="a release is missing"
+            "kafka", "which release of Apache Kafka? As in kafka:4.4.0; known: 0.10.2.2,", id="a release is missing"
         ),
         pytest.param("python:3", "the system python has no releases", id="a release of what has none"),
     ],

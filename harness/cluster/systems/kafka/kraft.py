@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.broker.log.meta_properties import META_PROPERTIES
@@ -21,17 +21,17 @@ _OF_ZOOKEEPER = "zookeeper."
 _SHELL = "/bin/sh"
 
 
-def with_session_timeout(effective: dict[str, str]) -> dict[str, str]:
-    """Return properties in which both names of the time after which a silent broker is missed have one value."""
-    timeout = effective.get(SESSION_TIMEOUT, effective[ZOOKEEPER_SESSION_TIMEOUT])
-    return {**effective, SESSION_TIMEOUT: timeout, ZOOKEEPER_SESSION_TIMEOUT: timeout}
+def session_timeout(requested: Mapping[str, str], usual: Mapping[str, str]) -> dict[str, str]:
+    """Return the time after which a silent broker is missed, by both of its names: as requested, else as usual."""
+    timeout = requested.get(SESSION_TIMEOUT, usual[ZOOKEEPER_SESSION_TIMEOUT])
+    return {SESSION_TIMEOUT: timeout, ZOOKEEPER_SESSION_TIMEOUT: timeout}
 
 
 def changed(broker_id: int, driver: "DriverProperties") -> Callable[[dict[str, str]], dict[str, str]]:
     """Return what makes the properties of a broker that is one of those of a broker with ZooKeeper."""
 
     def change(own: dict[str, str]) -> dict[str, str]:
-        timeout = with_session_timeout(own)[SESSION_TIMEOUT]
+        timeout = session_timeout(own, own)[SESSION_TIMEOUT]
         kept = {
             name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
         }

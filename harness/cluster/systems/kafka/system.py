@@ -93,7 +93,7 @@ class ApacheKafka:
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
         effective = broker_properties.effective(brokers, {**RETRIES, **requested})
-        return effective if self.zookeeper else kraft.with_session_timeout(effective)
+        return effective if self.zookeeper else effective | kraft.session_timeout(requested, effective)
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
