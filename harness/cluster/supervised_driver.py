@@ -120,6 +120,8 @@ class SupervisedDriver(ABC):
             ClusterError: a server did not become ready, and everything was stopped again.
         """
         _validate(request)
+        if not self.without_zookeeper and not system_named(request.system).zookeeper:
+            raise ScenarioError(f"the driver {self.name} starts nothing without ZooKeeper, as {request.system} is")
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())

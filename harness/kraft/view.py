@@ -181,6 +181,8 @@ class QuorumView:
         """Apply what is committed of one fetch; return whether nothing more is."""
         partition = await self._answer()
         begun = self._next
+        if partition.log_start_offset > begun:
+            raise ClusterError(f"the metadata log begins at {partition.log_start_offset}, after {begun}")
         try:
             for batch in entries(bytes(partition.records or b"")):
                 if batch[-1].offset >= partition.high_watermark:
