@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from harness.kraft import records
+from harness.kraft import records as untyped_records
 from harness.kraft.image import MetadataImage
 from harness.kraft.records import Bound, Entry, LeaderChange
 
+records: Any = untyped_records
+"""kafka-python gives its classes their fields when they are made."""
 TOPIC = UUID(int=7)
 FIRST, SECOND = UUID(int=(1 << 64) + 0xA), UUID(int=0xB)
 STATE = "/brokers/topics/orders/partitions/0/state"
