@@ -17,7 +17,7 @@ from harness.broker.wire.messages import (
     ListPartitionReassignmentsRequest,
 )
 from harness.broker.wire.tcp import TcpTransport
-from harness.broker.wire.transport import Connection, Message, PeerError
+from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.errors import ClusterError, EvidenceError
 from harness.kraft.image import NOBODY, MetadataImage
 from harness.kraft.records import entries
@@ -41,10 +41,10 @@ _OTHER_EPOCH = {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 class QuorumView:
     """Implements `ClusterView` over connections of its own to the controllers; an async context manager."""
 
-    def __init__(self, controllers: Mapping[int, str]) -> None:
-        """Take where each controller listens, host:port by id."""
+    def __init__(self, controllers: Mapping[int, str], transport: Transport | None = None) -> None:
+        """Take where each controller listens, host:port by id; TCP is the usual transport."""
         self._controllers = {id_: _address(text) for id_, text in controllers.items()}
-        self._transport = TcpTransport()
+        self._transport = transport or TcpTransport()
         self._connections: dict[int, Connection] = {}
         self._image = MetadataImage()
         self._next = 0
