@@ -96,7 +96,12 @@ def test_storage_is_formatted_once_and_the_shell_becomes_the_broker(tmp_path: Pa
     assert f"kafka.tools.StorageTool format --ignore-formatted -t {cluster_id('r')} -c " in script
     assert "; exec " in script
     assert script.endswith(f"kafka.Kafka {cluster.config_file(1).resolve()}")
-    assert len(cluster_id("r")) == 22
+
+
+def test_a_cluster_id_looks_like_no_option() -> None:
+    ids = [cluster_id(str(number)) for number in range(500)]
+    assert all(each[0].isalpha() and len(each) == 22 for each in ids)
+    assert len(set(ids)) == 500
 
 
 @pytest.mark.parametrize(

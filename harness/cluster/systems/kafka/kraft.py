@@ -19,6 +19,8 @@ HEARTBEATS = 4
 """How many heartbeats of a broker fit into its session."""
 _OF_ZOOKEEPER = "zookeeper."
 _SHELL = "/bin/sh"
+_LETTERS = 0x3F
+"""What keeps the first six bits of a byte within those that base 64 has letters for."""
 
 
 def session_timeout(requested: Mapping[str, str], usual: Mapping[str, str]) -> dict[str, str]:
@@ -80,5 +82,9 @@ def formatted_once(java: Sequence[str], layout: "ClusterLayout", broker_id: int,
 
 
 def cluster_id(run_id: str) -> str:
-    """Return a run's cluster id in the form that Kafka has: 16 bytes in base 64 for URLs, without padding."""
-    return base64.urlsafe_b64encode(hashlib.sha256(run_id.encode()).digest()[:16]).decode().rstrip("=")
+    """Return a run's cluster id in the form that Kafka has: 16 bytes in base 64 for URLs, without padding.
+
+    It begins with a letter: the tool would take a hyphen for an option.
+    """
+    first, *rest = hashlib.sha256(run_id.encode()).digest()[:16]
+    return base64.urlsafe_b64encode(bytes([first & _LETTERS, *rest])).decode().rstrip("=")
