@@ -52,7 +52,8 @@ def read_quorum_log(data_dirs: Sequence[Path]) -> QuorumLog:
 
 def _read(data_dir: Path, damage: list[str]) -> list[list[Entry]]:
     """Return the batches of one controller's log; none, and a sentence, where it does not begin at its beginning."""
-    segments = sorted((data_dir / FOLDER).glob("*.log"))
+    folder = next(data_dir.glob(f"*/{FOLDER}"), data_dir / FOLDER)  # of several data directories it is in the first
+    segments = sorted(folder.glob("*.log"))
     if not segments or int(segments[0].stem):
         damage.append(f"{data_dir.parent.name}: its log begins at {int(segments[0].stem) if segments else 'no offset'}")
         return []

@@ -54,6 +54,14 @@ def test_a_voter_that_was_left_behind_does_no_harm(voters: list[Path]) -> None:
     assert read_quorum_log(voters) == whole
 
 
+def test_the_log_is_in_one_of_several_data_directories(voters: list[Path]) -> None:
+    whole = read_quorum_log(voters)
+    for voter in voters:
+        (voter / "disk1").mkdir()
+        (voter / FOLDER).rename(voter / "disk1" / FOLDER)
+    assert read_quorum_log(voters) == whole
+
+
 def test_a_log_that_is_damaged_is_remarked_on(voters: list[Path]) -> None:
     data = bytearray((voters[2] / SEGMENT).read_bytes())
     data[5000] ^= 1
