@@ -154,7 +154,7 @@ CONTROLLER_EPOCHS = _DECLARED.declare(
     Column("controller_epoch", "int", "controller epoch"),
     Column("broker", "int", "broker; null when ZooKeeper's history does not say"),
     Column("session", "string", "ZooKeeper session of the broker, in hexadecimal"),
-    Column("source", "string", "zookeeper or broker"),
+    Column("source", "string", "zookeeper, quorum (where there is none; its epochs may skip) or broker"),
     Column("zk_version", "int", "version of /controller_epoch that holds it"),
     Column("zxid", "bigint", "transaction of the election; null when the source is broker"),
     Column("until_zxid", "bigint", "transaction of the next election; null for the last"),
@@ -173,6 +173,7 @@ ISR_CHANGES = _DECLARED.declare(
     Column("leader_epoch", "int", "leader epoch after the change"),
     Column("old_isr", "array<int>", "in-sync replicas before; empty for the creation"),
     Column("new_isr", "array<int>", "in-sync replicas after"),
+    Column("may_be_empty", "boolean", "whether others may lead too (KIP-966), so that the ISR needs no member"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader; null when unknown"),
 )

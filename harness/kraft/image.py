@@ -123,7 +123,9 @@ class MetadataImage:
         yield self._put(entry, "/controller_epoch", str(entry.epoch))
         if "/controller" in self._versions:
             yield self._deleted(entry, "/controller")
-        yield self._put(entry, "/controller", _json({"version": 1, "brokerid": record.leader_id}))
+        # As Kafka itself wrote it while a cluster moved away from ZooKeeper (KIP-866).
+        leader = {"version": 2, "brokerid": record.leader_id, "kraftControllerEpoch": entry.epoch}
+        yield self._put(entry, "/controller", _json(leader))
 
     def _registered(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
         session = session_of(record.incarnation_id)

@@ -82,7 +82,9 @@ def isr_changes(states: DataFrame) -> DataFrame:
     """One row a version of a state znode that holds another ISR than the version before; the creation is one."""
     before = F.coalesce("previous_isr", F.array().cast("array<int>"))
     changed = F.array_sort("isr") != F.array_sort(before)
-    return conform(states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr"), ISR_CHANGES)
+    rows = states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr")
+    may_be_empty = F.coalesce(F.size("eligible") > 0, F.lit(False))
+    return conform(rows.withColumn("may_be_empty", may_be_empty), ISR_CHANGES)
 
 
 def leadership_claims(state_changes: StateChanges) -> DataFrame:
