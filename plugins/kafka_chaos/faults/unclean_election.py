@@ -129,10 +129,10 @@ async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:
 def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
     """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR.
 
-    Where it does not say who was, it came after the metadata had the leader alone, and nobody else was alive.
+    Where it says neither that nor the role, it came after the metadata had the leader alone, and nobody else was alive.
     """
     of_partition = (event["topic"], event["partition"]) == (state["topic"], state["partition"])
-    return of_partition and event["role"] == "leader" and event["isr_size"] in (1, None)
+    return of_partition and event["role"] in ("leader", "") and event["isr_size"] in (1, None)
 
 
 PLUGIN: type[Fault] = UncleanElection

@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, Replica, Request, Teller
+from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, NO_EPOCH, Replica, Request, Teller
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
@@ -171,11 +171,14 @@ def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
 
 
 def appends(teller: Teller, match: re.Match[str]) -> Event | None:
-    """What was appended may be several batches, of which it says neither epochs nor producers."""
+    """What was appended may be several batches, of which it says neither epochs nor producers.
+
+    Where its role was told before what is read, that is empty.
+    """
     key = _key(match)
     teller.log_ends[key] = int(match["next"])
-    replica = teller.replicas.get(key)
-    if replica is None:
+    replica = teller.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
+    if not replica.role and not teller.begun_before:
         return None
     return Append(
         topic=key[0],

@@ -121,7 +121,8 @@ class ApacheKafka:
     def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return what lines of a broker's log tell of these kinds of state changes."""
         text = iter(lines.decode(errors="replace").splitlines())
-        events = (event for _, _, event in told.Reader(told.wording(self.release.version)).events(text))
+        reader = told.Reader(told.wording(self.release.version), Teller(begun_before=True))
+        events = (event for _, _, event in reader.events(text))
         return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
 
     def dated(self, lines: bytes) -> int | None:
