@@ -1,8 +1,8 @@
 """Which Kafka properties does a broker of a run get: from the harness's profile, the scenario and the driver?"""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
@@ -114,10 +114,18 @@ class DriverProperties:
     """The address to serve metrics on, if the layout has a port for them."""
     log_dir: str
     zookeeper_connect: str
+    controllers: Mapping[int, str] = field(default_factory=dict)
+    """Where each controller listens, host:port by broker; empty with ZooKeeper."""
 
 
-def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], driver: DriverProperties) -> Path:
-    """Write a broker's properties file and return its path."""
+def write(
+    layout: ClusterLayout,
+    broker_id: int,
+    requested: Mapping[str, str],
+    driver: DriverProperties,
+    change: Callable[[dict[str, str]], dict[str, str]] = dict,
+) -> Path:
+    """Write a broker's properties file, with what a system makes of the properties, and return its path."""
     advertised = _listeners(driver.client_address, driver.peer_address)
     own = {
         "broker.id": str(broker_id),
@@ -135,7 +143,7 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
         own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(metrics_port)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    properties = {**profile(len(layout.brokers)), **requested, **own}
+    properties = change({**profile(len(layout.brokers)), **requested, **own})
     path.write_text(
         "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding=ENCODING
     )

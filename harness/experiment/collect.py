@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
+from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena, Injection
 from harness.contracts.zookeeper_servers import servers_of
@@ -18,7 +19,7 @@ from harness.system.writable import in_words
 
 
 async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
-    """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on.
+    """Heal, then copy logs, dump replicas, complete the history of the metadata; what cannot be had is remarked on.
 
     Raises:
         EvidenceError: there is no cluster.
@@ -27,7 +28,7 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
         status = await driver.status()
     except ClusterError as error:
         raise EvidenceError(f"there is no cluster to collect evidence from: {error}") from error
-    if status.zookeeper:
+    if status.has_metadata:
         await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.copy_data():
         notes.remark(missing, forbids_pass=True)
@@ -38,9 +39,7 @@ async def _heal_remaining(
     folder: RunFolder, driver: ClusterDriver, status: ClusterStatus, progress: Progress, notes: PhaseNotes
 ) -> None:
     """Heal, from the journal, what the drive phase left in force."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    view = KazooView(status.zookeeper_connect)
+    view = view_of(status.zookeeper_connect, status.controllers)
     arena = Arena(driver=driver, view=view)
     remaining = [item.injection for item in open_injections(read_journal(folder.journal))]
     # These come first: without a quorum of ZooKeeper's servers no session opens.
@@ -61,7 +60,6 @@ def _hits_servers(injection: Injection) -> bool:
 
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
     from harness.evidence.replicas import dump_replicas
-    from harness.zookeeper.merged_history import merge_history
 
     system = system_named(status.system)
     for broker in status.brokers:
@@ -82,13 +80,25 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
                 subject=f"broker {broker.broker_id}",
                 forbids_pass=True,
             )
-    if not status.zookeeper:
+    if not status.has_metadata:
         return
     try:
-        for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
+        for remark in _merge_history(folder, status):
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
-        notes.remark(f"the ZooKeeper history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+        where = "ZooKeeper" if status.zookeeper else "metadata"
+        notes.remark(f"the {where} history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+
+
+def _merge_history(folder: RunFolder, status: ClusterStatus) -> list[str]:
+    from harness.zookeeper.merged_history import merge_changes, merge_history
+
+    if status.zookeeper:
+        return merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper))
+    from harness.kraft.metadata_log import read_quorum_log
+
+    log = read_quorum_log([status.broker(broker_id).log_dir for broker_id in status.controllers])
+    return merge_changes(folder.zookeeper, log.changes) + log.damage
 
 
 def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: PhaseNotes) -> None:

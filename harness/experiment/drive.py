@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.cluster.driver import CanRunClients, ClusterDriver
+from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus
+from harness.cluster.readiness import view_of
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
@@ -30,6 +31,10 @@ from harness.store.history import ChainedWriter, now_ns
 from harness.store.phase_log import PhaseNotes
 from harness.store.recording import Recorder
 from harness.system.interruption import AGAIN_S
+
+if TYPE_CHECKING:
+    from harness.kraft.observer import QuorumObserver
+    from harness.zookeeper.observer import ZookeeperObserver
 
 TOPICS_TIMEOUT_S = 30.0
 TOPICS_RETRY_S = 0.2
@@ -161,7 +166,7 @@ def plugins_of(plan: Plan) -> dict[str, Fault]:
 async def drive_cluster(
     folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
 ) -> None:
-    """Drive a running cluster with client processes, and watch its ZooKeeper meanwhile.
+    """Drive a running cluster with client processes, and watch its metadata meanwhile.
 
     Raises:
         ClusterError: as `drive`; or the run folder was moved or removed.
@@ -171,18 +176,16 @@ async def drive_cluster(
     from harness.experiment.any_release import AnyRelease
     from harness.experiment.asking import PROCESS, Asking
     from harness.experiment.topics import TopicAdmin
-    from harness.zookeeper.kazoo_view import KazooView
-    from harness.zookeeper.observer import ZookeeperObserver
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:
-        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper)
+        observer = _observer(status, folder.zookeeper)
         await observer.start()
         stack.push_async_callback(observer.stop)
-        view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
+        view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = Asking(
             AnyRelease(TcpTransport()),
@@ -209,6 +212,17 @@ async def drive_cluster(
             ),
         )
         await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+
+
+def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
+    """Return who follows the metadata of a cluster, wherever they are."""
+    if status.controllers:
+        from harness.kraft.observer import QuorumObserver
+
+        return QuorumObserver(status.controllers, path)
+    from harness.zookeeper.observer import ZookeeperObserver
+
+    return ZookeeperObserver(status.zookeeper_connect, path)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from harness.broker.configs.refused import refusal
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
 from harness.cluster.broker_properties import LOG_DIRS, SET_BY_DRIVER, data_directories
-from harness.cluster.systems.system import system_named
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
@@ -53,18 +53,20 @@ def _system(draft: Draft) -> Iterator[Problem]:
     except ScenarioError as error:
         yield Problem(("system",), str(error))
         return
-    family = draft.system.partition(":")[0]
-    if (
-        family != PYTHON
-        and draft.driver in registry.DRIVERS
-        and family not in registry.driver_class(draft.driver).families
-    ):
-        able = [name for name in registry.DRIVERS if family in registry.driver_class(name).families]
+    if system.name != PYTHON and draft.driver in registry.DRIVERS and not starts(draft.driver, system):
+        able = [name for name in registry.DRIVERS if starts(name, system)]
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
         )
     if draft.planted_bugs and not system.can_have_planted_bugs:
         yield Problem(("planted_bugs",), f"no bug can be planted in {draft.system}")
+
+
+def starts(driver: str, system: System) -> bool:
+    """Return whether a driver starts a system: others of its family may have a ZooKeeper, and this one none."""
+    able = registry.driver_class(driver)
+    family = system.name.partition(":")[0]
+    return family in able.families and (system.zookeeper or getattr(able, "without_zookeeper", False))
 
 
 def _ours(draft: Draft) -> bool:

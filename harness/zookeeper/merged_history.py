@@ -16,20 +16,30 @@ def merge_history(history: Path, *data_dirs: Path) -> list[str]:
     that only the observer has stays, with a remark. A delete that only the observer has stays only when there is no
     log, because its zxid may be too high.
     """
+    try:
+        log = read_ensemble_log(data_dirs)
+    except EvidenceError as error:
+        why = f"{error}: of quick successive writes to one znode only the last is known"
+        return [*merge_changes(history, None), why]
+    return merge_changes(history, log.changes) + list(filter(None, [log.damage]))
+
+
+def merge_changes(history: Path, logged: list[ZnodeChange] | None) -> list[str]:
+    """Replace the observer's file by what it saw and what was logged; return remarks on its quality.
+
+    Without a log, which is None, all that the observer saw stays.
+    """
     torn = TornLine()
     before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
     remarks = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
     if not history.exists():
-        remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
-    try:
-        log = read_ensemble_log(data_dirs)
-    except EvidenceError as error:
-        remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
+        remarks.append("no observer ran: the history comes from the servers' log alone")
+    if logged is None:
         merged = sorted(before, key=lambda change: change.zxid)
     else:
         seen = [change for change in before if change.source == observer.SOURCE]  # the rest is from an earlier merge
-        merged, contradictions = combine(seen, log.changes)
-        remarks += [*contradictions, *filter(None, [log.damage])]
+        merged, contradictions = combine(seen, logged)
+        remarks += contradictions
     temporary = history.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
     with ChainedWriter(temporary) as writer:

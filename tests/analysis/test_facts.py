@@ -245,6 +245,18 @@ def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Rows) -> None
 
 
 @case
+def elected_from_who_is_eligible(out: RunWriter) -> None:
+    for leader, epoch, isr, eligible in ((1, 0, [1], []), (-1, 1, [], [1]), (1, 2, [1], []), (2, 3, [2], [])):
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "controller_epoch": 1}
+        out.znode(STATE_PATH, json.dumps(state))
+
+
+def test_who_is_eligible_beside_the_isr_is_elected_cleanly(rows: Rows) -> None:
+    table = rows(elected_from_who_is_eligible, "leader_epochs", "zxid")
+    assert [(row["leader"], row["unclean"]) for row in table] == [(1, False), (-1, False), (1, False), (2, True)]
+
+
+@case
 def uncleanly_elected(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(1, 0, [1]))
     out.znode(STATE_PATH, state_json(-1, 1, [1]))

@@ -97,9 +97,77 @@ def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
 
 
 def test_a_fault_that_nothing_would_show_is_refused() -> None:
-    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:3.9.1\n")
-    seen = "whether unclean-election happened shows in append.isr_size, of which kafka:3.9.1 tells nothing"
+    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:2.5.1\n")
+    seen = "whether unclean-election happened shows in append, of which kafka:2.5.1 tells nothing"
     assert message == f"s.yaml:15: faults.0.kind: {seen}"
+
+
+WITHOUT_ZOOKEEPER = "system: kafka:4.4.0\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        pytest.param(
+            "kind: expire-session", "kind: expire-session takes ZooKeeper, and kafka:4.4.0 has none", id="a session"
+        ),
+        pytest.param(
+            "kind: move-controller\n    target: controller",
+            "kind: move-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of the controller",
+        ),
+        pytest.param(
+            "kind: overwrite-controller\n    target: controller",
+            "kind: overwrite-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            id="what the znode of the controller holds",
+        ),
+        pytest.param(
+            "kind: delete-controller-epoch\n    target: controller",
+            "kind: delete-controller-epoch takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of its epoch",
+        ),
+        pytest.param(
+            "kind: preferred-election\n    target: leader(orders,0)",
+            "kind: preferred-election takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of elections",
+        ),
+        pytest.param(
+            "kind: add-partitions\n    target: leader(orders,0)",
+            "kind: add-partitions takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of a topic",
+        ),
+        pytest.param(
+            "kind: pause-zookeeper\n    target: zookeeper",
+            "kind: pause-zookeeper takes ZooKeeper, and kafka:4.4.0 has none",
+            id="a server of ZooKeeper",
+        ),
+        pytest.param(
+            "kind: isolate\n    duration_s: 2",
+            "kind: isolate disturbs links, and those of kafka:4.4.0's controllers pass through no relay",
+            id="links that nobody holds",
+        ),
+        pytest.param(
+            "kind: kill\n    parameters: {end_session: true}",
+            "parameters.end_session: kafka:4.4.0 has no ZooKeeper",
+            id="a parameter",
+        ),
+    ],
+)
+def test_what_takes_zookeeper_is_refused_where_there_is_none(fault: str, why: str) -> None:
+    (message,) = errors_of(_with_fault(fault) + WITHOUT_ZOOKEEPER)
+    assert message.endswith(f"faults.0.{why}")
+
+
+def test_a_fault_that_is_marked_so_is_left_out_where_there_is_no_zookeeper() -> None:
+    text = _with_fault("kind: expire-session\n    only_with_zookeeper: true")
+    assert read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml").faults == []
+    assert [fault.kind for fault in read_scenario(text, "s.yaml").faults] == ["expire-session"]
+
+
+def _with_fault(fault: str) -> str:
+    """Return the scenario with another fault instead of its own."""
+    before, _, _ = GOOD.partition("faults:")
+    return f"{before}faults:\n  - {fault}\n    at_s: 1\nduration_s: 10\n"
 
 
 def test_a_character_that_json_escapes_as_a_pair_is_one() -> None:
@@ -175,6 +243,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
                      "the driver simulated does not start kafka:3.9.1; drivers that do: process, docker",
                      id="no system of it"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:4.4.0\ndriver: docker", "s.yaml:19: system: "
+                     "the driver docker does not start kafka:4.4.0; drivers that do: process",
+                     id="no ZooKeeper where it takes one"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -86,5 +86,5 @@ def test_without_a_log_the_observers_lines_stay_and_a_remark_says_what_that_mean
 
 
 def test_without_an_observer_a_remark_says_so(tmp_path: Path) -> None:
-    assert "no ZooKeeper observer ran" in merge_history(tmp_path / "zookeeper.jsonl", tmp_path / "nowhere")[0]
+    assert "no observer ran" in merge_history(tmp_path / "zookeeper.jsonl", tmp_path / "nowhere")[0]
     assert list(read_jsonl(tmp_path / "zookeeper.jsonl")) == []
