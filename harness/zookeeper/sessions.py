@@ -6,10 +6,13 @@ this is exactly an expiry: the connection breaks, and on the next one the server
 """
 
 import asyncio
+import socket
+import struct
+import time
+from typing import BinaryIO
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.serialization import Close, Connect, int_int_struct, int_struct
 
 from harness.errors import ClusterError
 
@@ -17,6 +20,8 @@ SUPER_SECRET = 0xB3415C00
 """`ZooKeeperServer.superSecret`."""
 PASSWORD_BYTES = 16
 TAKEOVER_TIMEOUT_S = 5.0
+_PAUSE_S = 0.02
+_XID = 1
 
 _MULTIPLIER = 0x5DEECE66D
 _INCREMENT = 0xB
@@ -49,19 +54,49 @@ async def expire(hosts: str, session: str) -> bool:
     """End a session, given in hexadecimal; return False, without any effect, when it has ended already.
 
     Raises:
-        ClusterError: ZooKeeper does not answer.
+        ClusterError: ZooKeeper does not answer, or does not end it.
     """
-    return await asyncio.to_thread(_take_over_and_close, hosts, from_text(session))
+    return await asyncio.to_thread(_expire, hosts, from_text(session))
 
 
-def _take_over_and_close(hosts: str, session_id: int) -> bool:
-    client = KazooClient(hosts=hosts, client_id=(session_id, password(session_id)), timeout=TAKEOVER_TIMEOUT_S)
-    try:
-        client.start(timeout=TAKEOVER_TIMEOUT_S)
-        # When the server does not know the id, kazoo opens a new session by itself.
-        return bool(client.client_id[0] == session_id)
-    except (KazooException, KazooTimeoutError) as error:
-        raise ClusterError(f"ZooKeeper at {hosts} does not answer: {error!r}") from error
-    finally:
-        client.stop()  # ends the session that the client has now: the one taken over
-        client.close()
+def _expire(hosts: str, session_id: int) -> bool:
+    servers, _ = collect_hosts(hosts)
+    deadline = time.monotonic() + TAKEOVER_TIMEOUT_S
+    taken, problem = False, "no server"
+    while True:
+        for server in servers:
+            try:
+                if not _take_over_and_close(server, session_id):
+                    return taken
+            except (OSError, struct.error) as error:
+                problem = repr(error)
+            else:
+                taken = True  # the next one asked says whether it has ended, or its owner was quicker
+        if time.monotonic() > deadline:
+            raise ClusterError(f"ZooKeeper at {hosts} does not answer or does not end the session: {problem}")
+        time.sleep(_PAUSE_S)
+
+
+def _take_over_and_close(server: tuple[str, int], session_id: int) -> bool:
+    """Connect as the session and close it in one message, for between two its owner may take it back.
+
+    Return whether the server knew the session; raises OSError if the server is not there or hangs up.
+    """
+    take_over = Connect(0, 0, round(TAKEOVER_TIMEOUT_S * 1000), session_id, password(session_id), False)
+    close = int_int_struct.pack(_XID, Close.type)
+    with socket.create_connection(server, TAKEOVER_TIMEOUT_S) as connection, connection.makefile("rb") as answers:
+        connection.sendall(_framed(take_over.serialize()) + _framed(close))
+        accepted, _ = Connect.deserialize(_unframed(answers), 0)
+        if accepted.session_id != session_id:
+            return False
+        answers.read()  # until the server hangs up, for it has closed the session or its owner has come back
+        return True
+
+
+def _framed(message: bytes) -> bytes:
+    return bytes(int_struct.pack(len(message))) + message
+
+
+def _unframed(answers: BinaryIO) -> bytes:
+    size: int = int_struct.unpack(answers.read(int_struct.size))[0]
+    return answers.read(size)

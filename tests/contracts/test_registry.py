@@ -80,7 +80,7 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     ("driver", "refused"),
     [
         ("process", ["drop-packets"]),
-        ("simulated", ["cpu-limit", "drop-packets", "file-limit", "memory-limit", "slow-sync"]),
+        ("simulated", ["cpu-limit", "drop-packets", "file-limit", "hostile-client", "memory-limit", "slow-sync"]),
         ("docker", ["clock", "disk-error", "slow-sync"]),
     ],
 )

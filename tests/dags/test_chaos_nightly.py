@@ -189,5 +189,6 @@ def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
         "acks-all-on-append",
         "no-truncation",
         "no-crc-recovery",
+        "controller-writes-unfenced",
         "cut-off",
     ]

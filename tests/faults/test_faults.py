@@ -47,7 +47,7 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
         cluster.assignments = {("orders", 0): (0, 1)}  # so that somebody has no replica
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
-    brokers = () if target.role in (Role.ZOOKEEPER, Role.MEMBER) else (1,)
+    brokers = {Role.ZOOKEEPER: (), Role.MEMBER: (), Role.CONTROLLER: (0,)}.get(target.role, (1,))
     arena = replace(cluster.arena, members=FakeMembers(cluster)) if target.role is Role.MEMBER else cluster.arena
     injection = await plugin.prepare(arena, target, brokers, values, duration_s=0.5)
     return injection if name == "unclean-election" else await plugin.inject(arena, injection)

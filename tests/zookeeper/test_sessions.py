@@ -1,8 +1,10 @@
+import socket
 import threading
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.protocol.serialization import Connect, int_struct
 from kazoo.protocol.states import KazooState
 
 from harness.errors import ClusterError
@@ -59,3 +61,25 @@ async def test_expiring_without_a_server_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sessions, "TAKEOVER_TIMEOUT_S", 0.1)
     with pytest.raises(ClusterError, match="does not answer"):
         await sessions.expire("127.0.0.1:1", "0x1")
+
+
+@pytest.mark.cluster
+async def test_a_session_whose_owner_takes_it_back_all_the_time_ends(client: KazooClient, server: Any) -> None:
+    session_id, session_password = client.client_id
+    hello = Connect(0, 0, 5000, session_id, session_password, False).serialize()
+    address, over = server.hosts.split(":"), threading.Event()
+
+    def hold_on() -> None:
+        while not over.is_set():
+            with socket.create_connection((address[0], int(address[1])), 5) as rival:
+                rival.sendall(int_struct.pack(len(hello)) + hello)
+                rival.recv(100)
+
+    holding = threading.Thread(target=hold_on)
+    holding.start()
+    try:
+        assert await sessions.expire(server.hosts, sessions.to_text(session_id))
+        assert not await sessions.expire(server.hosts, sessions.to_text(session_id))
+    finally:
+        over.set()
+        holding.join()

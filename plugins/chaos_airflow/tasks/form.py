@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from chaos_airflow.settings import own_file
 from chaos_airflow.tasks.request import Request
+from harness.cluster.systems.system import EXTERNAL
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 from harness.errors import ScenarioError
@@ -58,6 +59,7 @@ LEFT_OUT = {
     "workloads.0.parameters": "each kind has a section of its own",
     "fault.parameters": "each kind has a section of its own",
     "roles": "steps name them",
+    "cluster.external": "that a cluster of somebody else's may be disturbed is said on a command line, by its owner",
     "steps": "a story in an order is written into a scenario's file",
 }
 """What a scenario may have and the form does not, with the reason."""
@@ -219,11 +221,11 @@ def _choices(name: str) -> dict[str, str]:
     """Return what a scenario's rules allow in a field, each with a sentence; empty: all that its type allows."""
     match name:
         case "driver":
-            return dict.fromkeys(registry.DRIVERS, "")
+            return dict.fromkeys((name for name in registry.DRIVERS if name != EXTERNAL), "")
         case "fault.kind":
             return dict(catalogue("faults"))
         case "system":
-            return {system: "" for system, _ in catalogue("systems")}
+            return {system: "" for system, _ in catalogue("systems") if system != EXTERNAL}
         case "checks" | "planted_bugs":
             return dict(catalogue(name.replace("_", "-")))
         case _:

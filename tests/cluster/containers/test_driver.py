@@ -91,7 +91,7 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
         assert host["ReadonlyRootfs"] is True, name
         assert "no-new-privileges:true" in host["SecurityOpt"], name
         assert host["Memory"] == host["MemorySwap"] == plans.LIMITS.memory_bytes, name
-        assert host["NanoCpus"] == 1_000_000_000, name
+        assert host["CpuQuota"] == host["CpuPeriod"], name
         assert host["PidsLimit"] == plans.LIMITS.processes, name
         assert host["RestartPolicy"]["Name"] in ("", "no"), name
         assert host["LogConfig"]["Config"]["max-size"] == "8m", name
@@ -177,8 +177,9 @@ async def test_a_container_that_somebody_removes_is_a_stopped_broker_and_its_dat
         await alone.kill_broker(0)
     with pytest.raises(ClusterError, match="No such container"):
         await alone.start_broker(0)
-    (sentence,) = await alone.copy_data()
-    assert sentence.startswith("the data of broker-0 could not be brought out: the container")
+    sentences = await alone.copy_data()
+    assert len(sentences) == 1, sentences
+    assert sentences[0].startswith("the data of broker-0 could not be brought out: the container")
 
 
 @docker
