@@ -89,6 +89,7 @@ PARTITION_STATES = _DECLARED.declare(
     EPOCH,
     Column("isr", "array<int>", "in-sync replicas"),
     Column("eligible", "array<int>", "replicas outside the ISR that may lead too (KIP-966); null with ZooKeeper"),
+    Column("last_known", "array<int>", "who led last, where nobody else may lead (KIP-966); null with ZooKeeper"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
@@ -97,6 +98,7 @@ PARTITION_STATES = _DECLARED.declare(
     Column("previous_leader_epoch", "int", "leader epoch at the version seen before"),
     Column("previous_isr", "array<int>", "in-sync replicas at the version seen before"),
     Column("previous_eligible", "array<int>", "those that were eligible at the version seen before"),
+    Column("previous_last_known", "array<int>", "who had led last at the version seen before"),
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 

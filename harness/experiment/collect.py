@@ -2,9 +2,13 @@
 
 import asyncio
 import shutil
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from harness.cluster.clocks import Rectified, read_clocks
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
+from harness.cluster.layout import broker_process
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena, Injection
@@ -16,6 +20,8 @@ from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.system.writable import in_words
+
+MS_NS = 1_000_000
 
 
 async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
@@ -83,22 +89,49 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
     if not status.has_metadata:
         return
     try:
-        for remark in _merge_history(folder, status):
-            notes.remark(remark)
+        _merge_history(folder, status, notes)
     except (EvidenceError, OSError) as error:
         where = "ZooKeeper" if status.zookeeper else "metadata"
         notes.remark(f"the {where} history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
 
 
-def _merge_history(folder: RunFolder, status: ClusterStatus) -> list[str]:
+def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
     from harness.zookeeper.merged_history import merge_changes, merge_history
 
     if status.zookeeper:
-        return merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper))
+        for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
+            notes.remark(remark)
+        return
     from harness.kraft.metadata_log import read_quorum_log
 
-    log = read_quorum_log([status.broker(broker_id).log_dir for broker_id in status.controllers])
-    return merge_changes(folder.zookeeper, log.changes) + log.damage
+    voters = [status.broker(broker_id) for broker_id in status.controllers]
+    try:
+        log = read_quorum_log([voter.log_dir for voter in voters], _rectified_ms(voters))
+    except EvidenceError:
+        merge_changes(folder.zookeeper, None)
+        raise
+    remarks = merge_changes(folder.zookeeper, log.changes, exact=True)
+    for remark in remarks.gaps:
+        notes.remark(remark)
+    for remark in log.damage + remarks.contradictions:  # the observer sees what is committed, and nothing else
+        notes.remark(remark, forbids_pass=True)
+
+
+def _rectified_ms(voters: Sequence[BrokerStatus]) -> Callable[[int, int], int]:
+    """Return what makes the machine's wall clock of a controller's, which may have been set."""
+    ahead_ns = time.time_ns() - time.monotonic_ns()
+    clocks = {
+        voter.broker_id: Rectified(read_clocks(voter.clock_log, broker_process(voter.broker_id)), ahead_ns)
+        for voter in voters
+        if voter.clock_log is not None
+    }
+
+    def rectified_ms(controller: int, time_ms: int) -> int:
+        if controller not in clocks:
+            return time_ms
+        return (clocks[controller].instant_ns(time_ms * MS_NS) + ahead_ns) // MS_NS
+
+    return rectified_ms
 
 
 def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: PhaseNotes) -> None:

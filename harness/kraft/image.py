@@ -56,6 +56,8 @@ class Partition:
     view: PartitionView
     eligible: tuple[int, ...] = ()
     """Outside the ISR, but may lead: has all that is committed (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """Who led last, where neither the ISR nor the eligible are anybody: it may lead again (KIP-966)."""
 
 
 @dataclass(slots=True)
@@ -204,7 +206,11 @@ class MetadataImage:
             controller_epoch=entry.epoch,
             zk_version=record.partition_epoch,
         )
-        self.partitions[key] = Partition(view=view, eligible=tuple(record.eligible_leader_replicas or ()))
+        self.partitions[key] = Partition(
+            view=view,
+            eligible=tuple(record.eligible_leader_replicas or ()),
+            last_known=tuple(record.last_known_elr or ()),
+        )
         yield self._put(entry, f"/brokers/topics/{key[0]}", self._assignment(key[0]))
         yield self._state(entry, key, "set" if there else "create")
 
@@ -212,7 +218,7 @@ class MetadataImage:
         key = self._topics[record.topic_id], record.partition_id
         before = self.partitions[key]
         decided = record.leader != SAME_LEADER
-        eligible, replicas = record.eligible_leader_replicas, record.replicas
+        eligible, last_known, replicas = record.eligible_leader_replicas, record.last_known_elr, record.replicas
         view = replace(
             before.view,
             zk_version=before.view.zk_version + 1,
@@ -222,16 +228,21 @@ class MetadataImage:
             leader_epoch=before.view.leader_epoch + decided,
             controller_epoch=entry.epoch,
         )
-        self.partitions[key] = Partition(view=view, eligible=before.eligible if eligible is None else tuple(eligible))
+        self.partitions[key] = Partition(
+            view=view,
+            eligible=before.eligible if eligible is None else tuple(eligible),
+            last_known=before.last_known if last_known is None else tuple(last_known),
+        )
         if replicas is not None:
             yield self._put(entry, f"/brokers/topics/{key[0]}", self._assignment(key[0]))
         yield self._state(entry, key, "set")
 
     def _eligible_cleared(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
-        for key, partition in self.partitions.items():
-            if record.topic_name in ("", key[0]):
-                self.partitions[key] = replace(partition, eligible=())
-        yield from ()  # the partition epoch stays, and no version of a state comes of it
+        for key, partition in sorted(self.partitions.items()):
+            if record.topic_name in ("", key[0]) and (partition.eligible or partition.last_known):
+                view = replace(partition.view, zk_version=partition.view.zk_version + 1)
+                self.partitions[key] = Partition(view=view)
+                yield self._state(entry, key, "set")
 
     def _state(self, entry: Entry, key: TopicPartition, type_: str) -> ZnodeChange:
         partition = self.partitions[key]
@@ -243,6 +254,7 @@ class MetadataImage:
             "leader_epoch": view.leader_epoch,
             "isr": list(view.isr),
             "eligible": list(partition.eligible),
+            "last_known": list(partition.last_known),
         }
         return _change(entry, type_, _state_path(key), _json(state), view.zk_version)
 

@@ -91,9 +91,12 @@ KINDS: dict[int, type[ApiData]] = {
     17: BrokerRegistrationChangeRecord,
     28: ClearElrRecord,
 }
-"""By the number that Kafka gives the kind; of all others nothing is read."""
+"""By the number that Kafka gives the kind."""
+IGNORED = frozenset({10, 11, 12, 14, 18, 19, 20, 21, 22, 26, 27, 29})
+"""Tokens, credentials, features, quotas, access, no operation, migration, controllers: of these nothing is read."""
 LEADER_CHANGE = 2
-"""The kind of control record."""
+IGNORED_CONTROL = frozenset({5, 6})
+"""KRaftVersion and Voters; the voters are those that the harness started."""
 _BOUNDS = {each.value for each in Bound}
 _FRAME = 1
 _CONTROL = struct.Struct(">hh")
@@ -112,7 +115,7 @@ class Entry:
     time_ms: int
     """That controller's wall clock."""
     record: Any
-    """A record of `KINDS`, a Bound or a LeaderChange; None for one of which nothing is read."""
+    """A record of `KINDS`, a Bound or a LeaderChange; None for one that is ignored."""
 
 
 def entries(data: Buffer) -> Iterator[list[Entry]]:
@@ -146,13 +149,19 @@ def _metadata(record: Record) -> Any:
     version, position = _varint(data, position)
     if kind in _BOUNDS:
         return Bound(kind)
-    return KINDS[kind].decode(data[position:], version=version, header=False) if kind in KINDS else None
+    if kind in IGNORED:
+        return None
+    if kind not in KINDS:
+        raise ValueError(f"a record of the unknown kind {kind}")
+    return KINDS[kind].decode(data[position:], version=version, header=False)
 
 
 def _control(record: Record) -> Any:
     _, kind = _CONTROL.unpack_from(record.key or b"")
-    if kind != LEADER_CHANGE:
+    if kind in IGNORED_CONTROL:
         return None
+    if kind != LEADER_CHANGE:
+        raise ValueError(f"a control record of the unknown kind {kind}")
     _, leader_id = _LEADER.unpack_from(record.value or b"")
     return LeaderChange(leader_id)
 

@@ -183,6 +183,17 @@ class QuorumView:
         begun = self._next
         if partition.log_start_offset > begun:
             raise ClusterError(f"the metadata log begins at {partition.log_start_offset}, after {begun}")
+        diverging = partition.diverging_epoch
+        if diverging is not None and diverging.end_offset >= 0:
+            raise ClusterError(
+                f"the quorum has lost what it had committed before {begun}: epoch {diverging.epoch} of its log ends at"
+                f" {diverging.end_offset}"
+            )
+        if 0 <= partition.high_watermark < begun:
+            raise ClusterError(
+                f"the quorum has lost what it had committed before {begun}: its high watermark is"
+                f" {partition.high_watermark}"
+            )
         try:
             for batch in entries(bytes(partition.records or b"")):
                 if batch[-1].offset >= partition.high_watermark:

@@ -9,6 +9,12 @@ CASES = {
     "the ISR is empty, and who is eligible beside it may lead again": passes(
         state(0, leader=-1, epoch=1, isr=[], eligible=[2])
     ),
+    "the ISR is empty, and who led last may lead again": passes(
+        state(0, leader=-1, epoch=1, isr=[], eligible=[], last_known=[2])
+    ),
+    "the ISR is empty, who led last is known, and somebody leads": fails(
+        state(0, leader=2, epoch=1, isr=[], eligible=[], last_known=[2]), text="the ISR is empty"
+    ),
     "neither the ISR nor who is eligible beside it is anybody": fails(
         state(0, leader=-1, epoch=1, isr=[], eligible=[]), text="the ISR is empty"
     ),

@@ -115,7 +115,12 @@ def test_only_brokers_that_are_not_fenced_live() -> None:
         pytest.param(
             {"eligible_leader_replicas": [2], "isr": [1]}, {"isr": [1], "eligible": [2]}, id="one may still lead"
         ),
-        pytest.param({}, {"isr": [1, 2], "leader": 1, "eligible": []}, id="what is not named stays"),
+        pytest.param(
+            {"leader": -1, "isr": [], "eligible_leader_replicas": [], "last_known_elr": [1]},
+            {"leader": -1, "isr": [], "eligible": [], "last_known": [1]},
+            id="nobody leads, and who did is remembered",
+        ),
+        pytest.param({}, {"isr": [1, 2], "leader": 1, "eligible": [], "last_known": []}, id="what is not named stays"),
     ],
 )
 def test_a_change_of_a_partition_is_a_version_of_its_state(changed: dict[str, object], seen: dict[str, object]) -> None:
@@ -128,6 +133,23 @@ def test_a_change_of_a_partition_is_a_version_of_its_state(changed: dict[str, ob
     state = json.loads(last.data)
     assert (last.zxid, last.type, last.version, state["controller_epoch"]) == (2, "set", 1, 3)
     assert {name: state[name] for name in seen} == seen
+
+
+@pytest.mark.parametrize(
+    ("cleared", "versions"),
+    [
+        pytest.param(["orders"], [0, 1, 2, 3], id="of this topic"),
+        pytest.param([""], [0, 1, 2, 3], id="of all"),
+        pytest.param(["orders", "orders"], [0, 1, 2, 3], id="once, and then there is nothing to clear"),
+        pytest.param(["others"], [0, 1, 2], id="of another topic"),
+    ],
+)
+@pytest.mark.parametrize("who", ["eligible_leader_replicas", "last_known_elr"])
+def test_clearing_who_may_lead_is_a_version_as_in_kafka(who: str, cleared: list[str], versions: list[int]) -> None:
+    clear = [records.ClearElrRecord(topic_name=name) for name in cleared]
+    written = [topic(), partition(), change(isr=[1], **{who: [2]}), *clear, change(isr=[1, 2])]
+    seen = applied(MetadataImage(), written)
+    assert [version for _, path, version in seen if path == STATE] == versions
 
 
 def test_a_topic_comes_with_its_assignment_and_goes_with_all_of_it() -> None:

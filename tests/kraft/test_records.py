@@ -45,6 +45,11 @@ def framed(kind: int, version: int, body: bytes) -> bytes:
             id="a partition whose last replica in sync goes, and may still lead",
         ),
         pytest.param(
+            framed(5, 2, b"\x00\x00\x00\x01" + TOPIC.bytes + b"\x02\x06\x01\x01\x07\x05\x02\x00\x00\x00\x03"),
+            {"eligible_leader_replicas": [], "last_known_elr": [3]},
+            id="a partition that nobody may lead, and who led it last",
+        ),
+        pytest.param(
             framed(17, 0, b"\x00\x00\x00\x01" + b"\x00" * 7 + b"\x13" + b"\x01\x00\x01\x01"),
             {"broker_id": 1, "broker_epoch": 19, "fenced": 1},
             id="a broker that is fenced",
@@ -83,7 +88,7 @@ def test_a_record_is_decoded(value: bytes, seen: dict[str, object]) -> None:
             id="a leader begins its epoch",
         ),
         pytest.param(
-            batch_of(b"\x00\x00\x00", attributes=0x20, key=b"\x00\x00\x00\x03"), None, id="another control record"
+            batch_of(b"\x00\x00\x00", attributes=0x20, key=b"\x00\x00\x00\x05"), None, id="a control record of no use"
         ),
     ],
 )
@@ -98,6 +103,12 @@ def test_what_has_no_fields_of_use_is_known_by_its_kind(data: bytes, record: obj
         pytest.param(batch_of(framed(2, 9, b"")), "at offset 3: Invalid version 9", id="a version that is not known"),
         pytest.param(batch_of(b"\x02\x02\x00"), "at offset 3: a record with a frame of version 2", id="another frame"),
         pytest.param(batch_of(b"\x01"), "at offset 3: ", id="a record that is cut short"),
+        pytest.param(batch_of(framed(30, 0, b"\x00")), "at offset 3: a record of the unknown kind 30", id="a new kind"),
+        pytest.param(
+            batch_of(b"\x00\x00\x00", attributes=0x20, key=b"\x00\x00\x00\x07"),
+            "at offset 3: a control record of the unknown kind 7",
+            id="a new kind of control record",
+        ),
         pytest.param(batch_of(b"\x01\x14\x00\x00")[:-1] + b"\x01", "wrong CRC", id="a byte that was changed"),
     ],
 )

@@ -26,6 +26,8 @@ class Quorum:
     epoch: int = 2
     high_watermark: int = END
     log_start: int = 0
+    diverging: tuple[int, int] | None = None
+    """Epoch and end of what it has of that, where the fetcher has more."""
     away: set[int] = field(default_factory=set)
     asked: list[int] = field(default_factory=list)
 
@@ -63,11 +65,15 @@ class Connected:
 
 def _answer(quorum: Quorum, code: ErrorCode, offset: int) -> Message:
     topic = FetchResponse.FetchableTopicResponse
+    ends = topic.PartitionData.EpochEndOffset
+    own = quorum.diverging
+    diverging = {} if own is None else {"diverging_epoch": ends(epoch=own[0], end_offset=own[1])}
     partition = topic.PartitionData(
         partition_index=0,
         error_code=code,
         high_watermark=quorum.high_watermark,
         log_start_offset=quorum.log_start,
+        **diverging,
         current_leader=topic.PartitionData.LeaderIdAndEpoch(leader_id=quorum.leader, leader_epoch=quorum.epoch),
         records=b""
         if code
@@ -120,6 +126,31 @@ async def test_what_was_seen_is_not_seen_again() -> None:
 async def test_what_cannot_be_seen_is_said(quorum: Quorum, text: str) -> None:
     with pytest.raises(ClusterError, match=text):
         await quorum.view.partitions()
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        pytest.param({"high_watermark": 100}, "committed before 184: its high watermark is 100", id="it falls back"),
+        pytest.param({"diverging": (1, 90)}, "committed before 184: epoch 1 of its log ends at 90", id="it diverges"),
+    ],
+)
+async def test_a_quorum_that_loses_what_was_seen_is_not_believed(changed: dict[str, Any], text: str) -> None:
+    quorum = Quorum()
+    seen = quorum.view
+    await seen.news()
+    for name, value in changed.items():
+        setattr(quorum, name, value)
+    with pytest.raises(ClusterError, match=text):
+        await seen.news()
+
+
+async def test_a_new_leader_that_does_not_know_yet_what_is_committed_is_waited_for() -> None:
+    quorum = Quorum()
+    seen = quorum.view
+    await seen.news()
+    quorum.high_watermark = -1
+    assert await seen.news() == []
 
 
 async def test_without_a_quorum_nobody_is_controller() -> None:

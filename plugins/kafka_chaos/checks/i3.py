@@ -2,7 +2,7 @@
 
 What is acknowledged is in every member of the ISR, so a leader from outside it, or an ISR that names nobody, has given
 up acknowledged records. A partition without a leader keeps its last ISR; where replicas outside it are eligible too
-(KIP-966), these may be all that are left.
+(KIP-966), these may be all that are left, or nobody but who led last, who may lead again.
 """
 
 from typing import ClassVar
@@ -10,6 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.facts.epochs import may_be_empty
 from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import contains
 from harness.contracts.checks import Check, Settings
@@ -23,7 +24,7 @@ class IsrMembership:
     title: ClassVar[str] = "I3 leader-in-isr"
     promise: ClassVar[str] = (
         "The leader is none or in the ISR; the ISR holds assigned replicas only, and is never empty (with KIP-966: nor"
-        " are the eligible replicas beside it)."
+        " are the eligible replicas beside it, but where nobody leads and the last known leader is kept)."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
 
@@ -49,7 +50,7 @@ def _wrong() -> Column:
     strangers = F.array_except("isr", "assignment")
     listed = F.array_join(strangers.cast("array<string>"), ", ")
     return (
-        F.when((F.size("isr") == 0) & (F.coalesce(F.size("eligible"), F.lit(0)) <= 0), "the ISR is empty")
+        F.when(~may_be_empty() & (F.size("isr") == 0), "the ISR is empty")
         .when(
             (F.col("leader") != NO_LEADER) & ~contains("isr", F.col("leader")),
             phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),
