@@ -31,6 +31,19 @@ SET_BY_DRIVER = frozenset(
     }
 )
 """Properties that only the driver may set."""
+SET_FOR_QUORUM = frozenset(
+    {
+        "process.roles",
+        "node.id",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+        "metadata.log.dir",
+        "metadata.max.retention.bytes",
+        "metadata.max.retention.ms",
+    }
+)
+"""The same without ZooKeeper: who is in the quorum, and that its log stays where it is, and whole."""
 LOG_DIRS = "log.dirs"
 """A scenario gives names of data directories (JBOD); the driver makes paths of them."""
 _DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
@@ -71,7 +84,12 @@ def data_directories(requested: Mapping[str, str]) -> list[str]:
     return names
 
 
-def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -> None:
+def set_by_driver(*, zookeeper: bool) -> frozenset[str]:
+    """Return the properties that only the driver may set, of brokers with ZooKeeper or without."""
+    return SET_BY_DRIVER if zookeeper else SET_BY_DRIVER | SET_FOR_QUORUM
+
+
+def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True, zookeeper: bool = True) -> None:
     """Check that brokers would accept these properties; of another broker than ours, that they can be written down.
 
     Raises:
@@ -79,7 +97,7 @@ def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -
     """
     if brokers < 1:
         raise ScenarioError(f"a cluster has at least one broker, not {brokers}")
-    if reserved := sorted(SET_BY_DRIVER & requested.keys()):
+    if reserved := sorted(set_by_driver(zookeeper=zookeeper) & requested.keys()):
         raise ScenarioError(f"broker properties: the driver itself sets {', '.join(reserved)}")
     example = {
         "broker.id": "0",

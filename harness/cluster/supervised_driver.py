@@ -358,7 +358,9 @@ def _validate(request: ClusterRequest) -> None:
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
     if not system.zookeeper and request.controllers is not None and request.controllers > request.brokers:
         raise ScenarioError(f"{request.brokers} brokers cannot be {request.controllers} controllers")
-    broker_properties.validate(request.brokers, request.properties, ours=system.properties_are_ours)
+    broker_properties.validate(
+        request.brokers, request.properties, ours=system.properties_are_ours, zookeeper=system.zookeeper
+    )
     if request.planted_bugs and not system.can_have_planted_bugs:
         raise ScenarioError(f"no bug can be planted in {system.name}")
     try:

@@ -129,7 +129,7 @@ def _rectified_ms(voters: Sequence[BrokerStatus]) -> Callable[[int, int], int]:
     def rectified_ms(controller: int, time_ms: int) -> int:
         if controller not in clocks:
             return time_ms
-        return (clocks[controller].instant_ns(time_ms * MS_NS) + ahead_ns) // MS_NS
+        return round((clocks[controller].instant_ns(time_ms * MS_NS) + ahead_ns) / MS_NS)
 
     return rectified_ms
 

@@ -4,7 +4,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -36,12 +36,16 @@ from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
 
+NONE_LEFT = "all are only_with_zookeeper, and what is under test has none: nothing would be done"
+
 
 def faults(draft: Draft) -> Iterator[Problem]:
     """Every fault of the schedule exists, has valid parameters, can be carried out, and has a target."""
     for index, spec in draft.faults.items():
         if not _left_out(draft, spec):
             yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
+    if draft.mix is None and not draft.steps and _all_left_out(draft, draft.faults.values()):
+        yield Problem(("faults",), NONE_LEFT)
 
 
 def mix(draft: Draft) -> Iterator[Problem]:
@@ -50,6 +54,8 @@ def mix(draft: Draft) -> Iterator[Problem]:
         return
     if (draft.mix.count is None) == (draft.mix.every_s is None):
         yield Problem(("mix",), "give one of count (how many faults) and every_s (one in so many seconds)")
+    if _all_left_out(draft, draft.mix.kinds):
+        yield Problem(("mix", "kinds"), NONE_LEFT)
     for index, kind in enumerate(draft.mix.kinds):
         at: KeyPath = ("mix", "kinds", index)
         if _left_out(draft, kind):
@@ -74,6 +80,10 @@ def _left_out(draft: Draft, spec: FaultSpec | MixKind) -> bool:
         return spec.only_with_zookeeper and not system_named(draft.system or PYTHON).zookeeper
     except ScenarioError:
         return False  # the rule on names reports it
+
+
+def _all_left_out(draft: Draft, specs: Collection[FaultSpec | MixKind]) -> bool:
+    return bool(specs) and all(_left_out(draft, spec) for spec in specs)
 
 
 def _fault(

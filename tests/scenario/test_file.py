@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cluster.broker_properties import SET_FOR_QUORUM
 from harness.contracts import registry
 from harness.errors import ScenarioError
 from harness.scenario.file import find_scenario, load_scenario, read_scenario, scenario_yaml
@@ -103,6 +104,7 @@ def test_a_fault_that_nothing_would_show_is_refused() -> None:
 
 
 WITHOUT_ZOOKEEPER = "system: kafka:4.4.0\n"
+MARKED = "kind: expire-session\n    only_with_zookeeper: true"
 
 
 @pytest.mark.parametrize(
@@ -159,9 +161,45 @@ def test_what_takes_zookeeper_is_refused_where_there_is_none(fault: str, why: st
 
 
 def test_a_fault_that_is_marked_so_is_left_out_where_there_is_no_zookeeper() -> None:
-    text = _with_fault("kind: expire-session\n    only_with_zookeeper: true")
-    assert read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml").faults == []
-    assert [fault.kind for fault in read_scenario(text, "s.yaml").faults] == ["expire-session"]
+    text = _with_fault(f"{MARKED}\n    at_s: 5\n  - kind: kill")
+    assert [fault.kind for fault in read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml").faults] == ["kill"]
+    assert [fault.kind for fault in read_scenario(text, "s.yaml").faults] == ["expire-session", "kill"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "key"),
+    [
+        pytest.param(f"faults:\n  - {MARKED}\n    at_s: 1\n", "faults", id="of the schedule"),
+        pytest.param(f"mix:\n  count: 2\n  kinds:\n  - {MARKED}\n", "mix.kinds", id="of a mix"),
+    ],
+)
+def test_a_scenario_of_which_no_fault_is_left_is_refused(faults: str, key: str) -> None:
+    text = GOOD.partition("faults:")[0] + faults + "duration_s: 60\n"
+    assert read_scenario(text, "s.yaml")
+    (message,) = errors_of(text + WITHOUT_ZOOKEEPER)
+    assert f" {key}: all are only_with_zookeeper, and what is under test has none" in message
+
+
+@pytest.mark.parametrize(
+    ("system", "cluster", "why"),
+    [
+        pytest.param("python", "controllers: 3", "controllers: python has no quorum", id="a quorum of ours"),
+        pytest.param("kafka:3.9.1", "controllers: 3", "controllers: kafka:3.9.1 has no quorum", id="a quorum of 3.9"),
+        pytest.param("kafka:4.4.0", "zookeeper_servers: 3", "kafka:4.4.0 has no ZooKeeper", id="an ensemble"),
+        pytest.param("kafka:4.4.0", "brokers: 2\n  controllers: 3", "3 do not fit on 2", id="too many controllers"),
+        *(
+            pytest.param("kafka:4.4.0", f"properties: {{{name}: '1'}}", f"{name}: is set by the harness", id=name)
+            for name in sorted(SET_FOR_QUORUM)
+        ),
+    ],
+)
+def test_what_a_cluster_would_not_heed_is_refused(system: str, cluster: str, why: str) -> None:
+    before, _, after = GOOD.partition("cluster:")
+    topics = after[after.index("topics:") :].replace(
+        "    partitions: 2", "    replication_factor: 2\n    partitions: 2"
+    )
+    (message,) = errors_of(f"{before}cluster:\n  {cluster}\n{topics}system: {system}\n")
+    assert why in message
 
 
 def _with_fault(fault: str) -> str:
