@@ -184,7 +184,7 @@ async def drive_cluster(
     async with AsyncExitStack() as stack:
         observer = _observer(status, folder.zookeeper)
         await observer.start()
-        stack.push_async_callback(observer.stop)
+        stack.push_async_callback(_stop, observer, notes)
         view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = Asking(
@@ -212,6 +212,12 @@ async def drive_cluster(
             ),
         )
         await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+
+
+async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNotes) -> None:
+    await observer.stop()
+    if observer.problem:
+        notes.remark(observer.problem, subject="metadata observer", forbids_pass=True)
 
 
 def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":

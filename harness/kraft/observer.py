@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import ClusterError
-from harness.kraft.view import QuorumView
+from harness.kraft.view import NoLeaderError, QuorumView
 from harness.store.history import ChainedWriter
 
 SOURCE = "observer"
@@ -16,8 +16,11 @@ LOOK_EVERY_S = 0.25
 class QuorumObserver:
     """Follows the metadata log from `start` to `stop` and appends a line to a file for each change.
 
-    Where no controller leads nothing changes, and it looks again.
+    Where no controller leads nothing changes, and it looks again. What else kept it from seeing, it keeps.
     """
+
+    problem = ""
+    """Why the log could not be read, when last that was so; empty if it always could."""
 
     def __init__(self, controllers: Mapping[int, str], path: Path) -> None:
         self._view = QuorumView(controllers)
@@ -51,8 +54,10 @@ class QuorumObserver:
             while True:
                 try:
                     changes = await self._view.news()
-                except ClusterError:
+                except NoLeaderError:
                     changes = []
+                except ClusterError as error:
+                    changes, self.problem = [], str(error)
                 for change in changes:
                     history.write(replace(change, source=SOURCE))
                 await asyncio.sleep(LOOK_EVERY_S)

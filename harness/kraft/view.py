@@ -38,6 +38,10 @@ FETCH_VERSION, CREATE_VERSION, DELETE_VERSION, REASSIGN_VERSION, LIST_VERSION = 
 _OTHER_EPOCH = {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 
 
+class NoLeaderError(ClusterError):
+    """No controller says that it leads the quorum."""
+
+
 class QuorumView:
     """Implements `ClusterView` over connections of its own to the controllers; an async context manager."""
 
@@ -87,10 +91,14 @@ class QuorumView:
     # --- what there is ---
 
     async def controller(self) -> Controller:
-        """Return the leader of the quorum; nobody when there is none."""
+        """Return the leader of the quorum; nobody when there is none.
+
+        Raises:
+            ClusterError: the log of the one that there is cannot be read.
+        """
         try:
             await self.news()
-        except ClusterError:
+        except NoLeaderError:
             return Controller(broker_id=NOBODY, controller_epoch=self._image.controller.controller_epoch, session="")
         return self._image.controller
 
@@ -220,7 +228,7 @@ class QuorumView:
                     return partition
                 problem = f"controller {controller}: {described(partition.error_code)}"
             if clock() >= deadline_s:
-                raise ClusterError(f"no controller leads the quorum; {problem}")
+                raise NoLeaderError(f"no controller leads the quorum; {problem}")
             await asyncio.sleep(AGAIN_S)
 
     async def _fetched(self, controller: int) -> Any:

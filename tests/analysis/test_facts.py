@@ -245,6 +245,20 @@ def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Rows) -> None
 
 
 @case
+def replaced_in_one_record(out: RunWriter) -> None:
+    out.znode("/brokers/ids/1", "{}")
+    out.znode("/brokers/ids/1", None)
+    out.znode("/brokers/ids/1", "{}", multi=True)
+
+
+def test_a_registration_that_replaces_another_at_once_stands(rows: Rows) -> None:
+    table = rows(replaced_in_one_record, "registrations", "czxid")
+    first, second = ((row["czxid"], row["until_zxid"]) for row in table)
+    assert first[1] == second[0]
+    assert second[1] is None
+
+
+@case
 def elected_from_who_is_eligible(out: RunWriter) -> None:
     for leader, epoch, isr, eligible in ((1, 0, [1], []), (-1, 1, [], [1]), (1, 2, [1], []), (2, 3, [2], [])):
         state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "controller_epoch": 1}

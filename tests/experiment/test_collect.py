@@ -2,6 +2,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ async def test_one_source_that_cannot_be_read_hides_no_other(
 
 
 LOGS = Path(__file__).parents[1] / "kraft/logs"
-SEEN = {"time_ms": 1, "data": "", "session": "", "ephemeral_owner": "", "source": "observer"}
+SEEN: dict[str, Any] = {"time_ms": 1, "data": "", "session": "", "ephemeral_owner": "", "source": "observer"}
 AHEAD_S = 60
 
 
@@ -153,7 +154,7 @@ async def quorum(cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.Monke
     return sorted((tmp_path / "quorum").glob("*/*/*.log"))
 
 
-async def collected(folder: RunFolder, cluster: FakeCluster, *seen: dict[str, object]) -> tuple[list[str], set[int]]:
+async def collected(folder: RunFolder, cluster: FakeCluster, *seen: dict[str, Any]) -> tuple[list[str], set[int]]:
     """Return which remarks forbid PASS, and where in the log the history's changes come from."""
     with ChainedWriter(folder.zookeeper) as writer:
         for each in seen:
@@ -185,7 +186,7 @@ async def test_metadata_logs_that_are_lost_forbid_pass(
 ) -> None:
     for number in lost:
         quorum[number].unlink()
-    seen: list[dict[str, object]] = [
+    seen: list[dict[str, Any]] = [
         {"zxid": 0, "type": "create", "path": "/controller_epoch", "version": 0, "data": "1"},
         {"zxid": 9, "type": "delete", "path": "/x", "version": -1},
     ]

@@ -25,7 +25,7 @@ def voters(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "logs").iterdir())
 
 
-def batch_end(data: bytes, start: int) -> int:
+def batch_end(data: bytes | bytearray, start: int) -> int:
     """Return where the batch ends that starts there."""
     return start + int.from_bytes(data[start + 8 : start + 12], "big") + 12
 

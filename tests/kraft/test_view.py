@@ -11,8 +11,9 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchResponse
 from harness.broker.wire.transport import Message, PeerError
 from harness.errors import ClusterError
-from harness.kraft import view
+from harness.kraft import observer, view
 from harness.kraft.view import QuorumView
+from harness.system.waiting import until
 
 LOG = (Path(__file__).parent / "logs/1/__cluster_metadata-0/00000000000000000000.log").read_bytes()
 END = 184
@@ -67,13 +68,12 @@ def _answer(quorum: Quorum, code: ErrorCode, offset: int) -> Message:
     topic = FetchResponse.FetchableTopicResponse
     ends = topic.PartitionData.EpochEndOffset
     own = quorum.diverging
-    diverging = {} if own is None else {"diverging_epoch": ends(epoch=own[0], end_offset=own[1])}
     partition = topic.PartitionData(
         partition_index=0,
         error_code=code,
         high_watermark=quorum.high_watermark,
         log_start_offset=quorum.log_start,
-        **diverging,
+        diverging_epoch=ends(epoch=own[0], end_offset=own[1]) if own else ends(epoch=-1, end_offset=-1),
         current_leader=topic.PartitionData.LeaderIdAndEpoch(leader_id=quorum.leader, leader_epoch=quorum.epoch),
         records=b""
         if code
@@ -143,6 +143,20 @@ async def test_a_quorum_that_loses_what_was_seen_is_not_believed(changed: dict[s
         setattr(quorum, name, value)
     with pytest.raises(ClusterError, match=text):
         await seen.news()
+
+
+async def test_why_a_log_cannot_be_read_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "QuorumView", lambda _: Quorum(log_start=5).view)
+    with pytest.raises(ClusterError, match="the metadata log begins at 5"):
+        await Quorum(log_start=5).view.controller()
+    seen = observer.QuorumObserver({}, tmp_path / "seen.jsonl")
+    await seen.start()
+
+    async def problem() -> str:
+        return seen.problem
+
+    assert "begins at 5" in await until(problem, bool, what="a problem", timeout_s=10)
+    await seen.stop()
 
 
 async def test_a_new_leader_that_does_not_know_yet_what_is_committed_is_waited_for() -> None:

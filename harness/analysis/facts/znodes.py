@@ -91,8 +91,9 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log."""
     by_zookeeper = (
         history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
-        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
-        .where(F.col("type") == "create")
+        .withColumn("creates", F.col("type") == "create")  # of one record of a quorum the end of the last comes first
+        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "creates"))))
+        .where("creates")
         .select(
             "run_id",
             F.lit("zookeeper").alias("source"),
