@@ -267,21 +267,25 @@ def elected_from_who_is_eligible(out: RunWriter) -> None:
 
 @case
 def elected_as_the_last_known(out: RunWriter) -> None:
-    for leader, epoch, isr, last_known in (
-        (1, 0, [1], []),
-        (-1, 1, [], [1]),
-        (1, 2, [1], []),
-        (-1, 3, [], [1]),
-        (2, 4, [2], []),
+    for leader, epoch, isr, eligible, last_known in (
+        (1, 0, [1], [], []),
+        (-1, 1, [], [], [1]),
+        (1, 2, [1], [], []),
+        (-1, 3, [], [], [1]),
+        (2, 4, [2], [], []),
+        (-1, 5, [], [3], [2]),
+        (2, 6, [2], [], []),
     ):
-        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": [], "last_known": last_known}
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "last_known": last_known}
         out.znode(STATE_PATH, json.dumps(state | {"controller_epoch": 1}))
 
 
 def test_who_led_last_is_elected_cleanly_where_nobody_else_may_lead(rows: Rows) -> None:
     table = rows(elected_as_the_last_known, "leader_epochs", "zxid")
-    assert [row["unclean"] for row in table] == [False, False, False, False, True]
+    assert [row["unclean"] for row in table] == [False, False, False, False, True, False, True]
     assert [row["may_be_empty"] for row in rows(elected_as_the_last_known, "isr_changes", "zxid")] == [
+        False,
+        True,
         False,
         True,
         False,

@@ -168,7 +168,8 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
     )
     adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
     nobody = F.array().cast("array<int>")
-    may_lead = F.concat("previous_isr", *(F.coalesce(f"previous_{who}", nobody) for who in ("eligible", "last_known")))
+    eligible = F.concat("previous_isr", F.coalesce("previous_eligible", nobody))
+    may_lead = F.when(F.size(eligible) == 0, F.coalesce("previous_last_known", nobody)).otherwise(eligible)
     outside = ~contains(may_lead, F.col("leader"))
     unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
