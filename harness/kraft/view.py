@@ -112,6 +112,11 @@ class QuorumView:
         await self.news()
         return [self._image.partitions[key].view for key in sorted(self._image.partitions)]
 
+    async def topics(self) -> list[str]:
+        """Return the names of all topics."""
+        await self.news()
+        return sorted(self._image.topics)
+
     # --- administration ---
 
     async def deleting(self, topic: str) -> bool:

@@ -89,7 +89,11 @@ class ClusterView(Protocol):
 
 
 class OpenableView(ClusterView, Protocol):
-    """A view to be opened and closed; an async context manager."""
+    """A view to be opened and closed, of a cluster that others may use too; an async context manager."""
+
+    async def topics(self) -> list[str]:
+        """Return the names of all topics."""
+        ...
 
     async def __aenter__(self) -> Self:
         """Open it; raises ClusterError when nobody answers who should do so at once."""

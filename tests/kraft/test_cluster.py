@@ -79,6 +79,7 @@ async def test_what_is_asked_for_is_seen_live_and_in_the_log(driver: ProcessDriv
         assert await view.create_topic("moved", {0: [0, 1]})
         assert not await view.create_topic("moved", {0: [0, 1]})
         assert await view.remnants("moved") == ["topic moved"]
+        assert "moved" in await view.topics()
         assert await view.reassign("moved", 0, [2, 1])
 
         async def assignment() -> list[tuple[int, ...]]:
