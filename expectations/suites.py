@@ -115,7 +115,7 @@ ISR_CHANGES = Suite(
     name="isr_changes",
     table=schemas.ISR_CHANGES.name,
     expectations=(
-        ExpectIsrNeverToBeEmpty(key_columns=PARTITION, isr_column="new_isr"),
+        ExpectIsrNeverToBeEmpty(key_columns=PARTITION, isr_column="new_isr", only={"may_be_empty": False}),
         ExpectIsrMembersOnce(key_columns=PARTITION, isr_column="new_isr"),
         ExpectIsrWithinReplicas(key_columns=PARTITION, isr_column="new_isr"),
         ExpectLeaderInIsr(key_columns=PARTITION, isr_column="new_isr"),

@@ -99,7 +99,7 @@ class ControllerElected(Event):
 
     ev: ClassVar[str] = "controller_elected"
     controller_epoch: int
-    epoch_zk_version: int
+    epoch_zk_version: int | None
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,7 @@ def start(
         system=scenario.system,
         planted_bugs=tuple(scenario.planted_bugs),
         zookeeper_servers=scenario.cluster.zookeeper_servers,
+        controllers=scenario.cluster.controllers,
         relay=disturbs_links(scenario),
         clocks=sets_clocks(scenario),
         syncs=cuts_power(scenario),
@@ -133,8 +134,9 @@ def start(
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
-        up = f"{number_of(len(status.brokers), 'broker')} and ZooKeeper are up: {status.bootstrap_servers}"
-        progress.message(up if status.zookeeper else "nothing to start: the cluster exists only under load")
+        keepers = number_of(len(status.controllers), "controller") if status.controllers else "ZooKeeper"
+        up = f"{number_of(len(status.brokers), 'broker')} and {keepers} are up: {status.bootstrap_servers}"
+        progress.message(up if status.has_metadata else "nothing to start: the cluster exists only under load")
 
 
 def longest_life_s(scenario: Scenario) -> float:

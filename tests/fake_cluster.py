@@ -12,7 +12,7 @@ from harness.cluster.limits import Resource
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
 from harness.values import PYTHON
-from harness.zookeeper.view import Controller, PartitionView, Registration, controller_view
+from harness.zookeeper.view import Controller, PartitionView, Registration, ZookeeperView, controller_view
 from tests.fake_connection import FakeConnection, stream
 from tests.fake_powers import FakePowers
 
@@ -21,7 +21,7 @@ EPOCH = "/controller_epoch"
 
 
 @dataclass
-class FakeCluster(FakePowers):
+class FakeCluster(FakePowers, ZookeeperView):
     """Driver and view at once; brokers lead, die and come back as told, at once."""
 
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

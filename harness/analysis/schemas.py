@@ -88,6 +88,8 @@ PARTITION_STATES = _DECLARED.declare(
     Column("leader", "int", "leader; -1 for none"),
     EPOCH,
     Column("isr", "array<int>", "in-sync replicas"),
+    Column("eligible", "array<int>", "replicas outside the ISR that may lead too (KIP-966); null with ZooKeeper"),
+    Column("last_known", "array<int>", "who led last, where nobody else may lead (KIP-966); null with ZooKeeper"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
@@ -95,6 +97,8 @@ PARTITION_STATES = _DECLARED.declare(
     Column("previous_leader", "int", "leader at the version seen before"),
     Column("previous_leader_epoch", "int", "leader epoch at the version seen before"),
     Column("previous_isr", "array<int>", "in-sync replicas at the version seen before"),
+    Column("previous_eligible", "array<int>", "those that were eligible at the version seen before"),
+    Column("previous_last_known", "array<int>", "who had led last at the version seen before"),
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 
@@ -152,7 +156,7 @@ CONTROLLER_EPOCHS = _DECLARED.declare(
     Column("controller_epoch", "int", "controller epoch"),
     Column("broker", "int", "broker; null when ZooKeeper's history does not say"),
     Column("session", "string", "ZooKeeper session of the broker, in hexadecimal"),
-    Column("source", "string", "zookeeper or broker"),
+    Column("source", "string", "zookeeper, quorum (where there is none; its epochs may skip) or broker"),
     Column("zk_version", "int", "version of /controller_epoch that holds it"),
     Column("zxid", "bigint", "transaction of the election; null when the source is broker"),
     Column("until_zxid", "bigint", "transaction of the next election; null for the last"),
@@ -171,6 +175,7 @@ ISR_CHANGES = _DECLARED.declare(
     Column("leader_epoch", "int", "leader epoch after the change"),
     Column("old_isr", "array<int>", "in-sync replicas before; empty for the creation"),
     Column("new_isr", "array<int>", "in-sync replicas after"),
+    Column("may_be_empty", "boolean", "whether others may lead too (KIP-966), so that the ISR needs no member"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader; null when unknown"),
 )

@@ -42,7 +42,7 @@ STYLES = {  # by name, for the numbers of verdicts on different questions are th
     "RESIDUE": BAD,
 }
 NEXT = {
-    Phase.START: "starting ZooKeeper and the brokers",
+    Phase.START: "starting the cluster",
     Phase.DRIVE: "load and faults",
     Phase.COLLECT: "collecting evidence",
     Phase.STOP: "stopping the cluster",

@@ -1,8 +1,8 @@
 """Which Kafka properties does a broker of a run get: from the harness's profile, the scenario and the driver?"""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
@@ -31,6 +31,19 @@ SET_BY_DRIVER = frozenset(
     }
 )
 """Properties that only the driver may set."""
+SET_FOR_QUORUM = frozenset(
+    {
+        "process.roles",
+        "node.id",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+        "metadata.log.dir",
+        "metadata.max.retention.bytes",
+        "metadata.max.retention.ms",
+    }
+)
+"""The same without ZooKeeper: who is in the quorum, and that its log stays where it is, and whole."""
 LOG_DIRS = "log.dirs"
 """A scenario gives names of data directories (JBOD); the driver makes paths of them."""
 _DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
@@ -71,7 +84,12 @@ def data_directories(requested: Mapping[str, str]) -> list[str]:
     return names
 
 
-def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -> None:
+def set_by_driver(*, zookeeper: bool) -> frozenset[str]:
+    """Return the properties that only the driver may set, of brokers with ZooKeeper or without."""
+    return SET_BY_DRIVER if zookeeper else SET_BY_DRIVER | SET_FOR_QUORUM
+
+
+def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True, zookeeper: bool = True) -> None:
     """Check that brokers would accept these properties; of another broker than ours, that they can be written down.
 
     Raises:
@@ -79,7 +97,7 @@ def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -
     """
     if brokers < 1:
         raise ScenarioError(f"a cluster has at least one broker, not {brokers}")
-    if reserved := sorted(SET_BY_DRIVER & requested.keys()):
+    if reserved := sorted(set_by_driver(zookeeper=zookeeper) & requested.keys()):
         raise ScenarioError(f"broker properties: the driver itself sets {', '.join(reserved)}")
     example = {
         "broker.id": "0",
@@ -114,10 +132,18 @@ class DriverProperties:
     """The address to serve metrics on, if the layout has a port for them."""
     log_dir: str
     zookeeper_connect: str
+    controllers: Mapping[int, str] = field(default_factory=dict)
+    """Where each controller listens, host:port by broker; empty with ZooKeeper."""
 
 
-def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], driver: DriverProperties) -> Path:
-    """Write a broker's properties file and return its path."""
+def write(
+    layout: ClusterLayout,
+    broker_id: int,
+    requested: Mapping[str, str],
+    driver: DriverProperties,
+    change: Callable[[dict[str, str]], dict[str, str]] = dict,
+) -> Path:
+    """Write a broker's properties file, with what a system makes of the properties, and return its path."""
     advertised = _listeners(driver.client_address, driver.peer_address)
     own = {
         "broker.id": str(broker_id),
@@ -135,7 +161,7 @@ def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], d
         own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(metrics_port)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    properties = {**profile(len(layout.brokers)), **requested, **own}
+    properties = change({**profile(len(layout.brokers)), **requested, **own})
     path.write_text(
         "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding=ENCODING
     )

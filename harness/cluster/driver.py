@@ -5,7 +5,7 @@ starts it, another one drives it, a third one stops it.
 """
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
@@ -89,7 +89,7 @@ class ClusterStatus:
     bootstrap_servers: str
     zookeeper_connect: str
     zookeeper: tuple[ZookeeperStatus, ...]
-    """Empty when the cluster is gone and its evidence is complete: there is nothing to heal and nothing to merge."""
+    """Empty without ZooKeeper, or when the cluster is gone and its evidence complete."""
     brokers: tuple[BrokerStatus, ...]
     system: str = PYTHON
     """What is under test, by the name that scenarios give it."""
@@ -97,8 +97,15 @@ class ClusterStatus:
     """The kinds of evidence that cannot be had of it."""
     prefix: str = ""
     """How the names of all topics begin that are the run's; with one, nothing of other topics is evidence."""
+    controllers: dict[int, str] = field(default_factory=dict)
+    """Where each controller of its quorum listens, host:port by broker; empty with ZooKeeper."""
     severed: str = ""
     """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether somebody still keeps metadata; if not, there is nothing to heal and nothing to merge."""
+        return bool(self.zookeeper or self.controllers)
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker's status; KeyError for an unknown id."""
@@ -110,10 +117,12 @@ class ClusterStatus:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON types; `brokers` is a list in the order of their ids.
 
-        `zookeeper_data_dir` and `zookeeper_pid` are those of the first server, for scripts that expect a single one.
+        `zookeeper_data_dir` and `zookeeper_pid` are those of the first server, for scripts that expect a single one;
+        null without any.
         """
-        first = self.zookeeper[0]
-        values = asdict(self) | {"zookeeper_data_dir": first.data_dir, "zookeeper_pid": first.pid}
+        first = self.zookeeper[0] if self.zookeeper else None
+        of_first = {"zookeeper_data_dir": first and first.data_dir, "zookeeper_pid": first and first.pid}
+        values = asdict(self) | of_first
         return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
 
 
@@ -127,7 +136,9 @@ class ClusterRequest:
     """What is under test, by the name that scenarios give it."""
     planted_bugs: tuple[str, ...] = ()
     zookeeper_servers: int = 1
-    """1, or 3 for an ensemble."""
+    """1, or 3 for an ensemble; nothing to a system without ZooKeeper."""
+    controllers: int | None = None
+    """How many brokers are controllers too, in a quorum, where there is no ZooKeeper; None for as many as are usual."""
     relay: bool = False
     """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
     clocks: bool = False

@@ -24,6 +24,8 @@ class BrokerPorts:
     """None where other brokers reach it by name, on a container network."""
     metrics: int | None = None
     """None when it serves no metrics."""
+    controller: int | None = None
+    """None when it is no controller of a quorum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,11 @@ class ClusterLayout:
         return ",".join(f"{LOOPBACK}:{ports.client}" for ports in self.zookeeper.values())
 
     @property
+    def controllers(self) -> dict[int, str]:
+        """Where each controller of the quorum listens, host:port by broker; empty with ZooKeeper."""
+        return {id_: f"{LOOPBACK}:{own.controller}" for id_, own in self.brokers.items() if own.controller is not None}
+
+    @property
     def bootstrap_servers(self) -> str:
         """Where Kafka clients connect to."""
         return ",".join(map(self.client_address, self.brokers))
@@ -100,7 +107,9 @@ class ClusterLayout:
     def all_ports(self) -> list[int]:
         """Every port of this host's loopback that the cluster listens on."""
         servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
-        brokers = [port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics)]
+        brokers = [
+            port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics, own.controller)
+        ]
         relay = [port for own in self.relay.values() for port in (own.client, own.peer, *own.zookeeper.values())]
         relay += [
             port for own in self.relay_servers.values() for port in (*own.quorum.values(), *own.election.values())

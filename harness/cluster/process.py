@@ -32,6 +32,7 @@ from harness.cluster.supervised_driver import (
     FIRST_SERVER_ID,
     ServerState,
     require_free_port,
+    servers_of,
     tail_of,
     without_clients,
 )
@@ -54,6 +55,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
 
     name = "process"
     families: ClassVar[frozenset[str]] = frozenset(STARTED)
+    without_zookeeper: ClassVar[bool] = True
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
@@ -110,13 +112,15 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         return layout
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
-        single = request.zookeeper_servers == 1
+        servers, controllers = servers_of(request)
+        single = servers == 1
         per_server, per_broker = 1 if single else 3, 3 if request.metrics else 2
         ports = iter(
             await self._supervision.reserve_ports(
-                request.zookeeper_servers * per_server
+                servers * per_server
                 + request.brokers * per_broker
-                + ports_needed(request.brokers, request.zookeeper_servers) * request.relay
+                + controllers
+                + ports_needed(request.brokers, servers) * request.relay
             )
         )
         layout = ClusterLayout(
@@ -128,11 +132,14 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                 server_id: ZookeeperPorts(client=next(ports))
                 if single
                 else ZookeeperPorts(client=next(ports), quorum=next(ports), election=next(ports))
-                for server_id in range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
+                for server_id in range(FIRST_SERVER_ID, FIRST_SERVER_ID + servers)
             },
             brokers={
                 broker_id: BrokerPorts(
-                    client=next(ports), peer=next(ports), metrics=next(ports) if request.metrics else None
+                    client=next(ports),
+                    peer=next(ports),
+                    metrics=next(ports) if request.metrics else None,
+                    controller=next(ports) if broker_id - FIRST_BROKER_ID < controllers else None,
                 )
                 for broker_id in range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
             },
@@ -161,6 +168,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                 listens_on=(f"{LOOPBACK}:{own.client}", f"{LOOPBACK}:{own.peer}"),
                 log_dir=str(layout.log_dir(broker_id).resolve()),
                 zookeeper_connect=layout.zookeeper_connect_of(broker_id),
+                controllers=layout.controllers,
             )
             system_named(layout.system).configure(layout, broker_id, properties, driver_properties)
             await self._start_broker(layout, broker_id)
@@ -201,7 +209,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         own = layout.brokers[broker_id]
-        for port in (own.client, own.peer, own.metrics):
+        for port in (own.client, own.peer, own.metrics, own.controller):
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
         argv = system_named(layout.system).command(layout, broker_id)

@@ -1,15 +1,27 @@
 """Is a started cluster or broker ready: registered, with an elected controller, serving metadata?"""
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK
 from harness.system.waiting import until
+from harness.zookeeper.view import OpenableView
 
 PROBE_TIMEOUT_S = 2.0
+
+
+def view_of(zookeeper_connect: str, controllers: Mapping[int, str]) -> OpenableView:
+    """Return the view of a cluster's metadata, wherever they are, to be opened."""
+    if controllers:
+        from harness.kraft.view import QuorumView
+
+        return QuorumView(controllers)
+    from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
+
+    return KazooView(zookeeper_connect)
 
 
 async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
@@ -18,14 +30,13 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
     Raises:
         DeadlineError: one of these did not happen within `timeout_s`; the message says which, and what was last seen.
     """
-    from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     async def serving() -> bool:
         return all([await embedded_zookeeper.serves(ports.client) for ports in layout.zookeeper.values()])
 
     all_ids = set(layout.brokers)
     await until(serving, bool, what="every ZooKeeper server serving", timeout_s=timeout_s)
-    async with KazooView(layout.zookeeper_connect) as view:
+    async with view_of(layout.zookeeper_connect, layout.controllers) as view:
         await until(view.registrations, lambda seen: set(seen) == all_ids, what="all registered", timeout_s=timeout_s)
         await until(
             view.controller, lambda seen: seen.broker_id in all_ids, what="a controller elected", timeout_s=timeout_s
@@ -62,9 +73,7 @@ async def _registered(
     layout: ClusterLayout, accept: Callable[[Container[int]], bool], *, what: str, timeout_s: float
 ) -> None:
     """Return when the ids of the registered brokers are accepted."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    async with KazooView(layout.zookeeper_connect) as view:
+    async with view_of(layout.zookeeper_connect, layout.controllers) as view:
         await until(view.registrations, accept, what=what, timeout_s=timeout_s)
 
 

@@ -39,7 +39,7 @@ CLIENT_ID = "harness"
 FIRST_BROKER_ID = 0
 FIRST_SERVER_ID = 1
 ENSEMBLES = (1, 3)
-"""How many ZooKeeper servers there may be."""
+"""How many ZooKeeper servers there may be, or controllers of a quorum."""
 LOG_TAIL_LINES = 20
 ANSWER_S = 1.0
 """For a broker to answer a new client, if it does at all."""
@@ -78,6 +78,8 @@ class SupervisedDriver(RunsClients, ABC):
 
     name: ClassVar[str]
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
+    without_zookeeper: ClassVar[bool] = False
+    """Whether it can start systems of these families that need none."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root = root
@@ -128,6 +130,8 @@ class SupervisedDriver(RunsClients, ABC):
             ClusterError: a server did not become ready, and everything was stopped again.
         """
         _validate(request)
+        if not self.without_zookeeper and not system_named(request.system).zookeeper:
+            raise ScenarioError(f"the driver {self.name} starts nothing without ZooKeeper, as {request.system} is")
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())
@@ -156,6 +160,7 @@ class SupervisedDriver(RunsClients, ABC):
             root=self._root,
             bootstrap_servers=layout.bootstrap_servers,
             zookeeper_connect=layout.zookeeper_connect,
+            controllers=layout.controllers,
             zookeeper=tuple(
                 _zookeeper_status(layout, server_id, servers.get(zookeeper_process(server_id), NEVER_STARTED))
                 for server_id in layout.zookeeper
@@ -202,7 +207,8 @@ class SupervisedDriver(RunsClients, ABC):
         if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
             raise ClusterError(f"broker {broker_id} runs already")
         timeout_s = system_named(layout.system).start_timeout_s
-        await readiness.broker_unregistered(layout, broker_id, timeout_s=timeout_s)
+        if not layout.controllers:  # a broker without ZooKeeper asks until its old registration is gone
+            await readiness.broker_unregistered(layout, broker_id, timeout_s=timeout_s)
         await self._start_broker(layout, broker_id)
         await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=timeout_s))
 
@@ -336,13 +342,25 @@ class SupervisedDriver(RunsClients, ABC):
         return "\n".join([f"{name} ended with status {server.exit_status}; the end of {log}:", *tail])
 
 
+def servers_of(request: ClusterRequest) -> tuple[int, int]:
+    """Return how many servers of ZooKeeper there are to be, and how many controllers of a quorum; one of them is 0."""
+    if system_named(request.system).zookeeper:
+        return request.zookeeper_servers, 0
+    usual = max(number for number in ENSEMBLES if number <= request.brokers)
+    return 0, usual if request.controllers is None else request.controllers
+
+
 def _validate(request: ClusterRequest) -> None:
     """Raise ScenarioError when the request cannot be met."""
     system = system_named(request.system)
     if request.zookeeper_servers not in ENSEMBLES:
         allowed = " or ".join(map(str, ENSEMBLES))
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
-    broker_properties.validate(request.brokers, request.properties, ours=system.properties_are_ours)
+    if not system.zookeeper and request.controllers is not None and request.controllers > request.brokers:
+        raise ScenarioError(f"{request.brokers} brokers cannot be {request.controllers} controllers")
+    broker_properties.validate(
+        request.brokers, request.properties, ours=system.properties_are_ours, zookeeper=system.zookeeper
+    )
     if request.planted_bugs and not system.can_have_planted_bugs:
         raise ScenarioError(f"no bug can be planted in {system.name}")
     try:

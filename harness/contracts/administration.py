@@ -1,7 +1,10 @@
-"""What administrators ask of a cluster: of a broker, or in ZooKeeper as tools did, which outlives a controller."""
+"""What administrators ask of a cluster: of a broker, or of its metadata as its view does.
+
+With ZooKeeper that is as tools did, and outlives a controller.
+"""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.cluster.powers import CanAsk
 from harness.contracts.faults import Arena, Effect, mismatch
@@ -15,32 +18,40 @@ from harness.zookeeper.view import PartitionView
 if TYPE_CHECKING:
     from harness.broker.wire.transport import Message
 
-REASSIGNMENTS = "/admin/reassign_partitions"
 ELECTIONS = "/admin/preferred_replica_election"
 NOBODYS_REQUEST = b'{"version":1,"partitions":[]}'
 """For `ELECTIONS`: asks for no election; whoever acts as controller deletes it."""
 ASK_TIMEOUT_S = 10.0
 
 
-async def ask_in_zookeeper(arena: Arena, path: str, partitions: list[dict[str, Any]], *, timeout_s: float) -> None:
-    """Create the znode that asks for something, once what it asked for before is done.
+async def ask_for_election(arena: Arena, partition: TopicPartition, *, timeout_s: float) -> None:
+    """Ask in ZooKeeper for the preferred replica to lead, once what was asked for before is done.
 
     Raises:
         DeadlineError: that does not come to an end.
     """
-    data = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":")).encode()
+    asked = {"version": 1, "partitions": [{"topic": partition[0], "partition": partition[1]}]}
+    data = json.dumps(asked, separators=(",", ":")).encode()
     await until(
-        lambda: arena.view.create(path, data),
+        lambda: arena.zookeeper.create(ELECTIONS, data),
         bool,
-        what=f"the end of what {path} asked for before",
+        what="the end of the election that was asked for before",
         timeout_s=timeout_s,
     )
 
 
 async def ask_for_replicas(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
-    """Ask for a reassignment; one to the same replicas in another order changes only who is preferred."""
-    move = {"topic": partition[0], "partition": partition[1], "replicas": replicas}
-    await ask_in_zookeeper(arena, REASSIGNMENTS, [move], timeout_s=timeout_s)
+    """Ask for a reassignment; one to the same replicas in another order changes only who is preferred.
+
+    Raises:
+        DeadlineError: what was asked for before does not come to an end.
+    """
+    await until(
+        lambda: arena.view.reassign(*partition, replicas),
+        bool,
+        what="the end of the reassignment that was asked for before",
+        timeout_s=timeout_s,
+    )
 
 
 async def replicas_are(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
@@ -83,7 +94,7 @@ async def acting_controller(arena: Arena, *, timeout_s: float) -> None:
 
     async def acts() -> bool:
         controller = (await arena.view.controller()).broker_id
-        return controller in await arena.view.registrations() and not await arena.view.exists(ELECTIONS)
+        return controller in await arena.view.registrations() and not await arena.zookeeper.exists(ELECTIONS)
 
     await until(acts, bool, what="a controller that acts", timeout_s=timeout_s)
 

@@ -12,9 +12,9 @@ from harness.contracts.members import Members
 from harness.contracts.parameters import Strict
 from harness.contracts.state_changes import LogFiles, StateChanges
 from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.errors import DeadlineError
+from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
-from harness.zookeeper.view import ClusterView
+from harness.zookeeper.view import ClusterView, ZookeeperView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,13 @@ class Arena:
     """What the brokers log, if that is not in files."""
     members: Members | None = None
     """The clients; None where they have ended, as when a dead run is healed."""
+
+    @property
+    def zookeeper(self) -> ZookeeperView:
+        """The powers that ZooKeeper gives; raises ClusterError where there is none."""
+        if not isinstance(self.view, ZookeeperView):
+            raise ClusterError("this cluster has no ZooKeeper")
+        return self.view
 
     @property
     def state_changes(self) -> StateChanges:
@@ -172,6 +179,8 @@ class Fault(Protocol):
     """Whether it disturbs every broker, whichever it is aimed at."""
     shortest_s: ClassVar[float]
     """A shorter one would be over before it could be seen."""
+    zookeeper: ClassVar[bool]
+    """Whether it takes a cluster with ZooKeeper."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     Parameters: ClassVar[type[BaseModel]]
@@ -212,6 +221,7 @@ class BrokerFault:
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
     shortest_s: ClassVar[float] = 0.0
+    zookeeper: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 

@@ -14,3 +14,8 @@ class Strict(BaseModel):
 @dataclass(frozen=True, slots=True)
 class Size:
     """Marks a parameter of a plugin of which less is simpler: a failing schedule is tried with less of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfZookeeper:
+    """Marks a parameter of a plugin that asks for something in ZooKeeper: where there is none it is refused."""

@@ -79,7 +79,7 @@ async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
             for view in await arena.view.partitions()
             if set(view.isr) & set(injection.targets)
-            and not await arena.view.exists(f"/admin/delete_topics/{view.topic}")  # nobody misses its records
+            and not await arena.view.deleting(view.topic)  # nobody misses its records
         ]
     return alive + [
         f"broker {it} is registered by session {sessions[str(it)]}"

@@ -19,6 +19,7 @@ class ZookeeperFault(BrokerFault):
     """Hits servers of ZooKeeper and no broker, so that brokers may be under other faults meanwhile."""
 
     composes: ClassVar[bool] = True
+    zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
 
     async def prepare(

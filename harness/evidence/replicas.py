@@ -13,6 +13,9 @@ from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, line_of
 from harness.values import OFFSETS_TOPIC
 
+METADATA_TOPIC = "__cluster_metadata"
+"""The controllers' log, which is no topic: `harness/kraft/` reads it."""
+
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 """`topic-partition`; a replica that is moved or deleted has a suffix after it (`-delete`, `-future`, `-stray`)."""
 DELETED_FOLDER = re.compile(REPLICA_FOLDER.pattern + r"\.[0-9a-zA-Z]+-delete")
@@ -74,6 +77,7 @@ def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path, prefix: st
     return [
         _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
         for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, prefix))
+        if topic != METADATA_TOPIC
     ]
 
 

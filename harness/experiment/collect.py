@@ -2,9 +2,14 @@
 
 import asyncio
 import shutil
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from harness.cluster.clocks import Rectified, read_clocks
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
+from harness.cluster.layout import broker_process
+from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena, Injection
 from harness.contracts.zookeeper_servers import servers_of
@@ -16,9 +21,11 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.system.writable import in_words
 
+MS_NS = 1_000_000
+
 
 async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
-    """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on.
+    """Heal, then copy logs, dump replicas, complete the history of the metadata; what cannot be had is remarked on.
 
     Raises:
         EvidenceError: there is no cluster.
@@ -27,7 +34,7 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
         status = await driver.status()
     except ClusterError as error:
         raise EvidenceError(f"there is no cluster to collect evidence from: {error}") from error
-    if status.zookeeper:
+    if status.has_metadata:
         await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.copy_data():
         notes.remark(missing, forbids_pass=True)
@@ -38,9 +45,7 @@ async def _heal_remaining(
     folder: RunFolder, driver: ClusterDriver, status: ClusterStatus, progress: Progress, notes: PhaseNotes
 ) -> None:
     """Heal, from the journal, what the drive phase left in force."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    view = KazooView(status.zookeeper_connect)
+    view = view_of(status.zookeeper_connect, status.controllers)
     arena = Arena(driver=driver, view=view)
     remaining = [item.injection for item in open_injections(read_journal(folder.journal))]
     # These come first: without a quorum of ZooKeeper's servers no session opens.
@@ -61,8 +66,6 @@ def _hits_servers(injection: Injection) -> bool:
 
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
     from harness.evidence.replicas import dump_replicas
-    from harness.zookeeper.merged_history import merge_history
-    from harness.zookeeper.scope import Scope
 
     system = system_named(status.system)
     for broker in status.brokers:
@@ -83,14 +86,54 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
                 subject=f"broker {broker.broker_id}",
                 forbids_pass=True,
             )
-    if not status.zookeeper:
+    if not status.has_metadata:
         return
     try:
+        _merge_history(folder, status, notes)
+    except (EvidenceError, OSError) as error:
+        where = "ZooKeeper" if status.zookeeper else "metadata"
+        notes.remark(f"the {where} history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+
+
+def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
+    from harness.zookeeper.merged_history import merge_changes, merge_history
+    from harness.zookeeper.scope import Scope
+
+    if status.zookeeper:
         data_dirs = [server.data_dir for server in status.zookeeper]
         for remark in merge_history(folder.zookeeper, *data_dirs, scope=Scope(status.prefix)):
             notes.remark(remark)
-    except (EvidenceError, OSError) as error:
-        notes.remark(f"the ZooKeeper history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+        return
+    from harness.kraft.metadata_log import read_quorum_log
+
+    voters = [status.broker(broker_id) for broker_id in status.controllers]
+    try:
+        log = read_quorum_log([voter.log_dir for voter in voters], _rectified_ms(voters))
+    except EvidenceError:
+        merge_changes(folder.zookeeper, None)
+        raise
+    remarks = merge_changes(folder.zookeeper, log.changes, exact=True)
+    for remark in remarks.gaps:
+        notes.remark(remark)
+    for remark in log.damage + remarks.contradictions:  # the observer sees what is committed, and nothing else
+        notes.remark(remark, forbids_pass=True)
+
+
+def _rectified_ms(voters: Sequence[BrokerStatus]) -> Callable[[int, int], int]:
+    """Return what makes the machine's wall clock of a controller's, which may have been set."""
+    ahead_ns = time.time_ns() - time.monotonic_ns()
+    clocks = {
+        voter.broker_id: Rectified(read_clocks(voter.clock_log, broker_process(voter.broker_id)), ahead_ns)
+        for voter in voters
+        if voter.clock_log is not None
+    }
+
+    def rectified_ms(controller: int, time_ms: int) -> int:
+        if controller not in clocks:
+            return time_ms
+        return round((clocks[controller].instant_ns(time_ms * MS_NS) + ahead_ns) / MS_NS)
+
+    return rectified_ms
 
 
 def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: PhaseNotes) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.cluster.driver import CanRunClients, ClusterDriver
+from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus
 from harness.cluster.external.place import of_other_runs
+from harness.cluster.readiness import view_of
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
@@ -31,6 +32,10 @@ from harness.store.history import ChainedWriter, now_ns
 from harness.store.phase_log import PhaseNotes
 from harness.store.recording import Recorder
 from harness.system.interruption import AGAIN_S
+
+if TYPE_CHECKING:
+    from harness.kraft.observer import QuorumObserver
+    from harness.zookeeper.observer import ZookeeperObserver
 
 TOPICS_TIMEOUT_S = 30.0
 TOPICS_RETRY_S = 0.2
@@ -162,7 +167,7 @@ def plugins_of(plan: Plan) -> dict[str, Fault]:
 async def drive_cluster(
     folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
 ) -> None:
-    """Drive a running cluster with client processes, and watch its ZooKeeper meanwhile.
+    """Drive a running cluster with client processes, and watch its metadata meanwhile.
 
     Raises:
         ClusterError: as `drive`; or the run folder was moved or removed.
@@ -172,19 +177,16 @@ async def drive_cluster(
     from harness.experiment.any_release import AnyRelease
     from harness.experiment.asking import PROCESS, Asking
     from harness.experiment.topics import TopicAdmin
-    from harness.zookeeper.kazoo_view import KazooView
-    from harness.zookeeper.observer import ZookeeperObserver
-    from harness.zookeeper.scope import Scope
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:
-        observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper, Scope(status.prefix))
+        observer = _observer(status, folder.zookeeper)
         await observer.start()
-        stack.push_async_callback(observer.stop)
-        view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
+        stack.push_async_callback(_stop, observer, notes)
+        view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = Asking(
             AnyRelease(TcpTransport()),
@@ -224,6 +226,24 @@ def _beside_nobody(create: CreateTopics, existing: Callable[[], Awaitable[Iterab
         return problems
 
     return created
+
+
+async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNotes) -> None:
+    await observer.stop()
+    if observer.problem:
+        notes.remark(observer.problem, subject="metadata observer", forbids_pass=True)
+
+
+def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
+    """Return who follows the metadata of a cluster, wherever they are."""
+    if status.controllers:
+        from harness.kraft.observer import QuorumObserver
+
+        return QuorumObserver(status.controllers, path)
+    from harness.zookeeper.observer import ZookeeperObserver
+    from harness.zookeeper.scope import Scope
+
+    return ZookeeperObserver(status.zookeeper_connect, path, Scope(status.prefix))
 
 
 def _address(text: str) -> tuple[str, int]:

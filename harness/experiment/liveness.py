@@ -207,7 +207,7 @@ class Watch:
         deleted = {
             topic
             for topic in {topic for topic, _ in partitions} - self.load.topics.keys()
-            if await view.exists(f"/admin/delete_topics/{topic}")
+            if await view.deleting(topic)
         }
         self._sight = sight = _Sight(
             states={broker.broker_id: broker.state for broker in status.brokers},
@@ -225,7 +225,7 @@ class Watch:
         (topic, partition), name, view = key, f"{key[0]}-{key[1]}", sight.partitions.get(key)
         led, in_sync = (Wanted(sign=sign, topic=topic, partition=partition) for sign in (Sign.LED, Sign.IN_SYNC))
         if view is None:
-            self._saw(led, f"{name} has no state in ZooKeeper")
+            self._saw(led, f"{name} has no state")
         elif view.leader in sight.registered:
             self._saw(led, "")
         else:

@@ -113,7 +113,7 @@ def not_whole(partitions: list[PartitionView], topics: Mapping[str, int]) -> lis
     """Return in a sentence each which partitions are missing, without a leader, or short of replicas in the ISR."""
     known = {(view.topic, view.partition) for view in partitions}
     problems = [
-        f"{topic}-{partition} has no state in ZooKeeper"
+        f"{topic}-{partition} has no state"
         for topic, count in topics.items()
         for partition in range(count)
         if (topic, partition) not in known

@@ -38,6 +38,7 @@ class Draft:
     checks: list[str]
     planted_bugs: list[str]
     zookeeper_servers: int | None = 1
+    controllers: int | None = None
     external: ExternalSpec | None = None
     """None also when the scenario has none."""
     mix: MixSpec | None = None
@@ -67,6 +68,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         checks=_part(Scenario, "checks", data) or [],
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
         zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),
+        controllers=_part(ClusterSpec, "controllers", cluster),
         external=_part(ClusterSpec, "external", cluster),
         mix=_part(Scenario, "mix", data),
         roles=_part(Scenario, "roles", data),

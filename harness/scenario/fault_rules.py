@@ -4,17 +4,19 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from pydantic import ValidationError
 
+from harness.cluster.driver import OVER_LINKS
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
 from harness.contracts.faults import Fault
+from harness.contracts.parameters import OfZookeeper
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import (
     ALLOWED,
@@ -30,15 +32,20 @@ from harness.contracts.workloads import ClientPlan
 from harness.errors import HarnessError, PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
-from harness.scenario.model import FaultSpec, WorkloadSpec
+from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
+
+NONE_LEFT = "all are only_with_zookeeper, and what is under test has none: nothing would be done"
 
 
 def faults(draft: Draft) -> Iterator[Problem]:
     """Every fault of the schedule exists, has valid parameters, can be carried out, and has a target."""
     for index, spec in draft.faults.items():
-        yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
+        if not _left_out(draft, spec):
+            yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target, spec.duration_s)
+    if draft.mix is None and not draft.steps and _all_left_out(draft, draft.faults.values()):
+        yield Problem(("faults",), NONE_LEFT)
 
 
 def mix(draft: Draft) -> Iterator[Problem]:
@@ -47,8 +54,12 @@ def mix(draft: Draft) -> Iterator[Problem]:
         return
     if (draft.mix.count is None) == (draft.mix.every_s is None):
         yield Problem(("mix",), "give one of count (how many faults) and every_s (one in so many seconds)")
+    if _all_left_out(draft, draft.mix.kinds):
+        yield Problem(("mix", "kinds"), NONE_LEFT)
     for index, kind in enumerate(draft.mix.kinds):
         at: KeyPath = ("mix", "kinds", index)
+        if _left_out(draft, kind):
+            continue
         yield from _fault(draft, at, kind.kind, kind.parameters, kind.target, kind.duration_s[0])
         shortest_s, longest_s = kind.duration_s
         if shortest_s > longest_s:
@@ -63,6 +74,18 @@ def mix(draft: Draft) -> Iterator[Problem]:
             )
 
 
+def _left_out(draft: Draft, spec: FaultSpec | MixKind) -> bool:
+    """Return whether a fault is none of this scenario, as what is under test has no ZooKeeper."""
+    try:
+        return spec.only_with_zookeeper and not system_named(draft.system or PYTHON).zookeeper
+    except ScenarioError:
+        return False  # the rule on names reports it
+
+
+def _all_left_out(draft: Draft, specs: Collection[FaultSpec | MixKind]) -> bool:
+    return bool(specs) and all(_left_out(draft, spec) for spec in specs)
+
+
 def _fault(
     draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: str, duration_s: float
 ) -> Iterator[Problem]:
@@ -75,6 +98,7 @@ def _fault(
     yield from parameter_problems(plugin.Parameters, parameters, at)
     yield from capabilities(draft, (*at, "kind"), plugin)
     yield from witnesses(draft, (*at, "kind"), plugin)
+    yield from of_zookeeper(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     if duration_s < plugin.shortest_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
@@ -100,11 +124,32 @@ def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
         system = system_named(draft.system or PYTHON)
     except ScenarioError:
         return  # the rule on names reports it
+    if why := unfit(plugin, system):
+        yield Problem(at, why)
+
+
+def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    """What a fault is asked to do in ZooKeeper takes one."""
+    try:
+        system = system_named(draft.system or PYTHON)
+    except ScenarioError:
+        return
+    fields = plugin.Parameters.model_fields
+    asked = [name for name in parameters if name in fields and OfZookeeper() in fields[name].metadata]
+    if not system.zookeeper:
+        for name in (name for name in asked if parameters[name]):
+            yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
+
+
+def unfit(plugin: Fault, system: System) -> str:
+    """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
+    if plugin.zookeeper and not system.zookeeper:
+        return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
+    if not system.zookeeper and not OVER_LINKS.isdisjoint(plugin.requires):
+        return f"{plugin.name} disturbs links, and those of {system.name}'s controllers pass through no relay"
     if missing := untold(plugin, system):
-        yield Problem(
-            at,
-            f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {draft.system} tells nothing",
-        )
+        return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
+    return ""
 
 
 def untold(plugin: Fault, system: System) -> list[str]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cluster.driver import OVER_LINKS
-from harness.cluster.systems.system import EXTERNAL, FAMILIES, all_systems
+from harness.cluster.systems.system import EXTERNAL, FAMILIES, System, all_systems
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
 from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
-from harness.scenario.fault_rules import untold
+from harness.scenario.fault_rules import unfit, untold
+from harness.scenario.rules import starts
 
 PAGE = Path("docs/faults.md")
 _HEAD = """\
@@ -20,8 +21,8 @@ _HEAD = """\
 
 Made from the code by `python -m harness.scenario.faults_page`; do not edit. A fault works where the driver has the
 powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
-anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). What each kind does is in
-[scenarios.md](scenarios.md#faults)."""
+anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). `kafka` on `docker` is
+the releases with ZooKeeper. What each kind does is in [scenarios.md](scenarios.md#faults)."""
 ON_EXTERNAL = {kind: f"by its owner's commands for {' and '.join(names)}" for kind, names in COMMANDS.items()}
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "where its owner allows to write to ZooKeeper")
 _RELAY = """\
@@ -58,12 +59,31 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
         return ON_EXTERNAL.get(fault.name, "refused")
     if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
         return f"refused: the driver lacks {', '.join(missing)}"
-    silence = {system.name: untold(fault, system) for system in all_systems() if system.name.startswith(family)}
-    able = [name for name, kinds in silence.items() if not kinds]
-    if len(able) == len(silence):
+    reasons = {system.name: _reason(fault, system) for system in _systems(driver, family)}
+    able = [name for name, reason in reasons.items() if not reason]
+    if len(able) == len(reasons):
         return "works"
-    refused = f"refused: nothing tells of {', '.join(sorted({kind for kinds in silence.values() for kind in kinds}))}"
-    return f"works on {', '.join(able)}; else {refused}" if able else refused
+    refused = f"refused: {'; '.join(sorted({reason for reason in reasons.values() if reason}))}"
+    if not able:
+        return refused
+    unable = [name for name, reason in reasons.items() if reason]
+    if len(unable) == 1:
+        return f"works; on {unable[0]} {refused}"
+    return f"works on {', '.join(able)}; else {refused}"
+
+
+def _systems(driver: str, family: str) -> list[System]:
+    """Return what a driver starts of a family."""
+    return [system for system in all_systems() if system.name.startswith(family) and starts(driver, system)]
+
+
+def _reason(fault: Fault, system: System) -> str:
+    """Return why a fault does not work on a system; empty if it does."""
+    if fault.zookeeper and not system.zookeeper:
+        return "there is no ZooKeeper"
+    if missing := untold(fault, system):
+        return f"nothing tells of {', '.join(missing)}"
+    return unfit(fault, system) and "its controllers have no relay"
 
 
 def _over_links() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
@@ -75,7 +76,18 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
     source.problems += broken_rules(draft_of(source.data))
     if source.problems or scenario is None:
         raise refusal(source)
-    return scenario
+    return fitted(scenario)
+
+
+def fitted(scenario: Scenario) -> Scenario:
+    """Return a scenario without the faults that are left out where there is no ZooKeeper, if there is none."""
+    if system_named(scenario.system).zookeeper:
+        return scenario
+    changes: dict[str, Any] = {"faults": [each for each in scenario.faults if not each.only_with_zookeeper]}
+    if scenario.mix is not None:
+        kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]
+        changes["mix"] = scenario.mix.model_copy(update={"kinds": kinds})
+    return scenario.model_copy(update=changes)
 
 
 def refusal(source: Source) -> ScenarioError:

@@ -111,6 +111,10 @@ class ClusterSpec(Strict):
 
     brokers: Annotated[int, Field(ge=1, le=32, description="Number of brokers")] = 3
     zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
+    controllers: Annotated[
+        Literal[1, 3] | None,
+        Field(description="Without ZooKeeper, how many brokers are controllers too: 3, or 1 of less than 3 brokers"),
+    ] = None
     properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
         default_factory=dict
     )
@@ -136,6 +140,9 @@ WHOM = (
 )
 
 
+OnlyWithZookeeper = Annotated[bool, Field(description="Left out where the system under test has no ZooKeeper")]
+
+
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
@@ -149,6 +156,7 @@ class FaultSpec(Strict):
         Field(description=WHOM),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    only_with_zookeeper: OnlyWithZookeeper = False
 
     @property
     def latest_end_s(self) -> float:
@@ -175,6 +183,7 @@ class MixKind(Strict):
     target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"
     alone: Annotated[bool, Field(description="Nothing else is in force meanwhile")] = False
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    only_with_zookeeper: OnlyWithZookeeper = False
 
 
 class MixSpec(Strict):

@@ -11,8 +11,8 @@ from harness.broker.configs.config_types import Property
 from harness.broker.configs.refused import refusal
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
-from harness.cluster.broker_properties import LOG_DIRS, SET_BY_DRIVER, data_directories
-from harness.cluster.systems.system import system_named
+from harness.cluster.broker_properties import LOG_DIRS, data_directories, set_by_driver
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
@@ -53,18 +53,43 @@ def _system(draft: Draft) -> Iterator[Problem]:
     except ScenarioError as error:
         yield Problem(("system",), str(error))
         return
-    family = draft.system.partition(":")[0]
-    if (
-        family != PYTHON
-        and draft.driver in registry.DRIVERS
-        and family not in registry.driver_class(draft.driver).families
-    ):
-        able = [name for name in registry.DRIVERS if family in registry.driver_class(name).families]
+    if system.name != PYTHON and draft.driver in registry.DRIVERS and not starts(draft.driver, system):
+        able = [name for name in registry.DRIVERS if starts(name, system)]
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
         )
     if draft.planted_bugs and not system.can_have_planted_bugs:
         yield Problem(("planted_bugs",), f"no bug can be planted in {draft.system}")
+
+
+def starts(driver: str, system: System) -> bool:
+    """Return whether a driver starts a system: others of its family may have a ZooKeeper, and this one none."""
+    able = registry.driver_class(driver)
+    family = system.name.partition(":")[0]
+    return family in able.families and (system.zookeeper or getattr(able, "without_zookeeper", False))
+
+
+def keepers(draft: Draft) -> Iterator[Problem]:
+    """Servers of ZooKeeper are asked for where there are some, controllers where there are none, and not too many."""
+    try:
+        system = system_named(draft.system or PYTHON)
+    except ScenarioError:
+        return  # the rule on names reports it
+    if not system.zookeeper and (draft.zookeeper_servers or 1) > 1:
+        yield Problem(("cluster", "zookeeper_servers"), f"{system.name} has no ZooKeeper")
+    if draft.controllers is None:
+        return
+    if system.zookeeper:
+        yield Problem(("cluster", "controllers"), f"{system.name} has no quorum of controllers, but ZooKeeper")
+    elif draft.brokers is not None and draft.controllers > draft.brokers:
+        yield Problem(("cluster", "controllers"), f"{draft.controllers} do not fit on {draft.brokers} brokers")
+
+
+def _zookeeper(draft: Draft) -> bool:
+    try:
+        return system_named(draft.system or PYTHON).zookeeper
+    except ScenarioError:
+        return True
 
 
 def _ours(draft: Draft) -> bool:
@@ -95,14 +120,15 @@ def _workload(at: KeyPath, name: str, parameters: dict[str, Any]) -> Iterator[Pr
 
 def broker_properties(draft: Draft) -> Iterator[Problem]:
     """Broker properties are known, well-formed and not set by the driver."""
-    settable = [prop for prop in PROPERTIES if prop.name not in SET_BY_DRIVER]
-    for name in draft.properties.keys() & SET_BY_DRIVER:
+    reserved = set_by_driver(zookeeper=_zookeeper(draft))
+    settable = [prop for prop in PROPERTIES if prop.name not in reserved]
+    for name in draft.properties.keys() & reserved:
         yield Problem(("cluster", "properties", name), "is set by the harness for each broker")
     try:
         data_directories(draft.properties)
     except ValueError as error:
         yield Problem(("cluster", "properties", LOG_DIRS), str(error))
-    requested = {name: text for name, text in draft.properties.items() if name not in SET_BY_DRIVER}
+    requested = {name: text for name, text in draft.properties.items() if name not in reserved}
     if _ours(draft):
         yield from _properties(("cluster", "properties"), requested, settable)
 
@@ -155,4 +181,4 @@ def _min_insync_replicas(draft: Draft, index: int) -> Iterator[Problem]:
         )
 
 
-RULES: Iterable[Rule] = (known_names, external, broker_properties, topics, faults, mix, schedule, roles, steps)
+RULES: Iterable[Rule] = (known_names, external, keepers, broker_properties, topics, faults, mix, schedule, roles, steps)

@@ -22,6 +22,7 @@ from harness.zookeeper.view import (
     Controller,
     PartitionView,
     Registration,
+    ZookeeperView,
     assignment_of,
     controller_view,
     partition_view,
@@ -170,8 +171,8 @@ def _stopped(broker: SimulatedBroker) -> BrokerStatus:
     )
 
 
-class SimulatedView:
-    """Implements `ClusterView`: what stands in ZooKeeper now, read without a session; nothing while nobody serves."""
+class SimulatedView(ZookeeperView):
+    """A `ZookeeperView`: what stands in ZooKeeper now, read without a session; nothing while nobody serves."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._ensemble = cluster.ensemble

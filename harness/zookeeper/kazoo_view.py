@@ -15,6 +15,7 @@ from harness.zookeeper.view import (
     Controller,
     PartitionView,
     Registration,
+    ZookeeperView,
     assignment_of,
     controller_view,
     partition_view,
@@ -28,8 +29,8 @@ AGAIN = {"max_tries": -1, "max_delay": 0.5, "deadline": READ_TIMEOUT_S}
 SESSION_TIMEOUT_S = 10.0
 
 
-class KazooView:
-    """Implements `ClusterView` over one kazoo client; an async context manager."""
+class KazooView(ZookeeperView):
+    """A `ZookeeperView` over one kazoo client; an async context manager."""
 
     def __init__(self, hosts: str) -> None:
         self._hosts = hosts

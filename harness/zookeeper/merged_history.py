@@ -1,6 +1,6 @@
 """Which changes did znodes have? What the observer saw live, merged with the servers' transaction logs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import EvidenceError
@@ -17,33 +17,64 @@ def merge_history(history: Path, *data_dirs: Path, scope: Scope = EVERYTHING) ->
     that only the observer has stays, with a remark. A delete that only the observer has stays only when there is no
     log, because its zxid may be too high. Of the log only what is in scope is taken.
     """
-    torn = TornLine()
-    before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
-    remarks = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
-    if not history.exists():
-        remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
     try:
         log = read_ensemble_log(data_dirs)
     except EvidenceError as error:
-        remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
+        why = f"{error}: of quick successive writes to one znode only the last is known"
+        return [*merge_changes(history, None).all, why]
+    logged = [change for change in log.changes if scope.holds(change.path)]
+    return merge_changes(history, logged).all + list(filter(None, [log.damage]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remarks:
+    """What is odd with a history."""
+
+    gaps: list[str]
+    """What the observer did not see or write."""
+    contradictions: list[str]
+    """What it saw otherwise than the log has it."""
+
+    @property
+    def all(self) -> list[str]:
+        """The ones and the others."""
+        return self.gaps + self.contradictions
+
+
+def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: bool = False) -> Remarks:
+    """Replace the observer's file by what it saw and what was logged; return remarks on its quality.
+
+    Without a log, which is None, all that the observer saw stays. `exact` as `combine` has it.
+    """
+    torn = TornLine()
+    before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
+    gaps = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
+    contradictions: list[str] = []
+    if not history.exists():
+        gaps.append("no observer ran: the history comes from the servers' log alone")
+    if logged is None:
         merged = sorted(before, key=lambda change: change.zxid)
     else:
         seen = [change for change in before if change.source == observer.SOURCE]  # the rest is from an earlier merge
-        merged, contradictions = combine(seen, [change for change in log.changes if scope.holds(change.path)])
-        remarks += [*contradictions, *filter(None, [log.damage])]
+        merged, contradictions = combine(seen, logged, exact=exact)
     temporary = history.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
     with ChainedWriter(temporary) as writer:
         for change in merged:
             writer.write(change)
     temporary.replace(history)
-    return remarks
+    return Remarks(gaps=gaps, contradictions=contradictions)
 
 
-def combine(seen: list[ZnodeChange], logged: list[ZnodeChange]) -> tuple[list[ZnodeChange], list[str]]:
-    """Return the changes of both in the order of zxids, and a sentence for each disagreement."""
+def combine(
+    seen: list[ZnodeChange], logged: list[ZnodeChange], *, exact: bool = False
+) -> tuple[list[ZnodeChange], list[str]]:
+    """Return the changes of both in the order of zxids, and a sentence for each disagreement.
+
+    An observer is `exact` if the zxids of its deletes are right too: one that the log lacks is a disagreement then.
+    """
     writes = {(change.zxid, change.path, change.version): change for change in seen if change.type != "delete"}
-    deletes = {(change.path, change.zxid) for change in seen if change.type == "delete"}
+    deletes = {(change.path, change.zxid): change for change in seen if change.type == "delete"}
     merged = []
     remarks = []
     for change in logged:
@@ -52,11 +83,15 @@ def combine(seen: list[ZnodeChange], logged: list[ZnodeChange]) -> tuple[list[Zn
             remarks.append(
                 f"{change.path} at zxid {change.zxid}: the log has {change.data!r}, the observer saw {witness.data!r}"
             )
-        live = witness is not None or (change.type == "delete" and (change.path, change.zxid) in deletes)
+        deleted = deletes.pop((change.path, change.zxid), None) if change.type == "delete" else None
+        live = witness is not None or deleted is not None
         merged.append(replace(change, source=observer.SOURCE) if live else change)
     for unlogged in writes.values():
         what = f"version {unlogged.version} of {unlogged.path} at zxid {unlogged.zxid}"
         remarks.append(f"{what}: seen by the observer, not in the log")
+        merged.append(unlogged)
+    for unlogged in deletes.values() if exact else ():
+        remarks.append(f"the delete of {unlogged.path} at zxid {unlogged.zxid}: seen by the observer, not in the log")
         merged.append(unlogged)
     merged.sort(key=lambda change: change.zxid)  # stable: the operations of a multi keep their order
     return merged, remarks

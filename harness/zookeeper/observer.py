@@ -43,6 +43,9 @@ class ZookeeperObserver:
     `merge_history` fills the gaps afterwards. Znodes that exist at the start are written too.
     """
 
+    problem = ""
+    """None that it keeps: what it does not see stands in the servers' log."""
+
     def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING) -> None:
         self._hosts = hosts
         self._scope = scope

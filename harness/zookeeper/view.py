@@ -1,9 +1,16 @@
-"""What does ZooKeeper hold about the cluster now: controller, registrations, leaders, ISRs?"""
+"""What do the metadata say about the cluster now: controller, registrations, leaders, ISRs? And what may be asked for?
+
+They are in ZooKeeper, or in the metadata log of a cluster without one. Only the former has `ZookeeperView`.
+"""
 
 import json
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
 
 from harness.values import value_class
+
+REASSIGNMENT = "/admin/reassign_partitions"
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -42,7 +49,7 @@ class PartitionView:
 
 
 class ClusterView(Protocol):
-    """Reads the cluster's state and writes as an administrator; `ClusterError` when ZooKeeper does not answer."""
+    """Reads the cluster's state and asks as an administrator; `ClusterError` when nobody who knows it answers."""
 
     async def controller(self) -> Controller:
         """Return the controller and its epoch."""
@@ -53,35 +60,124 @@ class ClusterView(Protocol):
         ...
 
     async def partitions(self) -> list[PartitionView]:
-        """Return every partition that has a state znode, by topic and partition."""
+        """Return every partition that has a state, by topic and partition."""
         ...
 
+    async def deleting(self, topic: str) -> bool:
+        """Return whether a topic waits for its deletion."""
+        ...
+
+    async def remnants(self, topic: str) -> list[str]:
+        """Return in words what the metadata still have of a topic; nothing when it is gone."""
+        ...
+
+    async def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> bool:
+        """Create a topic with these replicas by partition; return False when it is there already."""
+        ...
+
+    async def delete_topic(self, topic: str) -> None:
+        """Ask for the deletion of a topic; nothing happens when it is gone, or asked for already."""
+        ...
+
+    async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> bool:
+        """Ask for other replicas of a partition; return False while what was asked for before has to end first."""
+        ...
+
+    async def reassigning(self) -> bool:
+        """Return whether a reassignment has not ended."""
+        ...
+
+
+class OpenableView(ClusterView, Protocol):
+    """A view to be opened and closed, of a cluster that others may use too; an async context manager."""
+
+    async def topics(self) -> list[str]:
+        """Return the names of all topics."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Open it; raises ClusterError when nobody answers who should do so at once."""
+        ...
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Close it."""
+        ...
+
+
+class ZookeeperView(ABC):
+    """A `ClusterView` with the powers that only ZooKeeper gives; it administers through znodes, as tools did."""
+
+    @abstractmethod
+    async def controller(self) -> Controller:
+        """Return the controller and its epoch."""
+
+    @abstractmethod
+    async def registrations(self) -> dict[int, Registration]:
+        """Return the live brokers by id."""
+
+    @abstractmethod
+    async def partitions(self) -> list[PartitionView]:
+        """Return every partition that has a state znode, by topic and partition."""
+
+    @abstractmethod
     async def expire(self, session: str) -> None:
         """End another client's session, given in hexadecimal: take it over by id and password, and close it."""
-        ...
 
+    @abstractmethod
     async def exists(self, path: str) -> bool:
         """Return whether a znode exists."""
-        ...
 
+    @abstractmethod
     async def read(self, path: str) -> bytes | None:
         """Return what a znode holds; None when there is none."""
-        ...
 
+    @abstractmethod
     async def create(self, path: str, data: bytes) -> bool:
         """Create a persistent znode below an existing one; return False when it exists already."""
-        ...
 
+    @abstractmethod
     async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
         """Replace what a znode holds, whoever owns it; return False when there is none.
 
         With `instead_of` that is to be replaced and nothing else; False when it has changed.
         """
-        ...
 
+    @abstractmethod
     async def delete(self, path: str) -> bool:
         """Delete a znode without children; return False when there is none."""
-        ...
+
+    async def deleting(self, topic: str) -> bool:
+        """Return whether a topic waits for its deletion."""
+        return await self.exists(f"/admin/delete_topics/{topic}")
+
+    async def remnants(self, topic: str) -> list[str]:
+        """Return the znodes that are left of a topic."""
+        paths = (f"/admin/delete_topics/{topic}", f"/brokers/topics/{topic}", f"/config/topics/{topic}")
+        return [path for path in paths if await self.exists(path)]
+
+    async def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> bool:
+        """Write a topic's assignment, as tools did; return False when there is one already."""
+        partitions = {str(number): list(replicas) for number, replicas in assignment.items()}
+        await self.create(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
+        return await self.create(f"/brokers/topics/{topic}", _json({"version": 1, "partitions": partitions}))
+
+    async def delete_topic(self, topic: str) -> None:
+        """Ask for the deletion of a topic, as tools did."""
+        if await self.exists(f"/brokers/topics/{topic}"):
+            await self.create(f"/admin/delete_topics/{topic}", b"")
+
+    async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> bool:
+        """Ask as tools did until KIP-455; return False while the znode has what was asked for before."""
+        move = {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        return await self.create(REASSIGNMENT, _json({"version": 1, "partitions": [move]}))
+
+    async def reassigning(self) -> bool:
+        """Return whether the znode of reassignments is there."""
+        return await self.exists(REASSIGNMENT)
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -> Controller:

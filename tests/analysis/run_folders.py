@@ -68,9 +68,9 @@ class RunWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.writer(path).write(json.loads(encode(event, common)))
 
-    def znode(self, path: str, data: str | None) -> None:
-        """Create or set a znode, or delete it where there is no data."""
-        self.zxid += 1
+    def znode(self, path: str, data: str | None, *, multi: bool = False) -> None:
+        """Create or set a znode, or delete it where there is no data; with `multi` together with the last change."""
+        self.zxid += not multi
         type_ = "delete" if data is None else "set" if path in self._versions else "create"
         version = -1 if data is None else self._versions.get(path, -1) + 1
         if data is None:

@@ -245,6 +245,61 @@ def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Rows) -> None
 
 
 @case
+def replaced_in_one_record(out: RunWriter) -> None:
+    out.znode("/brokers/ids/1", "{}")
+    out.znode("/brokers/ids/1", None)
+    out.znode("/brokers/ids/1", "{}", multi=True)
+
+
+def test_a_registration_that_replaces_another_at_once_stands(rows: Rows) -> None:
+    table = rows(replaced_in_one_record, "registrations", "czxid")
+    first, second = ((row["czxid"], row["until_zxid"]) for row in table)
+    assert first[1] == second[0]
+    assert second[1] is None
+
+
+@case
+def elected_from_who_is_eligible(out: RunWriter) -> None:
+    for leader, epoch, isr, eligible in ((1, 0, [1], []), (-1, 1, [], [1]), (1, 2, [1], []), (2, 3, [2], [])):
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "controller_epoch": 1}
+        out.znode(STATE_PATH, json.dumps(state))
+
+
+@case
+def elected_as_the_last_known(out: RunWriter) -> None:
+    for leader, epoch, isr, eligible, last_known in (
+        (1, 0, [1], [], []),
+        (-1, 1, [], [], [1]),
+        (1, 2, [1], [], []),
+        (-1, 3, [], [], [1]),
+        (2, 4, [2], [], []),
+        (-1, 5, [], [3], [2]),
+        (2, 6, [2], [], []),
+    ):
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "last_known": last_known}
+        out.znode(STATE_PATH, json.dumps(state | {"controller_epoch": 1}))
+
+
+def test_who_led_last_is_elected_cleanly_where_nobody_else_may_lead(rows: Rows) -> None:
+    table = rows(elected_as_the_last_known, "leader_epochs", "zxid")
+    assert [row["unclean"] for row in table] == [False, False, False, False, True, False, True]
+    assert [row["may_be_empty"] for row in rows(elected_as_the_last_known, "isr_changes", "zxid")] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_who_is_eligible_beside_the_isr_is_elected_cleanly(rows: Rows) -> None:
+    table = rows(elected_from_who_is_eligible, "leader_epochs", "zxid")
+    assert [(row["leader"], row["unclean"]) for row in table] == [(1, False), (-1, False), (1, False), (2, True)]
+
+
+@case
 def uncleanly_elected(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(1, 0, [1]))
     out.znode(STATE_PATH, state_json(-1, 1, [1]))

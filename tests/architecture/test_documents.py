@@ -28,7 +28,9 @@ WRITTEN = sorted(DOCUMENTS.keys() - GENERATED)
 DECISIONS = sorted(name for name in DOCUMENTS if re.match(r"docs/decisions/\d{4}-", name))
 
 TABLE = DOCUMENTS["docs/kafka-systems.md"]
-ROWS = [line.strip("| ").split(" | ") for line in TABLE.splitlines() if line.startswith("| ")][1:]
+LINES = [line.strip("| ").split(" | ") for line in TABLE.splitlines() if line.startswith("| ")]
+ROWS = [row for row in LINES if row != LINES[0]]
+"""Of all its tables, without their heads."""
 
 
 def links(text: str) -> list[str]:

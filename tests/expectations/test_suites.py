@@ -19,6 +19,7 @@ _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}
 def changed(isr: list[int], zxid: int, **other: object) -> dict[str, Any]:
     """A change of an ISR."""
     row = {**_HERE, "life": 1, "zxid": zxid, "zk_version": zxid, "leader": 1, "leader_epoch": 0, "new_isr": isr}
+    row |= {"may_be_empty": False}
     return row | {"old_isr": [1, 2, 3], "assignment": [1, 2, 3]} | other
 
 
@@ -81,6 +82,10 @@ CASES = {
             rows(controller(1, 1, zxid=5), controller(2, 3, zxid=9)),
             ["controller_epochs_to_be_continuous"],
         ),
+        "a quorum leaves one out": (
+            rows(controller(1, 1, zxid=5, source="quorum"), controller(2, 3, zxid=9, source="quorum")),
+            [],
+        ),
         "one comes twice": (
             rows(controller(1, 1, zxid=5), controller(1, 1, zxid=9)),
             ["controller_epochs_to_be_continuous"],
@@ -95,6 +100,7 @@ CASES = {
     "isr_changes": {
         "it shrinks and grows": ([changed([1, 2], 5), changed([2, 1, 3], 6)], []),
         "it is empty while nobody leads": ([changed([], 5, leader=-1)], ["isr_never_to_be_empty"]),
+        "it is empty where others may lead": ([changed([], 5, leader=-1, may_be_empty=True)], []),
         "the last member stays though it does not lead": ([changed([2], 5, leader=-1)], []),
         "a member comes twice": ([changed([1, 1], 5)], ["isr_members_once"]),
         "a stranger is in it": ([changed([1, 4], 5)], ["isr_within_replicas"]),

@@ -1,16 +1,21 @@
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.cluster.clocks import SET
 from harness.cluster.driver import ClusterStatus
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment import collect as collecting
 from harness.experiment.journal import Journal, read_journal
+from harness.kraft.metadata_log import read_quorum_log
 from harness.progress import Silent
 from harness.store.folder import RunFolder
-from harness.store.history import InjectionStep
+from harness.store.history import ChainedWriter, InjectionStep, ZnodeChange, read_jsonl
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
@@ -122,3 +127,84 @@ async def test_one_source_that_cannot_be_read_hides_no_other(
     notes = await collect(folder, cluster)
     assert str(notes.remarks[-1]) == "the ZooKeeper history is incomplete: half a file"
     assert (folder.broker(0) / "broker.log").exists()
+
+
+LOGS = Path(__file__).parents[1] / "kraft/logs"
+SEEN: dict[str, Any] = {"time_ms": 1, "data": "", "session": "", "ephemeral_owner": "", "source": "observer"}
+AHEAD_S = 60
+
+
+@pytest.fixture
+async def quorum(cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The metadata logs of three controllers, left by a run of Kafka 4.4.0; the clock of the leader was wrong."""
+    shutil.copytree(LOGS, tmp_path / "quorum")
+    status = await cluster.status()
+    events = tmp_path / "events.jsonl"
+    wrong = {"event": SET, "name": "broker-0", "since_ns": -(10**19), "step_s": AHEAD_S, "rate": 1}
+    events.write_text(json.dumps(wrong) + "\n")
+    brokers = tuple(
+        replace(each, log_dir=tmp_path / f"quorum/{each.broker_id}", human_log=None, clock_log=events)
+        for each in status.brokers
+    )
+
+    async def told() -> ClusterStatus:
+        return replace(status, zookeeper=(), controllers=dict.fromkeys(range(3), "127.0.0.1:1"), brokers=brokers)
+
+    monkeypatch.setattr(cluster, "status", told)
+    return sorted((tmp_path / "quorum").glob("*/*/*.log"))
+
+
+async def collected(folder: RunFolder, cluster: FakeCluster, *seen: dict[str, Any]) -> tuple[list[str], set[int]]:
+    """Return which remarks forbid PASS, and where in the log the history's changes come from."""
+    with ChainedWriter(folder.zookeeper) as writer:
+        for each in seen:
+            writer.write(ZnodeChange(**(SEEN | each)))
+    notes = await collect(folder, cluster)
+    return [str(each) for each in forbidding(notes.remarks)], {line["zxid"] for line in read_jsonl(folder.zookeeper)}
+
+
+async def test_what_a_quorum_decided_is_the_history(
+    folder: RunFolder, cluster: FakeCluster, quorum: list[Path]
+) -> None:
+    remarks, zxids = await collected(folder, cluster)
+    assert remarks == []
+    assert max(zxids) == 181
+    own = read_quorum_log([log.parents[1] for log in quorum]).changes
+    times = [line["time_ms"] for line in read_jsonl(folder.zookeeper)]
+    assert times == [change.time_ms - AHEAD_S * 1000 for change in own]
+
+
+@pytest.mark.parametrize(
+    ("lost", "text", "zxids"),
+    [
+        pytest.param([2], "its log has no record", 181, id="one log is lost, and two have all of it"),
+        pytest.param([1, 2], "the metadata history is incomplete: no majority", 9, id="two are, and a witness is left"),
+    ],
+)
+async def test_metadata_logs_that_are_lost_forbid_pass(
+    folder: RunFolder, cluster: FakeCluster, quorum: list[Path], lost: list[int], text: str, zxids: int
+) -> None:
+    for number in lost:
+        quorum[number].unlink()
+    seen: list[dict[str, Any]] = [
+        {"zxid": 0, "type": "create", "path": "/controller_epoch", "version": 0, "data": "1"},
+        {"zxid": 9, "type": "delete", "path": "/x", "version": -1},
+    ]
+    (remark, *_), history = await collected(folder, cluster, *seen)
+    assert text in remark
+    assert {9, zxids} <= history
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        pytest.param({"type": "set", "version": 7}, "version 7 of /x at zxid 500: seen by", id="a write"),
+        pytest.param({"type": "delete", "version": -1}, "the delete of /x at zxid 500: seen by", id="a delete"),
+    ],
+)
+async def test_what_was_committed_and_is_not_in_the_logs_forbids_pass(
+    folder: RunFolder, cluster: FakeCluster, quorum: list[Path], seen: dict[str, object], text: str
+) -> None:
+    (remark,), zxids = await collected(folder, cluster, {"zxid": 500, "path": "/x"} | seen)
+    assert text in remark
+    assert {500, 181} <= zxids

@@ -199,7 +199,7 @@ def loses_its_state(cluster: FakeCluster) -> None:
             id="a leader without a session",
         ),
         pytest.param(shrinks, "in_sync", "orders-0 has the ISR [0, 1] of [0, 1, 2]", id="a replica out of the ISR"),
-        pytest.param(loses_its_state, "led", "orders-0 has no state in ZooKeeper", id="a partition without a state"),
+        pytest.param(loses_its_state, "led", "orders-0 has no state", id="a partition without a state"),
     ],
 )
 def test_what_is_missing_in_zookeeper_is_waited_for_and_written_down(

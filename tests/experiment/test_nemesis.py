@@ -46,6 +46,7 @@ class FakeFault:
     name: ClassVar[str] = "fake"
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
+    zookeeper: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
     shortest_s: ClassVar[float] = 0.0

@@ -32,7 +32,7 @@ def partition(
     [
         pytest.param([partition()], [], id="whole"),
         pytest.param([partition(isr=(1, 0))], [], id="whole, whatever the order of the ISR"),
-        pytest.param([], ["orders-0 has no state in ZooKeeper"], id="not there yet"),
+        pytest.param([], ["orders-0 has no state"], id="not there yet"),
         pytest.param([partition(leader=-1)], ["orders-0 has no leader"], id="no leader"),
         pytest.param([partition(isr=(0,))], ["orders-0 has the ISR [0] of [0, 1]"], id="a replica is missing"),
         pytest.param(

@@ -49,7 +49,7 @@ class TestReassign:
 
     async def test_another_reassignment_is_waited_for(self, cluster: FakeCluster) -> None:
         cluster.znodes = {"/admin/reassign_partitions"}
-        with pytest.raises(DeadlineError, match="what /admin/reassign_partitions asked for before: not within"):
+        with pytest.raises(DeadlineError, match="the reassignment that was asked for before: not within"):
             await injected(cluster, "reassign", 1, done_timeout_s=SOON)
 
     @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cluster.broker_properties import SET_FOR_QUORUM
 from harness.contracts import registry
 from harness.errors import ScenarioError
 from harness.scenario.file import find_scenario, load_scenario, read_scenario, scenario_yaml
@@ -98,9 +99,114 @@ def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
 
 
 def test_a_fault_that_nothing_would_show_is_refused() -> None:
-    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:3.9.1\n")
-    seen = "whether unclean-election happened shows in append.isr_size, of which kafka:3.9.1 tells nothing"
+    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:2.5.1\n")
+    seen = "whether unclean-election happened shows in append, of which kafka:2.5.1 tells nothing"
     assert message == f"s.yaml:15: faults.0.kind: {seen}"
+
+
+WITHOUT_ZOOKEEPER = "system: kafka:4.4.0\n"
+MARKED = "kind: expire-session\n    only_with_zookeeper: true"
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        pytest.param(
+            "kind: expire-session", "kind: expire-session takes ZooKeeper, and kafka:4.4.0 has none", id="a session"
+        ),
+        pytest.param(
+            "kind: move-controller\n    target: controller",
+            "kind: move-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of the controller",
+        ),
+        pytest.param(
+            "kind: overwrite-controller\n    target: controller",
+            "kind: overwrite-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            id="what the znode of the controller holds",
+        ),
+        pytest.param(
+            "kind: delete-controller-epoch\n    target: controller",
+            "kind: delete-controller-epoch takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of its epoch",
+        ),
+        pytest.param(
+            "kind: preferred-election\n    target: leader(orders,0)",
+            "kind: preferred-election takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of elections",
+        ),
+        pytest.param(
+            "kind: add-partitions\n    target: leader(orders,0)",
+            "kind: add-partitions takes ZooKeeper, and kafka:4.4.0 has none",
+            id="the znode of a topic",
+        ),
+        pytest.param(
+            "kind: pause-zookeeper\n    target: zookeeper",
+            "kind: pause-zookeeper takes ZooKeeper, and kafka:4.4.0 has none",
+            id="a server of ZooKeeper",
+        ),
+        pytest.param(
+            "kind: isolate\n    duration_s: 2",
+            "kind: isolate disturbs links, and those of kafka:4.4.0's controllers pass through no relay",
+            id="links that nobody holds",
+        ),
+        pytest.param(
+            "kind: kill\n    parameters: {end_session: true}",
+            "parameters.end_session: kafka:4.4.0 has no ZooKeeper",
+            id="a parameter",
+        ),
+    ],
+)
+def test_what_takes_zookeeper_is_refused_where_there_is_none(fault: str, why: str) -> None:
+    (message,) = errors_of(_with_fault(fault) + WITHOUT_ZOOKEEPER)
+    assert message.endswith(f"faults.0.{why}")
+
+
+def test_a_fault_that_is_marked_so_is_left_out_where_there_is_no_zookeeper() -> None:
+    text = _with_fault(f"{MARKED}\n    at_s: 5\n  - kind: kill")
+    assert [fault.kind for fault in read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml").faults] == ["kill"]
+    assert [fault.kind for fault in read_scenario(text, "s.yaml").faults] == ["expire-session", "kill"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "key"),
+    [
+        pytest.param(f"faults:\n  - {MARKED}\n    at_s: 1\n", "faults", id="of the schedule"),
+        pytest.param(f"mix:\n  count: 2\n  kinds:\n  - {MARKED}\n", "mix.kinds", id="of a mix"),
+    ],
+)
+def test_a_scenario_of_which_no_fault_is_left_is_refused(faults: str, key: str) -> None:
+    text = GOOD.partition("faults:")[0] + faults + "duration_s: 60\n"
+    assert read_scenario(text, "s.yaml")
+    (message,) = errors_of(text + WITHOUT_ZOOKEEPER)
+    assert f" {key}: all are only_with_zookeeper, and what is under test has none" in message
+
+
+@pytest.mark.parametrize(
+    ("system", "cluster", "why"),
+    [
+        pytest.param("python", "controllers: 3", "controllers: python has no quorum", id="a quorum of ours"),
+        pytest.param("kafka:3.9.1", "controllers: 3", "controllers: kafka:3.9.1 has no quorum", id="a quorum of 3.9"),
+        pytest.param("kafka:4.4.0", "zookeeper_servers: 3", "kafka:4.4.0 has no ZooKeeper", id="an ensemble"),
+        pytest.param("kafka:4.4.0", "brokers: 2\n  controllers: 3", "3 do not fit on 2", id="too many controllers"),
+        *(
+            pytest.param("kafka:4.4.0", f"properties: {{{name}: '1'}}", f"{name}: is set by the harness", id=name)
+            for name in sorted(SET_FOR_QUORUM)
+        ),
+    ],
+)
+def test_what_a_cluster_would_not_heed_is_refused(system: str, cluster: str, why: str) -> None:
+    before, _, after = GOOD.partition("cluster:")
+    topics = after[after.index("topics:") :].replace(
+        "    partitions: 2", "    replication_factor: 2\n    partitions: 2"
+    )
+    (message,) = errors_of(f"{before}cluster:\n  {cluster}\n{topics}system: {system}\n")
+    assert why in message
+
+
+def _with_fault(fault: str) -> str:
+    """Return the scenario with another fault instead of its own."""
+    before, _, _ = GOOD.partition("faults:")
+    return f"{before}faults:\n  - {fault}\n    at_s: 1\nduration_s: 10\n"
 
 
 def test_a_character_that_json_escapes_as_a_pair_is_one() -> None:
@@ -176,6 +282,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
                      "the driver simulated does not start kafka:3.9.1; drivers that do: process, docker",
                      id="no system of it"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:4.4.0\ndriver: docker", "s.yaml:19: system: "
+                     "the driver docker does not start kafka:4.4.0; drivers that do: process",
+                     id="no ZooKeeper where it takes one"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -71,6 +71,23 @@ def test_combining(
     assert combine(seen, logged) == (merged, remarks)
 
 
+@pytest.mark.parametrize(
+    ("seen", "remarks"),
+    [
+        pytest.param([replace(DELETE, source="observer")], [], id="a delete that the log has"),
+        pytest.param(
+            [replace(DELETE, source="observer", zxid=8)],
+            ["the delete of /a at zxid 8: seen by the observer, not in the log"],
+            id="one that it lacks is a disagreement, and stays",
+        ),
+    ],
+)
+def test_of_an_observer_that_knows_when_something_was_deleted(seen: list[ZnodeChange], remarks: list[str]) -> None:
+    merged, told = combine(seen, [DELETE], exact=True)
+    assert told == remarks
+    assert {each.zxid for each in merged} == {DELETE.zxid, *(each.zxid for each in seen)}
+
+
 def test_without_a_log_the_observers_lines_stay_and_a_remark_says_what_that_means(tmp_path: Path) -> None:
     history = tmp_path / "zookeeper.jsonl"
     with JsonlWriter(history) as writer:
@@ -86,5 +103,5 @@ def test_without_a_log_the_observers_lines_stay_and_a_remark_says_what_that_mean
 
 
 def test_without_an_observer_a_remark_says_so(tmp_path: Path) -> None:
-    assert "no ZooKeeper observer ran" in merge_history(tmp_path / "zookeeper.jsonl", tmp_path / "nowhere")[0]
+    assert "no observer ran" in merge_history(tmp_path / "zookeeper.jsonl", tmp_path / "nowhere")[0]
     assert list(read_jsonl(tmp_path / "zookeeper.jsonl")) == []

@@ -1,6 +1,6 @@
 """Who led which partition in which epoch, by ZooKeeper's history and by the brokers' own logs?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.facts.znodes import with_time_ns
@@ -12,7 +12,9 @@ from harness.values import ACKS_ALL
 
 STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
 _TOPIC_PATH = r"^/brokers/topics/([^/]+)$"
-_STATE_JSON = "leader int, leader_epoch int, isr array<int>, controller_epoch int"
+_STATE_JSON = (
+    "leader int, leader_epoch int, isr array<int>, eligible array<int>, last_known array<int>, controller_epoch int"
+)
 
 
 def partition_states(history: DataFrame, state_changes: StateChanges) -> DataFrame:
@@ -40,7 +42,7 @@ def partition_states(history: DataFrame, state_changes: StateChanges) -> DataFra
     in_life = in_order("run_id", "topic", "partition", "life", by=("zxid",))
     before = [
         F.lag(name).over(in_life).alias(f"previous_{name}")
-        for name in ("zk_version", "leader", "leader_epoch", "isr", "controller_epoch")
+        for name in ("zk_version", "leader", "leader_epoch", "isr", "eligible", "last_known", "controller_epoch")
     ]
     return conform(with_time_ns(assigned, state_changes).select("*", *before), PARTITION_STATES)
 
@@ -82,7 +84,18 @@ def isr_changes(states: DataFrame) -> DataFrame:
     """One row a version of a state znode that holds another ISR than the version before; the creation is one."""
     before = F.coalesce("previous_isr", F.array().cast("array<int>"))
     changed = F.array_sort("isr") != F.array_sort(before)
-    return conform(states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr"), ISR_CHANGES)
+    rows = states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr")
+    return conform(rows.withColumn("may_be_empty", may_be_empty()), ISR_CHANGES)
+
+
+def may_be_empty() -> Column:
+    """Say whether a version of a state may have no ISR: others may lead, or nobody does and who led last is known.
+
+    KIP-966: where a broker's log may lack what its page cache had, the controller takes it out of the ISR and of the
+    eligible replicas, and remembers it as the last known leader, to elect it once it is back.
+    """
+    nobody_leads = (F.col("leader") == NO_LEADER) & (F.size("last_known") > 0)
+    return F.coalesce(F.size("eligible") > 0, F.lit(False)) | F.coalesce(nobody_leads, F.lit(False))
 
 
 def leadership_claims(state_changes: StateChanges) -> DataFrame:
@@ -131,6 +144,8 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
                     "zxid",
                     "time_ns",
                     "previous_isr",
+                    "previous_eligible",
+                    "previous_last_known",
                     "previous_zk_version",
                 ),
                 "zxid",
@@ -152,7 +167,10 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
         .withColumn("claimed", F.lit(True))
     )
     adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
-    outside = ~contains("previous_isr", F.col("leader"))
+    nobody = F.array().cast("array<int>")
+    eligible = F.concat("previous_isr", F.coalesce("previous_eligible", nobody))
+    may_lead = F.when(F.size(eligible) == 0, F.coalesce("previous_last_known", nobody)).otherwise(eligible)
+    outside = ~contains(may_lead, F.col("leader"))
     unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
     return conform(

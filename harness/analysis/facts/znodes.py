@@ -11,6 +11,7 @@ from harness.analysis.state_changes import StateChanges
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
 _PRODUCER_ID_PATH = "/latest_producer_id_block"
 _CONFIG_PATH = r"^/config/topics/([^/]+)$"
+_CONTROLLER = "brokerid bigint, kraftControllerEpoch bigint"
 _ASSIGNMENT = """transform(
     map_entries(from_json(own.data, 'partitions map<string, array<int>>').partitions),
     each -> named_struct('partition', try_cast(each.key AS int), 'replicas', each.value))"""
@@ -46,7 +47,7 @@ def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
 
 
 def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFrame:
-    """One row a controller: once by ZooKeeper's history, and once more by its broker's log.
+    """One row a controller: once by ZooKeeper's history, or by a quorum's, and once more by its broker's log.
 
     The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid.
     """
@@ -58,16 +59,20 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         F.col("data").try_cast("bigint").alias("controller_epoch"),
         F.col("version").alias("zk_version"),
     )
-    winners = values.where(F.col("path") == "/controller").select(
-        "run_id",
-        "zxid",
-        F.from_json("data", "brokerid bigint").getField("brokerid").alias("broker"),
-        F.col("ephemeral_owner").alias("session"),
+    winners = (
+        values.where(F.col("path") == "/controller")
+        .select(
+            "run_id",
+            "zxid",
+            F.from_json("data", _CONTROLLER).alias("winner"),
+            F.col("ephemeral_owner").alias("session"),
+        )
+        .select("run_id", "zxid", "session", F.col("winner.brokerid").alias("broker"), "winner.kraftControllerEpoch")
     )
     elected = epochs.where(F.col("controller_epoch") > 0).join(winners, on=["run_id", "zxid"], how="left")
     by_zookeeper = (
         with_time_ns(elected, state_changes)
-        .withColumn("source", F.lit("zookeeper"))
+        .withColumn("source", F.when(F.col("kraftControllerEpoch").isNotNull(), "quorum").otherwise("zookeeper"))
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )
     by_brokers = state_changes.of("controller_elected").select(
@@ -86,8 +91,9 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log."""
     by_zookeeper = (
         history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
-        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
-        .where(F.col("type") == "create")
+        .withColumn("creates", F.col("type") == "create")  # of one record of a quorum the end of the last comes first
+        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "creates"))))
+        .where("creates")
         .select(
             "run_id",
             F.lit("zookeeper").alias("source"),

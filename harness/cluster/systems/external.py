@@ -26,6 +26,7 @@ class External:
     gone_timeout_s: ClassVar[float] = 60.0
     tells: ClassVar[frozenset[str]] = frozenset()
     omits: ClassVar[frozenset[str]] = frozenset()
+    zookeeper: ClassVar[bool] = True
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
 

@@ -31,6 +31,7 @@ class PythonBroker:
     omits: ClassVar[frozenset[str]] = frozenset()
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
+    zookeeper: ClassVar[bool] = True
 
     @classmethod
     def releases(cls) -> list[str]:

@@ -72,6 +72,11 @@ class System(Protocol):
         """Whether a bug can be planted in it."""
         ...
 
+    @property
+    def zookeeper(self) -> bool:
+        """Whether it keeps its metadata in ZooKeeper; if not, its brokers are controllers of a quorum too."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...

@@ -38,7 +38,7 @@ class ControllerEpochs:
     def _not_grown(self, epochs: DataFrame) -> DataFrame:
         by_zxid = in_order("run_id", by=("zxid",))
         rows = (
-            epochs.where(F.col("source") == "zookeeper")
+            epochs.where(F.col("source") != "broker")
             .withColumn("previous", F.lag("controller_epoch").over(by_zxid))
             .where(F.col("controller_epoch") <= F.col("previous"))
         )
@@ -73,7 +73,7 @@ class ControllerEpochs:
         )
 
     def _late_decisions(self, epochs: DataFrame, states: DataFrame) -> DataFrame:
-        elected = epochs.where(F.col("source") == "zookeeper").select(
+        elected = epochs.where(F.col("source") != "broker").select(
             "run_id", "zxid", F.col("controller_epoch").alias("elected_epoch")
         )
         raises = F.col("previous_leader_epoch").isNull() | (F.col("leader_epoch") > F.col("previous_leader_epoch"))

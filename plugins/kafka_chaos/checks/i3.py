@@ -1,7 +1,8 @@
 """I3: is the leader always in the ISR, is the ISR never empty, and does it hold assigned replicas only?
 
 What is acknowledged is in every member of the ISR, so a leader from outside it, or an ISR that names nobody, has given
-up acknowledged records. A partition without a leader keeps its last ISR.
+up acknowledged records. A partition without a leader keeps its last ISR; where replicas outside it are eligible too
+(KIP-966), these may be all that are left, or nobody but who led last, who may lead again.
 """
 
 from typing import ClassVar
@@ -9,6 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.facts.epochs import may_be_empty
 from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import contains
 from harness.contracts.checks import Check, Settings
@@ -21,7 +23,8 @@ class IsrMembership:
     name: ClassVar[str] = "I3"
     title: ClassVar[str] = "I3 leader-in-isr"
     promise: ClassVar[str] = (
-        "The leader is none or in the ISR; the ISR is never empty and holds assigned replicas only."
+        "The leader is none or in the ISR; the ISR holds assigned replicas only, and is never empty (with KIP-966: nor"
+        " are the eligible replicas beside it, but where nobody leads and the last known leader is kept)."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
 
@@ -47,7 +50,7 @@ def _wrong() -> Column:
     strangers = F.array_except("isr", "assignment")
     listed = F.array_join(strangers.cast("array<string>"), ", ")
     return (
-        F.when(F.size("isr") == 0, "the ISR is empty")
+        F.when(~may_be_empty() & (F.size("isr") == 0), "the ISR is empty")
         .when(
             (F.col("leader") != NO_LEADER) & ~contains("isr", F.col("leader")),
             phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),

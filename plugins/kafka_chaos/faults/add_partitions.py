@@ -28,6 +28,7 @@ class AddPartitions(BrokerFault):
     """Adds partitions to the topic of the target, as many replicas each as that partition has."""
 
     name: ClassVar[str] = "add-partitions"
+    zookeeper: ClassVar[bool] = True
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -62,10 +63,10 @@ class AddPartitions(BrokerFault):
         path = f"/brokers/topics/{injection.state['topic']}"
 
         async def written() -> bool:
-            data = await arena.view.read(path)
+            data = await arena.zookeeper.read(path)
             value = json.loads(data or "{}")
             value["partitions"] = value.get("partitions", {}) | injection.state["added"]
-            return await arena.view.write(path, json.dumps(value, separators=(",", ":")).encode(), instead_of=data)
+            return await arena.zookeeper.write(path, json.dumps(value, separators=(",", ":")).encode(), instead_of=data)
 
         await until(written, bool, what=f"{path} written", timeout_s=injection.parameters["done_timeout_s"])
         return injection
@@ -95,7 +96,7 @@ class AddPartitions(BrokerFault):
 
 async def _assigned(arena: Arena, topic: str) -> list[str]:
     """Return the numbers of a topic's partitions, with leaders or without."""
-    data = await arena.view.read(f"/brokers/topics/{topic}")
+    data = await arena.zookeeper.read(f"/brokers/topics/{topic}")
     return [] if data is None else list(json.loads(data)["partitions"])
 
 

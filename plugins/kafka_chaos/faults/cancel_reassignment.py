@@ -10,14 +10,7 @@ from pydantic import BaseModel, Field
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.cluster.driver import CanPause
-from harness.contracts.administration import (
-    REASSIGNMENTS,
-    ask_controller,
-    ask_for_replicas,
-    named,
-    partition_now,
-    replicas_are,
-)
+from harness.contracts.administration import ask_controller, ask_for_replicas, named, partition_now, replicas_are
 from harness.contracts.faults import (
     ASSIGNMENT,
     Arena,
@@ -122,7 +115,7 @@ async def _on_its_own(arena: Arena, injection: Injection) -> None:
     async def left() -> list[str]:
         seen = (await partition_now(arena, _partition(injection))).assignment
         wrong = [f"replicas {list(seen)}"] if set(seen) != before else []
-        return wrong + ([REASSIGNMENTS] if await arena.view.exists(REASSIGNMENTS) else [])
+        return wrong + (["a reassignment that is asked for"] if await arena.view.reassigning() else [])
 
     await until(
         left,

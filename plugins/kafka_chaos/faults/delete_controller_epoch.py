@@ -41,6 +41,7 @@ class DeleteControllerEpoch(BrokerFault):
     """Takes the version away on which every write of the controller depends."""
 
     name: ClassVar[str] = "delete-controller-epoch"
+    zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -54,9 +55,9 @@ class DeleteControllerEpoch(BrokerFault):
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Delete it, and ask for an election of no partition."""
-        if not await arena.view.delete(PATH):
+        if not await arena.zookeeper.delete(PATH):
             raise ClusterError(f"there was no {PATH}")
-        await arena.view.create(ELECTIONS, NOBODYS_REQUEST)
+        await arena.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -73,24 +74,24 @@ class DeleteControllerEpoch(BrokerFault):
         except DeadlineError:
             epoch = injection.state["epoch"]
             return confirmed(f"{PATH}, which was {epoch}, is gone, and the controller wrote nothing for {silent_s:g} s")
-        elected = await arena.view.exists(PATH) and await _epoch(arena) != injection.state["epoch"]
+        elected = await arena.zookeeper.exists(PATH) and await _epoch(arena) != injection.state["epoch"]
         return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Write the next epoch, which nobody has had, and depose the controller, whose own version is another one."""
-        if not await arena.view.exists(PATH) or await _epoch(arena) < injection.state["epoch"]:
+        if not await arena.zookeeper.exists(PATH) or await _epoch(arena) < injection.state["epoch"]:
             following = str(injection.state["epoch"] + 1).encode()
-            if not await arena.view.create(PATH, following):
-                await arena.view.write(PATH, following)
-            await arena.view.delete("/controller")
+            if not await arena.zookeeper.create(PATH, following):
+                await arena.zookeeper.write(PATH, following)
+            await arena.zookeeper.delete("/controller")
         await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
 
 
 async def _sign_of_an_epoch(arena: Arena) -> str:
     """Return what shows that there is an epoch, or a controller that does without; empty for nothing."""
-    if await arena.view.exists(PATH):
+    if await arena.zookeeper.exists(PATH):
         return f"there is a {PATH}"
-    return "" if await arena.view.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await arena.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
 
 
 async def _epoch(arena: Arena) -> int:

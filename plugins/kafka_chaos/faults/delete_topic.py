@@ -1,10 +1,10 @@
 """A topic is created and deleted again, under one name each time, while others are written to.
 
 Asked for in ZooKeeper, as tools did: an assignment in `/brokers/topics`, then a child of `/admin/delete_topics`. The
-controller deletes when all replicas are alive; where one is not, the deletion waits for it.
+controller deletes when all replicas are alive; where one is not, the deletion waits for it. A cluster without ZooKeeper
+is asked by requests, and forgets the topic at once; a broker that is away deletes its replicas when it is back.
 """
 
-import json
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
@@ -44,7 +44,7 @@ class DeleteTopic(BrokerFault):
     ) -> Injection:
         """Make sure that the name is free."""
         assert isinstance(parameters, Parameters)
-        if await arena.view.exists(f"/brokers/topics/{parameters.topic}"):
+        if await arena.view.remnants(parameters.topic):
             raise ClusterError(f"there is a topic {parameters.topic} already; this fault deletes only what it creates")
         return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump())
 
@@ -52,12 +52,10 @@ class DeleteTopic(BrokerFault):
         """Create it, wait for its leaders, and ask for its deletion."""
         topic, brokers = injection.parameters["topic"], injection.targets
         assignment = {
-            str(partition): [*brokers[partition % len(brokers) :], *brokers[: partition % len(brokers)]]
+            partition: [*brokers[partition % len(brokers) :], *brokers[: partition % len(brokers)]]
             for partition in range(injection.parameters["partitions"])
         }
-        data = json.dumps({"version": 1, "partitions": assignment}, separators=(",", ":")).encode()
-        await arena.view.create(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
-        if not await arena.view.create(f"/brokers/topics/{topic}", data):
+        if not await arena.view.create_topic(topic, assignment):
             raise ClusterError(f"somebody else created the topic {topic}")
         await until(
             lambda: _partitions(arena, topic),
@@ -65,11 +63,11 @@ class DeleteTopic(BrokerFault):
             what=f"leaders of all {len(assignment)} partitions of {topic}",
             timeout_s=injection.parameters["done_timeout_s"],
         )
-        await _ask(arena, topic)
+        await arena.view.delete_topic(topic)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """See that nothing of it is left in ZooKeeper."""
+        """See that nothing of it is left in the metadata."""
         try:
             await self._gone(arena, injection)
         except DeadlineError as error:
@@ -79,27 +77,17 @@ class DeleteTopic(BrokerFault):
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Ask once more, in case nobody did, and wait until it is gone."""
-        if await arena.view.exists(f"/brokers/topics/{injection.parameters['topic']}"):
-            await _ask(arena, injection.parameters["topic"])
+        await arena.view.delete_topic(injection.parameters["topic"])
         await self._gone(arena, injection)
 
     async def _gone(self, arena: Arena, injection: Injection) -> None:
         topic = injection.parameters["topic"]
-
-        async def left() -> list[str]:
-            paths = (f"/admin/delete_topics/{topic}", f"/brokers/topics/{topic}", f"/config/topics/{topic}")
-            return [path for path in paths if await arena.view.exists(path)]
-
         await until(
-            left,
+            lambda: arena.view.remnants(topic),
             lambda seen: not seen,
             what=f"the end of topic {topic}",
             timeout_s=injection.parameters["done_timeout_s"],
         )
-
-
-async def _ask(arena: Arena, topic: str) -> None:
-    await arena.view.create(f"/admin/delete_topics/{topic}", b"")
 
 
 async def _partitions(arena: Arena, topic: str) -> list[PartitionView]:

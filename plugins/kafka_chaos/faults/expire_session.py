@@ -24,6 +24,7 @@ class ExpireSession(BrokerFault):
     """Expires sessions; a broker that loses its session registers again, a controller is succeeded."""
 
     name: ClassVar[str] = "expire-session"
+    zookeeper: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
@@ -40,7 +41,7 @@ class ExpireSession(BrokerFault):
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """End the sessions, and the ones that come after them if asked to; the last ones that end are noted."""
         for session in injection.state["sessions"].values():
-            await arena.view.expire(session)
+            await arena.zookeeper.expire(session)
         current = injection
         for _ in range(injection.parameters["times"] - 1):
             registered = await self._registered_anew(arena, current)
@@ -49,7 +50,7 @@ class ExpireSession(BrokerFault):
                 czxids={str(broker): registered[broker].czxid for broker in injection.targets},
             )
             for session in current.state["sessions"].values():
-                await arena.view.expire(session)
+                await arena.zookeeper.expire(session)
         return current
 
     async def _registered_anew(self, arena: Arena, injection: Injection) -> dict[int, Registration]:

@@ -21,7 +21,7 @@ from harness.contracts.faults import (
     not_running,
 )
 from harness.contracts.members import CLIENT, member_before
-from harness.contracts.parameters import Strict
+from harness.contracts.parameters import OfZookeeper, Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
@@ -34,7 +34,9 @@ class Parameters(Strict):
     """What the scenario may say about a kill."""
 
     end_session: Annotated[
-        bool, Field(description="End its ZooKeeper session at once, which a dead broker leaves to time out")
+        bool,
+        OfZookeeper(),
+        Field(description="End its ZooKeeper session at once, which a dead broker leaves to time out"),
     ] = False
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the end of the broker's registration")
@@ -42,7 +44,7 @@ class Parameters(Strict):
 
 
 class Kill(BrokerFault):
-    """Kills brokers, waits until ZooKeeper has noticed, and starts them again."""
+    """Kills brokers, waits until the controllers have noticed, and starts them again."""
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
@@ -85,7 +87,7 @@ class Kill(BrokerFault):
             await arena.driver.kill_broker(broker)
         if injection.parameters["end_session"]:
             for session in injection.state["sessions"].values():
-                await arena.view.expire(session)
+                await arena.zookeeper.expire(session)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:

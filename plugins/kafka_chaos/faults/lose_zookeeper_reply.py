@@ -26,6 +26,7 @@ class LoseZookeeperReply(BrokerFault):
     """Leaves a broker in doubt about its own write; it has to find out."""
 
     name: ClassVar[str] = "lose-zookeeper-reply"
+    zookeeper: ClassVar[bool] = True
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-replies",)
     witnesses: ClassVar[tuple[str, ...]] = ("zk_session",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -46,7 +47,7 @@ class LoseZookeeperReply(BrokerFault):
             await arena.driver.lose_reply(broker, carried_out=parameters["carried_out"], at_most_s=parameters["wait_s"])
             session = injection.state["sessions"].get(str(broker))
             if session is not None and parameters["write"] == "registration":
-                await arena.view.expire(session)
+                await arena.zookeeper.expire(session)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:

@@ -23,6 +23,7 @@ class MoveController(BrokerFault):
     """Deletes `/controller`, which is what administrators do to a controller that is stuck."""
 
     name: ClassVar[str] = "move-controller"
+    zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER, Role.IDS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -42,7 +43,7 @@ class MoveController(BrokerFault):
         reigns: list[str] = []
         for _ in range(injection.parameters["times"]):
             before = await arena.view.controller()
-            if not await arena.view.delete("/controller"):
+            if not await arena.zookeeper.delete("/controller"):
                 raise ClusterError("there was no controller to depose")
             reigns.append(_described(await self._next(arena, injection, before)))
         return injection.with_state(reigns=reigns)

@@ -48,6 +48,7 @@ class OverwriteController(BrokerFault):
     """Writes another broker's name into `/controller`, which the old controller's session goes on to own."""
 
     name: ClassVar[str] = "overwrite-controller"
+    zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -65,9 +66,9 @@ class OverwriteController(BrokerFault):
         """Overwrite it, and ask for an election of no partition."""
         if injection.parameters["names"] == "another" and not injection.state["others"]:
             raise ClusterError("no other broker lives that could be named")
-        if not await arena.view.write(PATH, _content(injection)):
+        if not await arena.zookeeper.write(PATH, _content(injection)):
             raise ClusterError("there was no controller to overwrite")
-        await arena.view.create(ELECTIONS, NOBODYS_REQUEST)
+        await arena.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -88,16 +89,16 @@ class OverwriteController(BrokerFault):
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Delete what was written, and wait for a controller that was elected, and acts."""
-        if await arena.view.read(PATH) == _content(injection):
-            await arena.view.delete(PATH)
+        if await arena.zookeeper.read(PATH) == _content(injection):
+            await arena.zookeeper.delete(PATH)
         await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
 
 
 async def _sign_of_a_controller(arena: Arena, injection: Injection) -> str:
     """Return what shows that somebody is or will be controller; empty for nothing."""
-    if await arena.view.read(PATH) != _content(injection):
+    if await arena.zookeeper.read(PATH) != _content(injection):
         return f"{PATH} does not hold what was written"
-    return "" if await arena.view.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await arena.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
 
 
 def _content(injection: Injection) -> bytes:

@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import (
-    ELECTIONS,
+    ask_for_election,
     ask_for_replicas,
-    ask_in_zookeeper,
     late,
     named,
     partition_now,
@@ -38,6 +37,7 @@ class PreferredElection(BrokerFault):
     """Has the next replica in the ISR lead, and then the old leader again."""
 
     name: ClassVar[str] = "preferred-election"
+    zookeeper: ClassVar[bool] = True
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR)
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -100,8 +100,7 @@ class PreferredElection(BrokerFault):
         order = [first, *(replica for replica in now if replica != first)]
         await ask_for_replicas(arena, partition, order, timeout_s=timeout_s)
         await replicas_are(arena, partition, order, timeout_s=timeout_s)
-        entry = {"topic": partition[0], "partition": partition[1]}
-        await ask_in_zookeeper(arena, ELECTIONS, [entry], timeout_s=timeout_s)
+        await ask_for_election(arena, partition, timeout_s=timeout_s)
 
     async def _led_by(self, arena: Arena, injection: Injection, leader: int) -> PartitionView:
         return await until(

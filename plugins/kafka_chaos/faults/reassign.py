@@ -3,21 +3,14 @@
 With a coordinator as target, it is a group's partition of `__consumer_offsets` that moves, and the group with it.
 
 Asked for in `/admin/reassign_partitions`, as tools did until KIP-455: whatever happens to the controller meanwhile, the
-next one goes on.
+next one goes on. A cluster without ZooKeeper is asked by a request.
 """
 
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.administration import (
-    REASSIGNMENTS,
-    ask_for_replicas,
-    late,
-    named,
-    partition_now,
-    replicas_are,
-)
+from harness.contracts.administration import ask_for_replicas, late, named, partition_now, replicas_are
 from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
@@ -83,7 +76,7 @@ class Reassign(BrokerFault):
         """Move it back, and wait until it is there."""
         before = injection.state["before"]
         seen = (await partition_now(arena, _partition(injection))).assignment
-        if seen == tuple(before) and not await arena.view.exists(REASSIGNMENTS):
+        if seen == tuple(before) and not await arena.view.reassigning():
             return
         await self._ask(arena, injection, before)
         await self._done(arena, injection, before)

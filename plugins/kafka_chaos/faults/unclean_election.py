@@ -36,7 +36,7 @@ class UncleanElection(BrokerFault):
     name: ClassVar[str] = "unclean-election"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
-    witnesses: ClassVar[tuple[str, ...]] = ("append.isr_size",)
+    witnesses: ClassVar[tuple[str, ...]] = ("append",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
@@ -123,13 +123,16 @@ async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:
     for view in await arena.view.partitions():
         if (view.topic, view.partition) == (topic, partition):
             return view
-    raise ClusterError(f"ZooKeeper has no state of {topic}-{partition}")
+    raise ClusterError(f"there is no state of {topic}-{partition}")
 
 
 def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
-    """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR."""
-    partition = (event["topic"], event["partition"])
-    return partition == (state["topic"], state["partition"]) and event["role"] == "leader" and event["isr_size"] == 1
+    """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR.
+
+    Where it says neither that nor the role, it came after the metadata had the leader alone, and nobody else was alive.
+    """
+    of_partition = (event["topic"], event["partition"]) == (state["topic"], state["partition"])
+    return of_partition and event["role"] in ("leader", "") and event["isr_size"] in (1, None)
 
 
 PLUGIN: type[Fault] = UncleanElection

@@ -15,7 +15,7 @@ from harness.errors import ScenarioError
 from harness.events import KINDS
 from harness.store.history import read_jsonl
 from harness.system.chain import read_chain
-from tests.cluster.systems.test_told import CONNECTED, FOLLOWER, LEADER, REGISTERED, START
+from tests.cluster.systems.test_told import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
 
 
 def test_every_system_is_found_by_its_name() -> None:
@@ -31,7 +31,7 @@ def test_every_system_is_found_by_its_name() -> None:
         pytest.param("kafka:9.9", "no Apache Kafka '9.9'; known releases: 0.10.2.2,", id="no such release"),
         pytest.param("kafka:2.2.2", "Apache Kafka 2.2.2 needs Java 11 or less; ", id="a release of another Java"),
         pytest.param(
-            "kafka", "which release of Apache Kafka? As in kafka:3.9.1; known: 0.10.2.2,", id="a release is missing"
+            "kafka", "which release of Apache Kafka? As in kafka:4.4.0; known: 0.10.2.2,", id="a release is missing"
         ),
         pytest.param("python:3", "the system python has no releases", id="a release of what has none"),
     ],
@@ -117,6 +117,19 @@ def test_instants_are_there_whatever_was_done_to_the_brokers_clock(tmp_path: Pat
 )
 def test_lines_say_what_the_brokers_clock_showed(system: str, lines: bytes, shown_ns: int | None) -> None:
     assert system_named(system).dated(lines) == shown_ns
+
+
+@pytest.mark.parametrize(
+    ("lines", "roles"),
+    [
+        pytest.param([APPENDED], [""], id="in the midst of a log, when its role was told before"),
+        pytest.param([LEADER, APPENDED], ["leader"], id="after it was told"),
+        pytest.param([START, APPENDED], [], id="a new process has none yet"),
+    ],
+)
+def test_what_is_appended_is_told_with_its_role(lines: list[str], roles: list[str]) -> None:
+    told = system_named("kafka:3.9.1").told("".join(f"{line}\n" for line in lines).encode(), ["append"])
+    assert [event["role"] for event in told] == roles
 
 
 def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:

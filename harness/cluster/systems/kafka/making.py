@@ -1,10 +1,11 @@
 """Makes events of lines that were understood: of each, with what the lines before it told, the event or a note."""
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, Replica, Request, Teller
+from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, NO_EPOCH, Replica, Request, Teller
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
@@ -71,6 +72,16 @@ def registers(teller: Teller, match: re.Match[str]) -> Event:
     """It is registered."""
     teller.broker_epoch = int(match["czxid"])
     return BrokerRegistered(czxid=teller.broker_epoch)
+
+
+def is_incarnated(teller: Teller, match: re.Match[str]) -> None:
+    """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
+    teller.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
+
+
+def leads_quorum(_teller: Teller, match: re.Match[str]) -> Event:
+    """It leads the quorum of controllers."""
+    return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=None)
 
 
 def is_elected(_teller: Teller, match: re.Match[str]) -> Event:
@@ -160,11 +171,14 @@ def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
 
 
 def appends(teller: Teller, match: re.Match[str]) -> Event | None:
-    """What was appended may be several batches, of which it says neither epochs nor producers."""
+    """What was appended may be several batches, of which it says neither epochs nor producers.
+
+    Where its role was told before what is read, that is empty.
+    """
     key = _key(match)
     teller.log_ends[key] = int(match["next"])
-    replica = teller.replicas.get(key)
-    if replica is None:
+    replica = teller.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
+    if not replica.role and not teller.begun_before:
         return None
     return Append(
         topic=key[0],

@@ -25,6 +25,8 @@ from harness.events import (
 _PARTITION = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
 _TERM = r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with partition epoch (?P<version>\d+)"
 _FIRST, _LAST = (0,), (sys.maxsize,)
+_QUORUM = (4,)
+"""Since which release there is no ZooKeeper, and much of the storage is in Java."""
 
 
 class Pattern(NamedTuple):
@@ -44,30 +46,73 @@ class Pattern(NamedTuple):
 
 
 PATTERNS = (
-    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", making.starts),
+    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", making.starts, before=_QUORUM),
     Pattern(
         None,
         "kafka.server.KafkaServer",
         r"\[.*\],? Controlled shutdown (?:request returned successfully|succeeded).*",
         making.hands_over,
+        before=_QUORUM,
     ),
-    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", making.stops),
+    Pattern(
+        None,
+        "org.apache.kafka.server.BrokerLifecycleManager",
+        r"\[.*\] The controller has asked us to exit controlled shutdown\.",
+        making.hands_over,
+        since=_QUORUM,
+    ),
+    Pattern(BrokerStart, "kafka.server.SharedServer", r"\[.*\] Starting SharedServer", making.starts, since=_QUORUM),
+    Pattern(BrokerStop, "kafka.server.BrokerServer", r"\[.*\] shut down completed", making.stops, since=_QUORUM),
+    Pattern(
+        None,
+        "org.apache.kafka.server.BrokerLifecycleManager",
+        r"\[.*\] Incarnation (?P<incarnation>[\w-]{22}) of broker \d+ in cluster \S+ is now STARTING\.",
+        making.is_incarnated,
+        since=_QUORUM,
+        watched=r"\[.*\] Incarnation .*",
+    ),
+    Pattern(
+        BrokerRegistered,
+        "org.apache.kafka.server.BrokerLifecycleManager",
+        r"\[.*\] Successfully registered broker \d+ with broker epoch (?P<czxid>\d+)",
+        making.registers,
+        since=_QUORUM,
+        watched=r"\[.*\] Successfully registered broker .*",
+    ),
+    Pattern(
+        ControllerElected,
+        "org.apache.kafka.controller.QuorumController",
+        r"\[.*\] Becoming the active controller at epoch (?P<epoch>\d+), next write offset \d+\.",
+        making.leads_quorum,
+        since=_QUORUM,
+        watched=r"\[.*\] Becoming the active controller .*",
+    ),
+    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", making.stops, before=_QUORUM),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"Session establishment complete .*, session ?id = (?P<session>0x[0-9a-f]+), .*",
         making.connects,
+        before=_QUORUM,
     ),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"(?:Session|Unable to read .* sessionid) 0x.*[Cc]losing socket connection.*reconnect.*",
         making.loses_connection,
+        before=_QUORUM,
     ),
     Pattern(
         ZkSession, "org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)", making.expires, before=(1, 1)
     ),
-    Pattern(ZkSession, "kafka.zookeeper.ZooKeeperClient", r"\[.*\] Session expired\.", making.expires, since=(1, 1)),
+    Pattern(
+        ZkSession,
+        "kafka.zookeeper.ZooKeeperClient",
+        r"\[.*\] Session expired\.",
+        making.expires,
+        since=(1, 1),
+        before=_QUORUM,
+    ),
     Pattern(
         BrokerRegistered,
         "kafka.zk.KafkaZkClient",
@@ -90,6 +135,16 @@ PATTERNS = (
         rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
         r" \[\d+, (?P<until>\d+)\)\.",
         making.cleans,
+        before=_QUORUM,
+        watched=r"Cleaner \d+: Building offset map for log .*",
+    ),
+    Pattern(
+        Compaction,
+        "org.apache.kafka.storage.internals.log.LogCleaner",
+        rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
+        r" \[\d+, (?P<until>\d+)\)\.",
+        making.cleans,
+        since=_QUORUM,
         watched=r"Cleaner \d+: Building offset map for log .*",
     ),
     Pattern(
@@ -135,6 +190,16 @@ PATTERNS = (
         r" first offset: (?P<first>\d+), next offset: (?P<next>\d+), and messages: .*",
         making.appends,
         since=(3, 9),
+        before=_QUORUM,
+        watched=r".* Appended message set .*",
+    ),
+    Pattern(
+        Append,
+        "org.apache.kafka.storage.internals.log.UnifiedLog",
+        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Appended message set with last offset: (?P<last>\d+),"
+        r" first offset: (?P<first>\d+), next offset: (?P<next>\d+), and messages: .*",
+        making.appends,
+        since=_QUORUM,
         watched=r".* Appended message set .*",
     ),
     Pattern(
@@ -143,6 +208,15 @@ PATTERNS = (
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
         making.truncates,
         since=(3, 9),
+        before=_QUORUM,
+        watched=r".* Truncating to offset .*",
+    ),
+    Pattern(
+        Truncate,
+        "org.apache.kafka.storage.internals.log.UnifiedLog",
+        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
+        making.truncates,
+        since=_QUORUM,
         watched=r".* Truncating to offset .*",
     ),
     Pattern(
@@ -153,6 +227,17 @@ PATTERNS = (
         r" logEndOffset=(?P<end>\d+)\) .*",
         making.opens,
         since=(3, 9),
+        before=_QUORUM,
+        watched=r"Completed load of .*",
+    ),
+    Pattern(
+        Recovery,
+        "org.apache.kafka.storage.internals.log.LogManager",
+        r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
+        r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
+        r" logEndOffset=(?P<end>\d+)\) .*",
+        making.opens,
+        since=_QUORUM,
         watched=r"Completed load of .*",
     ),
     Pattern(
@@ -165,6 +250,7 @@ PATTERNS = (
         r" from controller (?P<sender>\d+) epoch (?P<controller_epoch>\d+)",
         making.is_asked,
         since=(3, 9),
+        before=_QUORUM,
         watched=r"\[Broker .*\] Received LeaderAndIsr request .*",
     ),
     Pattern(
@@ -175,6 +261,7 @@ PATTERNS = (
         r" (?P<how>matches|is smaller than) the current leader epoch.*",
         making.ignores,
         since=(3, 9),
+        before=_QUORUM,
         watched=r"\[Broker .*\] Ignoring LeaderAndIsr request .*",
     ),
     Pattern(
@@ -184,6 +271,7 @@ PATTERNS = (
         r" (?P<correlation>\d+) since its controller epoch (?P<controller_epoch>\d+) is old\..*",
         making.refuses,
         since=(3, 9),
+        before=_QUORUM,
     ),
     Pattern(
         ControlReceive,
@@ -192,6 +280,7 @@ PATTERNS = (
         r" (?P<sender>\d+) for \d+ partitions",
         making.obeys,
         since=(3, 9),
+        before=_QUORUM,
         watched=r"\[Broker .*\] Finished LeaderAndIsr request .*",
     ),
     Pattern(
@@ -202,6 +291,7 @@ PATTERNS = (
         rf" epoch (?P<controller_epoch>\d+) for partition {_PARTITION}",
         making.is_to_delete,
         since=(3, 9),
+        before=_QUORUM,
         watched=r"\[Broker .*deletePartition=true.*",
     ),
     Pattern(
@@ -210,6 +300,7 @@ PATTERNS = (
         rf"Log for partition {_PARTITION} is renamed to .*-delete and is scheduled for deletion",
         making.deletes,
         since=(3, 9),
+        before=_QUORUM,
         watched=r".* is scheduled for deletion",
     ),
 )
@@ -220,5 +311,6 @@ OMITS: dict[type[Event], tuple[str, ...]] = {
     Recovery: ("clean", "recovery_point", "truncated_bytes"),
     Truncate: ("high_watermark", "reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
     ControlReceive: ("request_broker_epoch", "live_brokers"),
+    ControllerElected: ("epoch_zk_version",),
 }
 """What lines of Kafka do not have of an event's fields."""

@@ -11,6 +11,7 @@ from harness.broker.log.checkpoint import RECOVERY_POINTS, read_offsets
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.meta_properties import META_PROPERTIES
 
+CONTROLLERS_LOG = "__cluster_metadata"
 _ENTRY = struct.Struct(">qi")
 """Of every format: the offset of a batch or message, and how many bytes follow."""
 _INDEXES = (".index", ".timeindex", ".txnindex", ".snapshot")
@@ -32,8 +33,8 @@ def _in_directory(folder: Path) -> dict[Path, int | None]:
     found: dict[Path, int | None] = {}
     for log in sorted(path for path in folder.iterdir() if path.is_dir()):
         topic, _, partition = log.name.rpartition("-")
-        if not partition.isdecimal():
-            continue  # deleted
+        if not partition.isdecimal() or topic == CONTROLLERS_LOG:
+            continue  # deleted; or synced before anything in it counts
         point = points.get((topic, int(partition)), 0)
         segments = sorted(log.glob("*.log"))
         for segment, later in pairwise([*segments, None]):

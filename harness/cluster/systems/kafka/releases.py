@@ -15,7 +15,13 @@ class Release:
     besides: tuple[tuple[str, str, str], ...] = ()
     """Artefacts (group, name, version) that it takes from the Java of its time, and ours has no more."""
 
+    @property
+    def zookeeper(self) -> bool:
+        """Whether it keeps its metadata in ZooKeeper; since 4.0 its controllers have a log of their own (KRaft)."""
+        return int(self.version.partition(".")[0]) < WITHOUT_ZOOKEEPER
 
+
+WITHOUT_ZOOKEEPER = 4
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
 """Until Java 10."""
 RELEASES = {
@@ -31,6 +37,7 @@ RELEASES = {
         Release(version="3.0.2", scala="2.13"),
         Release(version="3.3.2", scala="2.13"),
         Release(version="3.9.1", scala="2.13"),
+        Release(version="4.4.0", scala="2.13"),
     )
 }
 """By version, those of which whole runs were judged."""

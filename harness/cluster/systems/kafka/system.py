@@ -1,4 +1,4 @@
-"""Apache Kafka of one release, in ZooKeeper mode, as the system under test."""
+"""Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
 
 import secrets
 import time
@@ -12,7 +12,7 @@ from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
-from harness.cluster.systems.kafka import jars, log4j, told
+from harness.cluster.systems.kafka import jars, kraft, log4j, told
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.teller import Teller
@@ -34,6 +34,7 @@ JVM_OPTIONS = (
     "-Djava.net.preferIPv4Stack=true",
 )
 """For three brokers on a small machine."""
+MAIN = "kafka.Kafka"
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
 UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
@@ -71,6 +72,11 @@ class ApacheKafka:
         return f"kafka:{self.release.version}"
 
     @property
+    def zookeeper(self) -> bool:
+        """Whether the release keeps its metadata there."""
+        return self.release.zookeeper
+
+    @property
     def tells(self) -> frozenset[str]:
         """The kinds of lines that its log is turned into."""
         return told.wording(self.release.version).tells
@@ -93,30 +99,35 @@ class ApacheKafka:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
-        return broker_properties.effective(brokers, {**PATIENCE, **requested})
+        effective = broker_properties.effective(brokers, {**PATIENCE, **requested})
+        return effective if self.zookeeper else effective | kraft.session_timeout(requested, effective)
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver)
+        change = dict if self.zookeeper else kraft.changed(broker_id, driver)
+        path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
         (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker."""
         config = layout.config_file(broker_id).resolve()
-        return _command(embedded_zookeeper.java(), jars.class_path(self.release), config)
+        java = _java(embedded_zookeeper.java(), jars.class_path(self.release), config)
+        start = [*java, MAIN, str(config)]
+        return start if self.zookeeper else kraft.formatted_once(java, layout, broker_id, start)
 
     def contained(self, layout: "ClusterLayout", broker_id: int) -> Contained:
-        """Return how a broker runs in a container: its log is what it prints there too."""
+        """Return how a broker of a release with ZooKeeper runs in a container: its log is what it prints there too."""
         logging = layout.config_file(broker_id).resolve().with_name(LOGGING_NAME)
         logging.chmod(0o644)
         config = PurePosixPath(BROKER_CONFIG)
         printing = f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"
+        start = [*_java("java", f"{JARS}/*", config, UNPACKED), MAIN, str(config)]
         return Contained(
             image="java",
-            command=["sh", "-c", 'exec "$@" >>"$0" 2>&1', printing, *_command("java", f"{JARS}/*", config, UNPACKED)],
+            command=["sh", "-c", 'exec "$@" >>"$0" 2>&1', printing, *start],
             files={logging: str(config.with_name(LOGGING_NAME)), jars.folder_of(self.release).resolve(): JARS},
         )
 
@@ -128,7 +139,8 @@ class ApacheKafka:
     def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return what lines of a broker's log tell of these kinds of state changes."""
         text = iter(lines.decode(errors="replace").splitlines())
-        events = (event for _, _, event in told.Reader(told.wording(self.release.version)).events(text))
+        reader = told.Reader(told.wording(self.release.version), Teller(begun_before=True))
+        events = (event for _, _, event in reader.events(text))
         return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
 
     def dated(self, lines: bytes) -> int | None:
@@ -152,9 +164,10 @@ class ApacheKafka:
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
-def _command(java: str, class_path: str, config: PurePath, *besides: str) -> list[str]:
+def _java(java: str, class_path: str, config: PurePath, *besides: str) -> list[str]:
+    """Return what any of its programs is started with, the logging configuration beside the properties."""
     logging = f"-Dlog4j.configuration=file:{config.with_name(LOGGING_NAME)}"
-    return [java, *JVM_OPTIONS, *besides, logging, "-cp", class_path, "kafka.Kafka", str(config)]
+    return [java, *JVM_OPTIONS, *besides, logging, "-cp", class_path]
 
 
 def _backwards(lines: bytes) -> Iterator[str]:

@@ -32,6 +32,8 @@ class Request:
 class Teller:
     """One process; the next one begins anew."""
 
+    begun_before: bool = False
+    """Whether it told something before the lines that are read, so that a replica without a role may have one."""
     session: int = 0
     """Id of its ZooKeeper session; 0 for none."""
     broker_epoch: int = -1

@@ -1,0 +1,102 @@
+"""What lines of real Kafka 4.4.0 tell where they differ from those of 3.9.1; each is as a broker wrote it."""
+
+import pytest
+
+from harness.cluster.systems.kafka.told import Reader, line_of, wording
+from harness.events import BrokerRegistered, BrokerStop, Compaction, ControllerElected, ControlReceive, Event
+from tests.cluster.systems.test_told import (
+    APPENDED,
+    ASKED,
+    AT,
+    CLEANED,
+    CONNECTED,
+    DELETED,
+    DONE,
+    LEADER,
+    OPENED,
+    START,
+    STARTED,
+    TRUNCATED,
+    appended,
+    leads,
+    opened,
+    truncated,
+)
+
+JAVA = "org.apache.kafka.storage.internals."
+LIFECYCLE = f"{AT}org.apache.kafka.server.BrokerLifecycleManager: [BrokerLifecycleManager id=1] "
+BEGUN = f"{AT}kafka.server.SharedServer: [SharedServer id=1] Starting SharedServer"
+INCARNATED = (
+    f"{LIFECYCLE}Incarnation dxRisZ5NTEeMH0bOkgjrDA of broker 1 in cluster AAAAAAAAAAAAAAAAAAAAAA is now STARTING."
+)
+REGISTERED = f"{LIFECYCLE}Successfully registered broker 1 with broker epoch 19"
+LED = (
+    f"{AT}org.apache.kafka.controller.QuorumController: [QuorumController id=0] Becoming the active controller at"
+    " epoch 1, next write offset 1."
+)
+HANDED_OVER = f"{LIFECYCLE}The controller has asked us to exit controlled shutdown."
+STOPPED = f"{AT}kafka.server.BrokerServer: [BrokerServer id=1] shut down completed"
+
+
+def in_java(line: str) -> str:
+    """Return a line of the storage by its logger of today."""
+    return line.replace("kafka.log.", f"{JAVA}log.", 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "events"),
+    [
+        pytest.param([BEGUN], [STARTED], id="a process starts"),
+        pytest.param([INCARNATED, REGISTERED], [BrokerRegistered(czxid=19)], id="it is registered"),
+        pytest.param([LED], [ControllerElected(controller_epoch=1, epoch_zk_version=None)], id="it leads the quorum"),
+        pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops, and nobody let it go"),
+        pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
+        pytest.param([LEADER], [leads()], id="it leads a partition, in the words of before"),
+        pytest.param([LEADER, in_java(APPENDED)], [leads(), appended("leader", 1)], id="it appends"),
+        pytest.param([in_java(TRUNCATED)], [truncated(None, None)], id="it truncates"),
+        pytest.param([in_java(OPENED).replace("and local-log-end", "and log-end")], [opened()], id="it opens a log"),
+        pytest.param(
+            [in_java(CLEANED)],
+            [Compaction(topic="my.orders-2", partition=1, from_offset=0, until_offset=40)],
+            id="it cleans a log",
+        ),
+        pytest.param(
+            [START, CONNECTED, ASKED.format(1), DONE, in_java(DELETED)], [], id="what belongs to ZooKeeper is nothing"
+        ),
+        pytest.param(
+            [in_java(APPENDED).replace("my.orders-2-1", "__cluster_metadata-0")], [], id="its own log is no partition"
+        ),
+    ],
+)
+def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
+    reader = Reader(wording("4.4.0"))
+    assert [event for _, _, event in reader.events(iter(lines))] == events
+    assert not reader.unknown
+
+
+def test_a_process_calls_itself_by_its_incarnation() -> None:
+    reader = Reader(wording("4.4.0"))
+    teller, _, _ = list(reader.events(iter([BEGUN, INCARNATED, REGISTERED])))[-1]
+    assert f"{teller.session:x}" == "8c1f46ce9208eb0c"
+    assert teller.broker_epoch == 19
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(REGISTERED.replace("with broker epoch 19", "in epoch 19"), id="a registration"),
+        pytest.param(LED.replace("at epoch 1,", "at 1,"), id="a leader of the quorum"),
+        pytest.param(INCARNATED.replace(" is now STARTING.", " starts."), id="an incarnation"),
+    ],
+)
+def test_words_that_are_new_are_counted(text: str) -> None:
+    reader = Reader(wording("4.4.0"))
+    line = line_of(text)
+    assert line is not None
+    assert reader.event(line) is None
+    assert reader.unknown == {line.logger: 1}
+
+
+def test_controllers_ask_brokers_for_nothing() -> None:
+    assert ControlReceive.ev not in wording("4.4.0").tells
+    assert ControlReceive.ev in wording("3.9.1").tells
