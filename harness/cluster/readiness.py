@@ -83,5 +83,5 @@ async def _serves_metadata(layout: ClusterLayout, broker_id: int, expected: set[
     async def listed() -> set[int]:
         return set(await listed_brokers(LOOPBACK, port, timeout_s=PROBE_TIMEOUT_S))
 
-    what = f"broker {broker_id} listing {sorted(expected)}"
+    what = f"an answer of broker {broker_id} that lists {sorted(expected)}"
     await until(listed, lambda seen: expected <= seen, what=what, timeout_s=timeout_s)
