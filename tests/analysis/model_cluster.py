@@ -163,7 +163,9 @@ class Cluster:
         self.controller = self.random.choice(self.alive())
         self.controller_epoch += 1
         owner = self.brokers[self.controller].session
-        self.out.znode("/controller", json.dumps({"brokerid": self.controller}), owner=owner)
+        self.out.znode(
+            "/controller", json.dumps({"brokerid": self.controller, "kraftControllerEpoch": -1}), owner=owner
+        )
         version = self.out.znode("/controller_epoch", str(self.controller_epoch), multi=True)
         elected = ControllerElected(controller_epoch=self.controller_epoch, epoch_zk_version=version)
         self.say(self.controller, elected)

@@ -346,13 +346,17 @@ def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
     assert table[0]["unclean"] is False
 
 
+def controller_json(broker: int, **others: int) -> str:
+    return json.dumps({"version": 2, "brokerid": broker, "timestamp": "0"} | others)
+
+
 @case
 def seen_twice(out: RunWriter) -> None:
     zookeeper = out.writer(out.folder.zookeeper)
+    data = controller_json(1, kraftControllerEpoch=-1)
     for source, session in (("observer", ""), ("transaction_log", "0x1")):
         change = partial(ZnodeChange, zxid=7, time_ms=0, session=session, source=source)
-        made = change(type="create", path="/controller", data='{"brokerid":1}', version=0, ephemeral_owner="0x1")
-        zookeeper.write(made)
+        zookeeper.write(change(type="create", path="/controller", data=data, version=0, ephemeral_owner="0x1"))
         zookeeper.write(change(type="set", path="/controller_epoch", data="4", version=4, ephemeral_owner=""))
     out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
 
@@ -363,6 +367,22 @@ def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: 
         ("broker", 2, 4, None),
         ("zookeeper", 1, 4, 7),
     ]
+
+
+@case
+def of_both_kinds(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
+    elected = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})
+    for epoch, others in enumerate(elected, 1):
+        change = partial(ZnodeChange, zxid=epoch, time_ms=0, session="", source="transaction_log", version=epoch)
+        data = controller_json(1, **others)
+        zookeeper.write(change(type="create", path="/controller", data=data, ephemeral_owner="0x1"))
+        zookeeper.write(change(type="set", path="/controller_epoch", data=str(epoch), ephemeral_owner=""))
+
+
+def test_a_quorum_elected_who_has_an_epoch_of_it(rows: Rows) -> None:
+    table = rows(of_both_kinds, "controller_epochs", "controller_epoch")
+    assert [row["source"] for row in table] == ["zookeeper", "zookeeper", "quorum"]
 
 
 @case

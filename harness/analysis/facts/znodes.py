@@ -72,7 +72,7 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
     elected = epochs.where(F.col("controller_epoch") > 0).join(winners, on=["run_id", "zxid"], how="left")
     by_zookeeper = (
         with_time_ns(elected, state_changes)
-        .withColumn("source", F.when(F.col("kraftControllerEpoch").isNotNull(), "quorum").otherwise("zookeeper"))
+        .withColumn("source", F.when(F.col("kraftControllerEpoch") >= 0, "quorum").otherwise("zookeeper"))  # -1: none
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )
     by_brokers = state_changes.of("controller_elected").select(

@@ -81,6 +81,10 @@ TOO_FEW_IN_SYNC = (
     f"{AT}kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] ISR updated to 0 (under-min-isr) and version"
     " updated to 7"
 )
+BEGUN = (
+    f"{AT}state.change.logger: [Broker id=0] Handling LeaderAndIsr request correlationId 2 from controller 2 for 1"
+    " partitions"
+)
 ASKED = (
     f"{TRACED}state.change.logger: [Broker id=0] Received LeaderAndIsr request LeaderAndIsrPartitionState("
     "topicName='my.orders-2', partitionIndex={}, controllerEpoch=1, leader=2, leaderEpoch=0, isr=[2, 0],"
@@ -236,6 +240,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [ASKED.format(0), ASKED.format(1), IGNORED, DONE, DONE],
             [received("LeaderAndIsr", 2, controlled(0, "applied"), controlled(1, "ignored_same"))],
             id="a control request is told of once, when it is done, with what became of each partition",
+        ),
+        pytest.param(
+            [BEGUN, ASKED.format(0).replace("epoch 5", "epoch 3"), BEGUN, ASKED.format(1), DONE],
+            [received("LeaderAndIsr", 2, controlled(1, "applied"))],
+            id="a request that never ended is none of a later one with its number",
         ),
         pytest.param(
             [ASKED.format(0), STALE, DONE],

@@ -219,6 +219,11 @@ def truncates(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
+def begins(teller: Teller, match: re.Match[str]) -> None:
+    """Forget a request that never ended: a controller's next connection counts from the beginning again."""
+    teller.requests.pop(_request(match), None)
+
+
 def is_asked(teller: Teller, match: re.Match[str]) -> None:
     """Note a partition of a LeaderAndIsr request, which is told of when the request is done."""
     request = teller.requests.setdefault(_request(match), Request(controller_epoch=int(match["controller_epoch"])))

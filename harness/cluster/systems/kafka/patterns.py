@@ -243,6 +243,15 @@ PATTERNS = (
     Pattern(
         None,
         "state.change.logger",
+        r"\[Broker id=\d+\] Handling LeaderAndIsr request correlationId (?P<correlation>\d+) from controller"
+        r" (?P<sender>\d+) for \d+ partitions",
+        making.begins,
+        since=(3, 9),
+        before=_QUORUM,
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
         r"\[Broker id=\d+\] Received LeaderAndIsr request LeaderAndIsrPartitionState\(topicName='(?P<topic>[\w.-]+)',"
         r" partitionIndex=(?P<partition>\d+), controllerEpoch=\d+, leader=(?P<leader>-?\d+),"
         r" leaderEpoch=(?P<epoch>\d+), isr=\[(?P<isr>[\d, ]*)\], partitionEpoch=(?P<version>\d+),"
