@@ -58,6 +58,8 @@ class Settings:
     """Whether readers begin at the start of each partition."""
     delete_delay_ms: int = 60_000
     """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
+    first_deletion_ms: int = 0
+    """How long after its start a broker looks for the first time for logs that it may delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
         power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
+        first_deletion_ms=round(system_named(scenario.system).first_deletion_s * 1000),
     )
 
 

@@ -372,7 +372,7 @@ def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: 
 @case
 def of_both_kinds(out: RunWriter) -> None:
     zookeeper = out.writer(out.folder.zookeeper)
-    elected = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})
+    elected: tuple[dict[str, int], ...] = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})
     for epoch, others in enumerate(elected, 1):
         change = partial(ZnodeChange, zxid=epoch, time_ms=0, session="", source="transaction_log", version=epoch)
         data = controller_json(1, **others)

@@ -29,6 +29,12 @@ CASES = {
     "its folder waits longer by the configuration": passes(
         *OTHER, topic(present=False), put_aside(), settings=replace(STRICT, delete_delay_ms=60_001)
     ),
+    "its broker does not look before": passes(
+        *OTHER, topic(present=False), put_aside(), settings=replace(STRICT, first_deletion_ms=75_001)
+    ),
+    "its broker has looked since": fails(
+        *OTHER, topic(present=False), put_aside(), settings=replace(STRICT, first_deletion_ms=70_000)
+    ),
     "a replica that was moved away is on the disk for too long": fails(*OTHER, topic(present=True), put_aside()),
     "a folder of another name than any replica's": passes(*OTHER, put_aside(stopped_ns=None)),
     "its broker is still starting": passes(*OTHER, topic(present=False), put_aside(began_ns=None)),

@@ -23,6 +23,7 @@ class External:
 
     name: ClassVar[str] = "external"
     start_timeout_s: ClassVar[float] = 240.0
+    first_deletion_s: ClassVar[float] = 30.0
     gone_timeout_s: ClassVar[float] = 60.0
     tells: ClassVar[frozenset[str]] = frozenset()
     omits: ClassVar[frozenset[str]] = frozenset()

@@ -26,6 +26,7 @@ class PythonBroker:
     name: ClassVar[str] = "python"
     start_timeout_s: ClassVar[float] = 60.0
     """Two idle cores take three seconds."""
+    first_deletion_s: ClassVar[float] = 0.0
     gone_timeout_s: ClassVar[float] = 5.0
     tells: ClassVar[frozenset[str]] = frozenset(KINDS)
     omits: ClassVar[frozenset[str]] = frozenset()

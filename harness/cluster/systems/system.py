@@ -58,6 +58,11 @@ class System(Protocol):
         ...
 
     @property
+    def first_deletion_s(self) -> float:
+        """So long after its start a broker looks for the first time for logs that it may delete."""
+        ...
+
+    @property
     def tells(self) -> frozenset[str]:
         """The kinds of state changes (`harness/events.py`) that its brokers tell of."""
         ...

@@ -5,12 +5,13 @@ that its log is gone (Kafka's `TopicDeletionManager.completeDeleteTopic`). So on
 left, no configuration and no log directory may be there. A deletion that still waits for a dead broker is not judged.
 
 Deleting a log only puts its folder aside; its files go when `log.segment.delete.delay.ms` is over, which begins anew
-when the broker starts again (Kafka's `LogManager.deleteLogs`). What a failed disk held stays.
+when the broker starts again (Kafka's `LogManager.deleteLogs`); Kafka does not look for the first 30 s of a process.
+What a failed disk held stays.
 """
 
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
@@ -59,7 +60,8 @@ class DeletedTopics:
         )
 
     def _overdue(self, logs: DataFrame, settings: Settings) -> DataFrame:
-        due_ns = F.greatest("stopped_ns", "began_ns") + F.lit(settings.delete_delay_ms).cast("bigint") * 1_000_000
+        put_aside_ns, delay_ns = F.greatest("stopped_ns", "began_ns"), _ns(settings.delete_delay_ms)
+        due_ns = F.greatest(put_aside_ns + delay_ns, F.col("began_ns") + _ns(settings.first_deletion_ms))
         rows = (
             logs.where(F.col("stopped_ns").isNotNull() & F.col("began_ns").isNotNull() & ~F.col("disk_failed"))
             .withColumn("late_s", (F.col("lived_ns") - due_ns) / 1e9)
@@ -74,6 +76,10 @@ class DeletedTopics:
             ),
             evidence=F.array(event("deleted_logs", "broker", "folder", "stopped_ns", "began_ns", "lived_ns")),
         )
+
+
+def _ns(milliseconds: int) -> Column:
+    return F.lit(milliseconds).cast("bigint") * 1_000_000
 
 
 PLUGIN: type[Check] = DeletedTopics

@@ -52,6 +52,8 @@ class ApacheKafka:
 
     start_timeout_s: ClassVar[float] = 240.0
     """A JVM on a machine under heavy load."""
+    first_deletion_s: ClassVar[float] = 30.0
+    """`LogManager`'s `InitialTaskDelayMs`."""
     gone_timeout_s: ClassVar[float] = 30.0
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
