@@ -61,14 +61,11 @@ class QuorumView:
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        """Connect to nobody: a quorum may come later, and each look connects where that is needed."""
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
-
-    async def open(self) -> None:
-        """Do nothing: a quorum may come later, and each look connects where that is needed."""
 
     async def close(self) -> None:
         """Drop all connections; idempotent."""

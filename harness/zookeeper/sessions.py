@@ -8,13 +8,13 @@ this is exactly an expiry: the connection breaks, and on the next one the server
 import asyncio
 import socket
 import struct
-import time
 from typing import BinaryIO
 
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Close, Connect, int_int_struct, int_struct
 
 from harness.errors import ClusterError
+from harness.system.waiting import until
 
 SUPER_SECRET = 0xB3415C00
 """`ZooKeeperServer.superSecret`."""
@@ -50,37 +50,34 @@ def from_text(session: str) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-async def expire(hosts: str, session: str) -> bool:
-    """End a session, given in hexadecimal; return False, without any effect, when it has ended already.
+async def expire(hosts: str, session: str) -> None:
+    """End a session, given in hexadecimal; nothing happens when it has ended already.
 
     Raises:
-        ClusterError: ZooKeeper does not answer, or does not end it.
+        DeadlineError: ZooKeeper does not answer, or does not end it.
     """
-    return await asyncio.to_thread(_expire, hosts, from_text(session))
-
-
-def _expire(hosts: str, session_id: int) -> bool:
     servers, _ = collect_hosts(hosts)
-    deadline = time.monotonic() + TAKEOVER_TIMEOUT_S
-    taken, problem = False, "no server"
-    while True:
+
+    async def ended() -> bool:
+        problem: Exception | None = None
         for server in servers:
             try:
-                if not _take_over_and_close(server, session_id):
-                    return taken
+                if await asyncio.to_thread(_closed_before, server, from_text(session)):
+                    return True
             except (OSError, struct.error) as error:
-                problem = repr(error)
-            else:
-                taken = True  # the next one asked says whether it has ended, or its owner was quicker
-        if time.monotonic() > deadline:
-            raise ClusterError(f"ZooKeeper at {hosts} does not answer or does not end the session: {problem}")
-        time.sleep(_PAUSE_S)
+                problem = error
+        if problem is not None:
+            raise ClusterError(f"ZooKeeper at {hosts} does not answer: {problem!r}")
+        return False  # it was closed now, or its owner was quicker: who is asked next says which
+
+    what = f"the end of session {session}"
+    await until(ended, bool, what=what, timeout_s=TAKEOVER_TIMEOUT_S, every_s=_PAUSE_S)
 
 
-def _take_over_and_close(server: tuple[str, int], session_id: int) -> bool:
+def _closed_before(server: tuple[str, int], session_id: int) -> bool:
     """Connect as the session and close it in one message, for between two its owner may take it back.
 
-    Return whether the server knew the session; raises OSError if the server is not there or hangs up.
+    Return whether the server knows of no such session; raises OSError or struct.error if it does not say.
     """
     take_over = Connect(0, 0, round(TAKEOVER_TIMEOUT_S * 1000), session_id, password(session_id), False)
     close = int_int_struct.pack(_XID, Close.type)
@@ -88,9 +85,9 @@ def _take_over_and_close(server: tuple[str, int], session_id: int) -> bool:
         connection.sendall(_framed(take_over.serialize()) + _framed(close))
         accepted, _ = Connect.deserialize(_unframed(answers), 0)
         if accepted.session_id != session_id:
-            return False
+            return True
         answers.read()  # until the server hangs up, for it has closed the session or its owner has come back
-        return True
+        return False
 
 
 def _framed(message: bytes) -> bytes:
