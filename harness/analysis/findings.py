@@ -64,6 +64,11 @@ def with_unclean_election(
     )
 
 
+def oldest_epoch() -> Column:
+    """Return the aggregate that `with_unclean_election` may begin at: the least leader epoch, null if one is unknown."""
+    return F.when(F.count("leader_epoch") == F.count("*"), F.min("leader_epoch"))
+
+
 @made_once
 def _unclean_elections(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
     """One row a partition that saw unclean elections that were allowed: their epochs."""

@@ -14,6 +14,12 @@ CASES = {
     "an unclean election, after which the second value was written": excused(
         TWO[0], read("b", 0, process="c1", leader_epoch=1), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
+    "an unclean election after an acknowledgement of which no log says the epoch": excused(
+        sent("a", 0, leader_epoch=None), read("b", 0, leader_epoch=1), elected_uncleanly(2, 1), settings=UNCLEAN
+    ),
+    "an unclean election before either was written": fails(
+        sent("a", 0, leader_epoch=1), read("b", 0, leader_epoch=2), elected_uncleanly(2, 1), settings=UNCLEAN
+    ),
     "nobody read anything": unknown(sent("a", 0)),
 }
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import UNCLEAN_ELECTION
 from harness.analysis.assumptions import UNIQUE_VALUES
-from harness.analysis.findings import event, finding, phrase, severity, with_unclean_election
+from harness.analysis.findings import event, finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.analysis.frames import in_turn
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
@@ -42,11 +42,12 @@ class Duplicate:
             .agg(
                 F.array_sort(F.collect_set(F.struct("partition", "offset"))).alias("places"),
                 F.min_by(F.struct(*place), in_turn(*place)).alias("first"),
+                oldest_epoch().alias("since"),
                 F.array_sort(F.collect_set(event("polls", "process", "partition", "offset", "value"))).alias("events"),
             )
-            .select(*key, "places", "events", "first.*")
+            .select(*key, "places", "events", "since", "first.*")
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="since")
         return finding(
             rows,
             self.name,

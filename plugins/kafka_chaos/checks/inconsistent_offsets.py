@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import UNIQUE_VALUES
-from harness.analysis.findings import finding, phrase, severity, with_unclean_election
+from harness.analysis.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
@@ -47,7 +47,7 @@ class InconsistentOffsets:
             .groupBy(*key)
             .agg(
                 F.array_sort(F.collect_set("value")).alias("values"),
-                F.min("leader_epoch").alias("leader_epoch"),
+                oldest_epoch().alias("leader_epoch"),
                 F.array_sort(F.collect_set(F.to_json(F.struct("fact", "process", "index", "offset", "value")))).alias(
                     "events"
                 ),
