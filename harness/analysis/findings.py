@@ -65,7 +65,7 @@ def with_unclean_election(
 
 
 def oldest_epoch() -> Column:
-    """Return the aggregate that `with_unclean_election` may begin at: the least leader epoch, null if one is unknown."""
+    """Return the aggregate that `with_unclean_election` may begin at: the least epoch, null if one is unknown."""
     return F.when(F.count("leader_epoch") == F.count("*"), F.min("leader_epoch"))
 
 
