@@ -19,6 +19,7 @@ from harness.analysis.dialect import is_sail, to_read
 from harness.analysis.lines import ENDS, SCHEMAS
 from harness.analysis.origins import LINE_KINDS, all_of
 from harness.analysis.parsed_lines import Line, frame_of, lines_of
+from harness.analysis.sealing.packed import Unpacked
 from harness.analysis.sealing.sealed import sealed_tables
 from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column
@@ -29,6 +30,7 @@ from harness.store.folder import RunFolder
 CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
+_COLUMNS = {name: columns for of_kind in TYPED.values() for name, columns in of_kind.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +77,7 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
         for of_kind in tables.values():
             for name, path in of_kind.paths.items():
                 files.setdefault(name, []).append(path)
-    columns = {name: of_table for of_kind in TYPED.values() for name, of_table in of_kind.items()}
-    frames = {
-        name: spark.read.schema(columns[name]).parquet(*(to_read(spark, path) for path in paths))
-        for name, paths in files.items()
-    }
+    frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -92,11 +90,15 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
     )
 
 
+def _typed(spark: SparkSession, name: str, paths: Iterable[Path]) -> DataFrame:
+    return spark.read.schema(_COLUMNS[name]).parquet(*(to_read(spark, path) for path in paths))
+
+
 def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: frame.coalesce(1) for name, frame in frames.items()}
 
 
-def from_table(table: DataFrame, size_bytes: int) -> Sources:
+def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None) -> Sources:
     """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
 
     All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
@@ -104,15 +106,26 @@ def from_table(table: DataFrame, size_bytes: int) -> Sources:
     Args:
         table: One row a run.
         size_bytes: Of all lines.
+        typed: The tables that runs have beside their lines, which are read of the others alone; None if none has any.
     """
-    table = table.repartition(max(tasks_for(table.sparkSession, size_bytes), 1), "run_id")
+    spark = table.sparkSession
+    tasks = max(tasks_for(spark, size_bytes), 1)
+    table = table.repartition(tasks, "run_id")
+    lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
+    paths = {} if typed is None else typed.paths
     return Sources(
-        spark=table.sparkSession,
-        lines={kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()},
+        spark=spark,
+        lines={kind: _parsed(rows, SCHEMAS[kind], kind) for kind, rows in lines.items() if rows is not None},
+        tables={name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()},
         size_bytes=size_bytes,
         torn=(),
         together=True,
     )
+
+
+def _of_runs(table: DataFrame, run_ids: Sequence[str]) -> DataFrame | None:
+    """Return the rows of these runs, None if there are none."""
+    return table.where(F.col("run_id").isin(list(run_ids))) if run_ids else None
 
 
 def _is_torn(path: Path) -> bool:

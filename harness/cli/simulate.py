@@ -3,7 +3,8 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
+from harness.cli.options import EngineName, Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted, SparkError
 from harness.progress import number_of
 from harness.sweep.sweep import (
@@ -26,6 +27,7 @@ from harness.sweep.sweep import (
     replay_command,
     summarize,
 )
+from harness.system.engine import by_jvm, choose_engine
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def simulate(
     schedules: Annotated[int, typer.Option("--schedules", min=1, max=MAX_SCHEDULES, help="How many.")] = 100,
     seed: Seed = None,
     master: Master = None,
+    engine: EngineName = None,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
     out: Annotated[Path, typer.Option("--out", help="Folder that the sweep's own folder is made in.")] = DEFAULT_OUT,
@@ -54,6 +57,7 @@ def simulate(
     from harness.cli.terminal import PatientConsole
     from harness.phases import new_seed
 
+    choose_engine(engine)
     loaded = simulated(scenario, planted_bugs, sets)
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
@@ -84,7 +88,7 @@ def rejudge(root: Path) -> Summary:
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
     bars = SweepBars(PatientConsole(stderr=True))
-    session = spark_session(jobs.patient(None), lasting=True, progress=bars)
+    session = spark_session(jobs.patient(None), lasting=True, progress=bars, anywhere=True)
     with _interruptible(sweep), bars as progress, session as spark:
         return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
 
@@ -103,20 +107,33 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
 
 
 def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
-    """Simulate, judge, shrink what was found if that is asked for, and write the summary."""
+    """Simulate, judge, shrink what was found if that is asked for, and write the summary.
+
+    Apache Spark simulates; what judges is the engine that was chosen.
+    """
     from harness.analysis.session import spark_session
     from harness.cli.shrink import with_small_ones
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.sweep import jobs as jobs
 
     console = PatientConsole(stderr=True)
-    with spark_session(jobs.patient(master), lasting=True, progress=TerminalProgress(console)) as spark:
+    said = TerminalProgress(console)
+    simulating = partial(spark_session, jobs.patient(master), lasting=True, progress=said)
+    with ExitStack() as stack:
+        spark = stack.enter_context(simulating())
         with SweepBars(console) as progress:
             began_s = time.monotonic()
             jobs.simulate(spark, sweep, progress)
-            summary = _judge(spark, sweep, progress, simulated_s=time.monotonic() - began_s)
+            simulated_s = time.monotonic() - began_s
+        judging: AbstractContextManager[SparkSession] = nullcontext(spark)
+        if not by_jvm():
+            stack.close()
+            judging = spark_session(progress=said, anywhere=True)
+        with judging as judge, SweepBars(console) as progress:
+            summary = _judge(judge, sweep, progress, simulated_s=simulated_s)
         if shrink:
-            summary = with_small_ones(spark, sweep, summary, TerminalProgress(console))
+            with simulating() as spark:
+                summary = with_small_ones(spark, sweep, summary, said)
             _write(sweep, summary)
     return summary
 
@@ -127,7 +144,7 @@ def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simula
 
     began_s = time.monotonic()
     verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
-    coverage = jobs.covered(spark, sweep)
+    coverage = jobs.covered(sweep)
     judged_s = time.monotonic() - began_s
     summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=judged_s, coverage=coverage)
     _write(sweep, summary)

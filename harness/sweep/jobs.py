@@ -1,13 +1,15 @@
 """A sweep as Spark jobs: executors simulate, the histories are one table, and the checks judge all of it in batches.
 
-Executors get the project's source with the job; of libraries they need those of the simulation, and PyArrow.
+Executors get the project's source with the job; of libraries they need those of the simulation, and PyArrow. What they
+hand back has the lines of each schedule, and the typed tables made of them, so that any engine judges without parsing.
 """
 
 import itertools
 import logging
 import re
+import shutil
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, fields
@@ -17,16 +19,19 @@ from sys import executable
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.analysis.dialect import to_read
 from harness.analysis.halves import SPARK_ERRORS, by_halves
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
 from harness.analysis.jvm import still_there
 from harness.analysis.lines import SCHEMAS
+from harness.analysis.sealing.packed import Pack, unpacked
 from harness.analysis.sources import LINES, from_table
 from harness.contracts import registry
 from harness.errors import ClusterError
@@ -61,13 +66,16 @@ ATTEMPTS = 4
 COVERAGE = "coverage"
 """A column that is only added up."""
 WATCH_S = 0.5
+TABLES = "tables"
+"""A column that histories of an earlier version lack."""
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
-ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE))
+ABOUT = [each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE, TABLES)]
 HISTORIES = T.StructType(
     [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in (*ABOUT, COVERAGE)]
     + [T.StructField(kind, LINES) for kind in SCHEMAS]
+    + [T.StructField(TABLES, T.MapType(T.StringType(), T.BinaryType()))]
 )
-"""One row a schedule: what is known of it, and a column for each kind of file."""
+"""One row a schedule: what is known of it, a column for each kind of file, and the typed tables as bytes."""
 Simulating = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
@@ -75,7 +83,7 @@ Simulating = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 class Batch:
     """Files of the table of histories that are judged together, and what is known of the schedules in them."""
 
-    paths: tuple[str, ...]
+    paths: tuple[Path, ...]
     rows: tuple[T.Row, ...]
 
 
@@ -130,7 +138,7 @@ def judge_histories(
         return settings_of(candidate.scenario, candidate.plan), tuple(candidate.scenario.checks)
 
     verdicts: list[ScheduleVerdict] = []
-    for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
+    for part, batch in enumerate(batches(histories, only=set(range(len(candidates))))):
         verdicts += _judged(spark, batch, criteria, RunFolder(root / "judged" / f"{part:04}"), progress)
         progress.done("judged", len(verdicts), len(candidates), _violated(verdicts))
     seeds = {number: candidate.plan.seed for number, candidate in enumerate(candidates)}
@@ -188,7 +196,7 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
     verdicts: list[ScheduleVerdict] = []
     with sweep.verdicts.open("w", encoding="utf-8") as file:
         progress.done("judged", 0, sweep.schedules)
-        for number, batch in enumerate(batches(spark, sweep.histories)):
+        for number, batch in enumerate(batches(sweep.histories)):
             judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"), progress)
             file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
             file.flush()
@@ -200,30 +208,27 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
     return verdicts + lost
 
 
-def covered(spark: SparkSession, sweep: Sweep) -> Coverage | None:
+def covered(sweep: Sweep) -> Coverage | None:
     """Return what the schedules tried and saw together, added up while it is read; None where nothing was counted."""
-    rows = _readable(spark, sweep.histories).select(COVERAGE).toLocalIterator()
-    coverage = total(Coverage.model_validate_json(row.coverage) for row in rows if row.coverage)
+    texts = (row[COVERAGE] for file in _files(sweep.histories) for row in _rows(file, [COVERAGE]))
+    coverage = total(Coverage.model_validate_json(text) for text in texts if text)
     return coverage if coverage.runs else None
 
 
-def batches(
-    spark: SparkSession, histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None
-) -> list[Batch]:
+def batches(histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None) -> list[Batch]:
     """Return the files of the table, in the order of their schedules, so many at a time as are judged at once.
 
     `only` names schedules by their numbers: others are in no batch. Neither are those of a file that cannot be read.
     """
-    table = _readable(spark, histories)
-    path = F.url_decode(F.col("_metadata.file_path")).alias("path")
-    by_path: dict[str, list[T.Row]] = {}
-    for row in table.select(*ABOUT, path).collect():
-        if only is None or row.number in only:
-            by_path.setdefault(row.path, []).append(row)
+    by_path = {
+        file: [T.Row(**row) for row in _rows(file, ABOUT) if only is None or row["number"] in only]
+        for file in _files(histories)
+    }
+    some = ((file, of_file) for file, of_file in by_path.items() if of_file)
     made: list[Batch] = []
-    paths: list[str] = []
+    paths: list[Path] = []
     rows: list[T.Row] = []
-    for each, of_file in sorted(by_path.items(), key=lambda item: min(row.number for row in item[1])):
+    for each, of_file in sorted(some, key=lambda item: min(row.number for row in item[1])):
         paths.append(each)
         rows += sorted(of_file, key=lambda row: int(row.number))
         if sum(row.size_bytes for row in rows) >= batch_bytes:
@@ -232,9 +237,30 @@ def batches(
     return [*made, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else made
 
 
-def _readable(spark: SparkSession, histories: Path) -> DataFrame:
-    """Return the table without the files that cannot be read."""
-    return spark.read.schema(HISTORIES).option("ignoreCorruptFiles", True).parquet(str(histories))
+def _files(histories: Path) -> list[Path]:
+    """Return the files of the table, which may be a single one."""
+    return sorted(histories.glob("*.parquet")) if histories.is_dir() else [histories]
+
+
+def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield these columns of a file's rows; nothing of a file that cannot be read, nor of one that lacks a column."""
+    try:
+        with parquet.ParquetFile(file) as table:
+            for rows in table.iter_batches(SHARE, columns=list(columns)):
+                yield from rows.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        logger.warning("file.unreadable file=%s error=%s", file.name, error)
+
+
+def _packs(batch: Batch, part: Sequence[T.Row]) -> Iterator[tuple[str, Pack]]:
+    """Yield the typed tables of some schedules of a batch, by their run ids."""
+    run_ids = {row.run_id for row in part}
+    for file in batch.paths:
+        for row in _rows(file, ["run_id", TABLES]):
+            if row["run_id"] in run_ids:
+                run_ids.remove(row["run_id"])
+                yield row["run_id"], dict(row.get(TABLES) or ())
+    yield from ((run_id, {}) for run_id in sorted(run_ids))
 
 
 def _judged(
@@ -249,13 +275,17 @@ def _judged(
     numbers = itertools.count()
 
     def judge(part: Sequence[T.Row]) -> list[Judgement]:
-        table = spark.read.schema(HISTORIES).parquet(*batch.paths)
-        table = table.where(F.col("number").isin([row.number for row in part]))
-        sources = from_table(table, sum(row.size_bytes for row in part))
         number = next(numbers)
         folder = RunFolder(into.root / f"{number:02}") if number else into
         by_run = {row.run_id: criteria(row.number) for row in part}
-        return judge_sources(spark, sources, questions(by_run), into=folder, keep=False, progress=progress)
+        table = spark.read.schema(HISTORIES).parquet(*(to_read(spark, path) for path in batch.paths))
+        table = table.where(F.col("number").isin([row.number for row in part]))
+        try:
+            typed = unpacked(_packs(batch, part), folder.tables)
+            sources = from_table(table, sum(row.size_bytes for row in part), typed)
+            return judge_sources(spark, sources, questions(by_run), into=folder, keep=False, progress=progress)
+        finally:
+            shutil.rmtree(folder.tables, ignore_errors=True)
 
     for part, judged in by_halves([row for row in batch.rows if not row.error], judge):
         if isinstance(judged, Exception):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.coverage.count import coverage_of
+from harness.analysis.sealing.packed import packed
 from harness.experiment.judge import assembled, missing_evidence, remark_on
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
@@ -47,6 +48,8 @@ class SimulatedSchedule:
     """Of all lines."""
     evidence: dict[str, Lines] = field(default_factory=dict)
     """By the kinds of `RunFolder.evidence`."""
+    tables: dict[str, bytes] = field(default_factory=dict)
+    """Those of `packed`: whoever judges reads them instead of lines."""
 
     def row(self) -> dict[str, Any]:
         """Return its row in the table of histories, where each kind of evidence is a column."""
@@ -109,6 +112,8 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
         folder.root.mkdir()
         write_evidence(history, folder)
         evidence = evidence_of(folder)
+        numbers = {kind: [(folder.root / path, len(of_file)) for path, of_file in evidence[kind]] for kind in evidence}
+        tables = packed(run_id, numbers)
         result = _result(folder, scenario, plan)
         coverage = coverage_of(folder)
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
@@ -121,6 +126,7 @@ def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> Simul
         coverage=coverage.model_dump_json(),
         size_bytes=sum(map(len, lines)),
         evidence=evidence,
+        tables=tables,
     )
 
 

@@ -99,8 +99,8 @@ def test_progress_goes_from_nothing_to_all(
 
 def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark: SparkSession, swept: Swept) -> None:
     sweep, _, _ = swept
-    (whole,) = batches(spark, sweep.histories)
-    parts = batches(spark, sweep.histories, batch_bytes=1)
+    (whole,) = batches(sweep.histories)
+    parts = batches(sweep.histories, batch_bytes=1)
     assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
     assert len(parts) == len(whole.paths) == SCHEDULES // SHARE
 
@@ -142,12 +142,12 @@ def test_what_was_tried_is_added_up_over_all_that_can_be_read(spark: SparkSessio
         table = pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES))
         parquet.write_table(table, sweep.histories / f"part-{number}.parquet")
     (sweep.histories / "part-1.parquet").write_bytes(b"PAR1")
-    assert covered(spark, sweep) == Coverage(runs=2, errors={"Fetch": {"NOT_LEADER": 4}})
+    assert covered(sweep) == Coverage(runs=2, errors={"Fetch": {"NOT_LEADER": 4}})
     judge(spark, sweep, [], Watched())
     assert "NOT_LEADER" not in sweep.verdicts.read_text(), "the summary has the sum"
     for number in (0, 2):
         (sweep.histories / f"part-{number}.parquet").unlink()
-    assert covered(spark, sweep) is None
+    assert covered(sweep) is None
 
 
 def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(

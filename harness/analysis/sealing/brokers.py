@@ -67,7 +67,8 @@ def _by_event(write: Write, lines: Iterable[bytes]) -> Iterator[pa.Table]:
             rare.append(content)
     for event, of_event in frequent.items():
         struct = T.StructType([*_COMMON, *struct_of(KINDS[event])])
-        table = _renamed(json_rows(pa.BufferReader(b"".join(of_event)), struct, len(of_event)))
+        whole = b"".join(of_event)
+        table = _renamed(json_rows(pa.BufferReader(whole), len(whole), struct, len(of_event)))
         write(event, columns_of(table))
         yield _life(table)
     table = _renamed(few_rows(rare, STATE_CHANGE))

@@ -13,6 +13,7 @@ from harness.analysis.sealing.brokers import write_state_changes
 from harness.analysis.sealing.clients import write_operations
 from harness.analysis.sealing.rows import (
     Files,
+    Odd,
     columns_of,
     few_rows,
     file_rows,
@@ -68,6 +69,8 @@ def _few(kind: str) -> Callable[[Write, Files], set[str]]:
     return make
 
 
+NOT_IN_ORDER = (Odd, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError)
+"""What is raised where evidence is not in perfect order."""
 MAKE: Mapping[str, Callable[[Write, Files], set[str]]] = {
     "operations": write_operations,
     "replicas": _replicas,

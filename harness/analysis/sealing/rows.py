@@ -24,14 +24,14 @@ class Odd(Exception):
     """Evidence that is not in perfect order, which no error is."""
 
 
-def json_rows(source: Any, struct: T.StructType, lines: int) -> pa.Table:
-    """Return lines as typed rows, without a writer's end."""
+def json_rows(source: Any, size_bytes: int, struct: T.StructType, lines: int) -> pa.Table:
+    """Return lines of so many bytes as typed rows, without a writer's end."""
     schema = to_arrow_schema(T.StructType([*struct, T.StructField(ENDS, T.LongType())]))
     if not lines:
         return schema.empty_table()
     table = read_json(
         source,
-        read_options=ReadOptions(block_size=LONGEST_LINE),
+        read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE)),
         parse_options=ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
     require(table.num_rows == lines, "lines are joined, empty or torn")
@@ -44,7 +44,7 @@ def file_rows(path: Path, struct: T.StructType, lines: int) -> pa.Table:
         with path.open("rb") as file:
             file.seek(-1, 2)
             require(file.read() == b"\n", "the last line is torn")
-    return json_rows(path, struct, lines)
+    return json_rows(path, path.stat().st_size, struct, lines)
 
 
 def require(holds: Any, what: str) -> None:

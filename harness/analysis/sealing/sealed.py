@@ -14,12 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-import pyarrow as pa
 from pydantic import ValidationError
 
-from harness.analysis.sealing.kinds import MAKE
-from harness.analysis.sealing.rows import Files, Odd
-from harness.analysis.sealing.writer import Writer, path_of
+from harness.analysis.sealing.kinds import MAKE, NOT_IN_ORDER
+from harness.analysis.sealing.rows import Files
+from harness.analysis.sealing.writer import Writer, as_files, path_of
 from harness.analysis.typed import TYPED
 from harness.store.folder import RunFolder
 from harness.store.result import StoredModel
@@ -109,9 +108,9 @@ def _made(root: Path, wanted: dict[str, Any], kind: str, files: Files) -> Tables
         new.mkdir()
         odd, present = "", set()
         try:
-            with Writer(wanted["run_id"], kind, new) as write:
+            with Writer(wanted["run_id"], kind, as_files(new)) as write:
                 present = MAKE[kind](write, files)
-        except (Odd, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError) as error:
+        except NOT_IN_ORDER as error:
             odd = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
         digests = _digests(new, () if odd else TYPED[kind])
         made = Tables(**wanted, odd=odd, present=sorted(present), digests=digests).signed()
