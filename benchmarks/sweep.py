@@ -20,7 +20,6 @@ from rich.console import Console
 
 from benchmarks.measuring import SAMPLE_S, cpu_seconds, in_own_process, table_of_columns
 from benchmarks.schedules import SCENARIO
-from harness.progress import Silent
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
@@ -40,13 +39,6 @@ class Swept:
     simulated_cpu_s: float
     judged_s: float
     judged_cpu_s: float
-
-
-class NoProgress(Silent):
-    """Shows no progress."""
-
-    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
-        """Show nothing."""
 
 
 def main() -> None:
@@ -90,10 +82,10 @@ def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
         spark.range(1).count()
         whole = Sweep(scenario=scenario(smoke), seed=SEED, schedules=schedules, root=Path(root))
         instants, cpu_s = [time.monotonic()], [processors.seconds()]
-        jobs.simulate(spark, whole, NoProgress())
+        jobs.simulate(spark, whole, jobs.Unseen())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
-        verdicts = jobs.judge(spark, whole, whole.scenario.checks, NoProgress())
+        verdicts = jobs.judge(spark, whole, whole.scenario.checks, jobs.Unseen())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
         histories = spark.read.schema(jobs.HISTORIES).parquet(str(whole.histories))

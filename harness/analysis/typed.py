@@ -3,6 +3,7 @@
 `harness/analysis/facts/typed.py` makes them of lines, `harness/analysis/sealing/` without Spark.
 """
 
+import hashlib
 from collections.abc import Iterable
 
 from pyspark.sql import types as T
@@ -14,6 +15,7 @@ from harness.analysis.schemas import POLLS, REPLICA_RECORDS, REPLICAS
 from harness.analysis.state_changes import STATE_CHANGE_TABLES
 from harness.analysis.table import Table
 from harness.store.history import DeletedLog
+from harness.store.seal import DIGEST_BYTES
 
 NO_SEQUENCE = -1
 DELETED = "deleted"
@@ -82,3 +84,11 @@ TYPED: dict[str, dict[str, T.StructType]] = {
     "liveness": {"liveness": _of_run(SCHEMAS["liveness"])},
 }
 """Columns of the tables, by the kind of evidence that they are made of."""
+LAYOUT = 1
+"""Of the tables, beside their columns; another one makes them anew."""
+
+
+def layout_of(kind: str) -> str:
+    """Return a digest of how the tables of a kind look: what was written with another is not read."""
+    columns = {name: struct.simpleString() for name, struct in TYPED[kind].items()}
+    return hashlib.blake2b(f"{LAYOUT} {columns}".encode(), digest_size=DIGEST_BYTES).hexdigest()

@@ -44,6 +44,7 @@ from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.sweep.share import EVIDENCE, SimulatedSchedule
 from harness.sweep.sweep import (
+    TABLES,
     Candidate,
     ScheduleVerdict,
     Sweep,
@@ -66,8 +67,6 @@ ATTEMPTS = 4
 COVERAGE = "coverage"
 """A column that is only added up."""
 WATCH_S = 0.5
-TABLES = "tables"
-"""A column that histories of an earlier version lack."""
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
 ABOUT = [each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE, TABLES)]
 HISTORIES = T.StructType(
@@ -115,7 +114,7 @@ def judge_candidates(
     Raises:
         ClusterError: Spark gave the simulation up.
     """
-    progress = progress or _Unseen()
+    progress = progress or Unseen()
     histories = root / "schedules.parquet"
     texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
     numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
@@ -131,7 +130,7 @@ def judge_histories(
     progress: SweepProgress | None = None,
 ) -> list[ScheduleVerdict]:
     """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
-    progress = progress or _Unseen()
+    progress = progress or Unseen()
 
     def criteria(number: int) -> Criteria:
         candidate = candidates[number]
@@ -150,7 +149,7 @@ def _violated(verdicts: Sequence[ScheduleVerdict]) -> int:
     return sum(verdict.exit_code is ExitCode.VIOLATED for verdict in verdicts)
 
 
-class _Unseen(Silent):
+class Unseen(Silent):
     """Nobody wants to see how it goes on."""
 
     def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:

@@ -14,7 +14,7 @@ from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.store.result import NamedSystemVerdict, StoredModel, reason_of
-from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
+from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, findings_of
 
 NUMBER = "number"
 COMPRESSION_LEVEL = 19
@@ -94,7 +94,8 @@ class History:
         """
         self.root.mkdir(parents=True)
         self.scenario.write_text(scenario_yaml(scenario, brief=True), encoding="utf-8")
-        row = parquet.read_table(table, filters=[(NUMBER, "=", verdict.number)])
+        columns = [name for name in parquet.read_schema(table).names if name != TABLES]  # lines outlive any layout
+        row = parquet.read_table(table, columns=columns, filters=[(NUMBER, "=", verdict.number)])
         parquet.write_table(row, self.table, compression="zstd", compression_level=COMPRESSION_LEVEL)
         findings = list(findings_of(verdict))
         recorded = Recorded(

@@ -38,6 +38,8 @@ OF_NO_CHECK = (NO_HISTORY, DAMAGED, *(FAULT + verdict.name.lower() for verdict i
 """Findings that say why a schedule proves nothing."""
 SUMMARY = "summary.json"
 VERDICTS = "verdicts.jsonl"
+TABLES = "tables"
+"""A column of the histories: typed tables, made of the lines that stand beside them."""
 FIRST = 5
 """Schedules that a summary names of each finding."""
 

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.connect import remote_session, sail_session
 from harness.analysis.dialect import require_same_files
@@ -24,9 +26,12 @@ from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkErro
 from harness.experiment.judge import settings_of
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
+from harness.scenario.file import scenario_yaml
 from harness.store.folder import RunFolder
-from harness.sweep.jobs import HISTORIES
+from harness.sweep.jobs import HISTORIES, Unseen, judge
 from harness.sweep.recorded import History, RecordedAnswer, histories_in
+from harness.sweep.share import simulate_share
+from harness.sweep.sweep import Sweep
 from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.system.scratch import scratch_folder
 from harness.verdict import SystemVerdict
@@ -35,6 +40,8 @@ from tests.checks import answers
 from tests.checks.answers import batches_of, confirm, judged
 from tests.histories.one_table import one_table
 from tests.ingest.test_lines import MISFITS, SEND
+from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.sweep.losing import lost
 
 pytestmark = pytest.mark.whole
 
@@ -84,6 +91,19 @@ def test_a_recorded_history_gets_the_answers_of_apache_spark(
         for check in judgements[history.name].checks
     }
     assert now == history.recorded().checks
+
+
+def test_a_sweep_gets_the_answers_of_apache_spark(sail: SparkSession, tmp_path: Path) -> None:
+    """With a schedule that lost a record, and one without tables."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=3, root=tmp_path)
+    sound, losing, lines_alone = simulate_share(scenario_yaml(sweep.scenario), 7, range(3))
+    rows = [sound.row(), lost(losing).row(), replace(lines_alone, tables={}).row()]
+    sweep.histories.mkdir()
+    parquet.write_table(pa.Table.from_pylist(rows, schema=to_arrow_schema(HISTORIES)), sweep.histories / "all.parquet")
+    verdicts = judge(sail, sweep, [], Unseen())
+    assert [(each.system.name, each.error) for each in verdicts] == [("PASS", ""), ("FAIL", ""), ("PASS", "")]
+    assert {"lost-write", "I10"} <= {check.check for check in verdicts[1].checks if check.violations}
+    assert not list(sweep.judged.rglob("tables")), "what was unpacked is gone"
 
 
 @pytest.mark.parametrize("name", MISFITS)

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from harness.analysis import typed
 from harness.analysis.lines import SCHEMAS
-from harness.analysis.sealing import sealed
-from harness.analysis.sealing.sealed import STATED, sealed_tables
+from harness.analysis.sealing.packed import packed, unpacked
+from harness.analysis.sealing.sealed import STATED, Sealed, sealed_tables
+from harness.analysis.typed import TYPED
 from harness.store.folder import RunFolder
 from tests.analysis.model_evidence import JOURNAL, OPERATIONS, REPLICAS, STATE_CHANGES, ZOOKEEPER, Evidence, Line
 from tests.analysis.model_run import history
@@ -156,6 +158,68 @@ def test_a_run_that_is_copied_has_tables_under_its_own_name(run: RunFolder, tmp_
 def test_tables_of_another_layout_are_made_again(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     sealed_tables(run)
     before = (run.tables / JOURNAL / STATED).read_bytes()
-    monkeypatch.setattr(sealed, "LAYOUT", 0)
+    monkeypatch.setattr(typed, "LAYOUT", 0)
     sealed_tables(run)
     assert (run.tables / JOURNAL / STATED).read_bytes() != before
+
+
+def pack_of(evidence: Evidence, run_id: str, root: Path) -> dict[str, bytes]:
+    folder = sealed_run(root, run_id, lines_of(evidence))
+    files = {
+        kind: [(path, len(path.read_bytes().splitlines())) for path in paths]
+        for kind, paths in folder.evidence().items()
+    }
+    return packed(run_id, files)
+
+
+def rows_of(path: Path) -> list[str]:
+    """Return the rows in an order of their own: lives of brokers come in any."""
+    return sorted(map(repr, parquet.read_table(path).to_pylist()))
+
+
+def test_what_is_packed_of_runs_and_unpacked_are_their_tables_together(tmp_path: Path) -> None:
+    runs = {run_id: history(seed) for seed, run_id in enumerate(["first", "second"])}
+    together = unpacked([(each, pack_of(runs[each], each, tmp_path)) for each in runs], tmp_path / "tables")
+    assert together.without == {kind: [] for kind in TYPED}
+    sealed: list[dict[str, Sealed]] = [sealed_tables(RunFolder(tmp_path / each)) for each in runs]
+    for kind, names in TYPED.items():
+        for name in names:
+            expected = [row for of_run in sealed for row in rows_of(of_run[kind].paths[name])]
+            assert rows_of(together.paths[name]) == sorted(expected), name
+
+
+@pytest.mark.parametrize(("kind", "plant"), ODD)
+def test_what_is_odd_is_not_packed(kind: str, plant: Callable[[Evidence], Any], tmp_path: Path) -> None:
+    evidence = intact().copy()
+    plant(evidence)
+    assert pack_of(evidence, "run", tmp_path).keys() == {
+        name for each, names in TYPED.items() if each != kind for name in names
+    }
+
+
+CUT: dict[str, Callable[[bytes], bytes]] = {
+    "the end of a table is missing": lambda stream: stream[: len(stream) // 2],
+    "a table is empty": lambda _: b"",
+    "a table is something else": lambda _: b"something else",
+}
+
+
+@pytest.mark.parametrize("damage", CUT)
+def test_what_cannot_be_unpacked_is_left_to_the_lines(damage: str, tmp_path: Path) -> None:
+    whole = pack_of(intact(), "run", tmp_path)
+    cut = whole | {"polls": CUT[damage](whole["polls"])}
+    without = {kind: ["run"] if kind == OPERATIONS else [] for kind in TYPED}
+    assert unpacked([("run", cut)], tmp_path / "cut").without == without
+    both = unpacked([("run", cut), ("another", whole)], tmp_path / "both")
+    assert both.without == without
+    alone = unpacked([("another", whole)], tmp_path / "alone")
+    assert rows_of(both.paths["operations"]) == rows_of(alone.paths["operations"])
+
+
+def test_what_was_packed_with_another_layout_is_left_to_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = pack_of(intact(), "run", tmp_path)
+    monkeypatch.setattr(typed, "LAYOUT", 0)
+    other = unpacked([("run", pack), ("earlier", {})], tmp_path / "tables")
+    assert (other.paths, other.without) == ({}, {kind: ["run", "earlier"] for kind in TYPED})

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
+from harness.analysis.typed import TYPED
 from harness.cli.simulate import rejudge
 from harness.progress import Silent
 from harness.scenario.file import load_scenario, scenario_yaml
@@ -31,10 +32,11 @@ from harness.sweep.jobs import (
     simulate,
 )
 from harness.sweep.share import SimulatedSchedule, simulate_share
-from harness.sweep.sweep import Candidate, ScheduleVerdict, Summary, Sweep, new_sweep, schedule_seed, summarize
+from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, Summary, Sweep, new_sweep, schedule_seed, summarize
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
+from tests.sweep.losing import lost
 from tests.verdicts import CONFIRMED, FAIL, PASS, UNKNOWN
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole, pytest.mark.by_turns(8)]
@@ -187,19 +189,22 @@ def test_a_sweep_is_judged_again_from_its_folder_alone(spark: SparkSession, tmp_
     assert Summary.model_validate_json(sweep.summary.read_bytes()) == summary
 
 
-def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
-    """Take the first record that a producer was told of out of every log and every poll."""
-    sent = [json.loads(line) for path, lines in schedule.evidence["operations"] for line in lines if "producer" in path]
-    gone = next(each["value"] for each in sent if each["kind"] == "send" and each["type"] == "ok")
-    evidence = dict(schedule.evidence)
-    evidence["replicas"] = [
-        (path, [line for line in lines if f'"value":"{gone}"' not in line]) for path, lines in evidence["replicas"]
-    ]
-    evidence["operations"] = [
-        (path, lines if "producer" in path else [line for line in lines if f'"value":"{gone}"' not in line])
-        for path, lines in evidence["operations"]
-    ]
-    return replace(schedule, evidence=evidence)
+def test_schedules_are_judged_by_their_lines_where_they_lack_tables(spark: SparkSession, swept: Swept) -> None:
+    """Histories of an earlier version, and those of which some evidence is not in perfect order."""
+    sweep, verdicts, _ = swept
+    table = parquet.read_table(sweep.histories).slice(0, 3)
+    packs = [dict(pack) for pack in table[TABLES].to_pylist()]
+    packs[1] = {name: stream for name, stream in packs[1].items() if name not in TYPED["operations"]}
+    packs[2] = {}
+    kept = sweep.root / "kept"
+    kept.mkdir()
+    field, none = table.schema.field(TABLES), table.drop_columns([TABLES])
+    some = none.append_column(field, pa.array([list(pack.items()) for pack in packs], field.type))
+    plans = [make_plan(sweep.scenario, seed) for seed in table["seed"].to_pylist()]
+    candidates = [Candidate(scenario=sweep.scenario, plan=plan) for plan in plans]
+    for name, histories in {"some": some, "none": none}.items():
+        parquet.write_table(histories, kept / f"{name}.parquet")
+        assert judge_histories(spark, kept / f"{name}.parquet", candidates, kept / name) == verdicts[:3]
 
 
 def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from pyarrow import ipc, parquet
 from harness.analysis.sealing.kinds import MAKE, NOT_IN_ORDER
 from harness.analysis.sealing.rows import Files
 from harness.analysis.sealing.writer import Writer, path_of
-from harness.analysis.typed import TYPED
+from harness.analysis.typed import TYPED, layout_of
 
 Pack = Mapping[str, bytes]
 """Tables of a run as streams of Arrow, by their names."""
-_COMPRESSED = ipc.IpcWriteOptions(compression="zstd")
+_LAYOUT = b"layout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def packed(run_id: str, files: Mapping[str, Files]) -> dict[str, bytes]:
     for kind, of_kind in files.items():
         streams: dict[str, pa.BufferOutputStream] = {}
         try:
-            with Writer(run_id, kind, partial(_stream, streams)) as write:
+            with Writer(run_id, kind, partial(_stream, streams, layout_of(kind))) as write:
                 MAKE[kind](write, of_kind)
         except NOT_IN_ORDER:
             continue
@@ -47,13 +47,17 @@ def packed(run_id: str, files: Mapping[str, Files]) -> dict[str, bytes]:
     return pack
 
 
-def _stream(streams: dict[str, pa.BufferOutputStream], name: str, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
+def _stream(
+    streams: dict[str, pa.BufferOutputStream], layout: str, name: str, schema: pa.Schema
+) -> ipc.RecordBatchStreamWriter:
     streams[name] = pa.BufferOutputStream()
-    return ipc.new_stream(streams[name], schema, options=_COMPRESSED)
+    return ipc.new_stream(streams[name], schema.with_metadata({_LAYOUT: layout}))
 
 
 def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
-    """Write the tables of runs into a new folder, a file a table; what cannot be read counts as not packed.
+    """Write the tables of runs into a new folder, a file a table.
+
+    What cannot be read, or was packed by another version with another layout, counts as not packed.
 
     Args:
         packs: Run ids, each with what was packed of it.
@@ -65,8 +69,8 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     for run_id, pack in packs:
         for kind, structs in TYPED.items():
             try:
-                of_kind = {name: ipc.open_stream(pack[name]).read_all() for name in structs}
-            except (KeyError, pa.ArrowException, OSError):
+                of_kind = {name: _table(pack[name], layout_of(kind)) for name in structs}
+            except (KeyError, ValueError, OSError, pa.ArrowException):
                 without[kind].append(run_id)
                 continue
             for name, table in of_kind.items():
@@ -75,3 +79,10 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     for name, path in paths.items():
         parquet.write_table(pa.concat_tables(tables[name]), path)
     return Unpacked(paths=paths, without=without)
+
+
+def _table(stream: bytes, layout: str) -> pa.Table:
+    table = ipc.open_stream(stream).read_all()
+    if table.schema.metadata != {_LAYOUT: layout.encode()}:
+        raise ValueError("another layout")
+    return table.replace_schema_metadata()

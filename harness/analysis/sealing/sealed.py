@@ -19,15 +19,13 @@ from pydantic import ValidationError
 from harness.analysis.sealing.kinds import MAKE, NOT_IN_ORDER
 from harness.analysis.sealing.rows import Files
 from harness.analysis.sealing.writer import Writer, as_files, path_of
-from harness.analysis.typed import TYPED
+from harness.analysis.typed import TYPED, layout_of
 from harness.store.folder import RunFolder
 from harness.store.result import StoredModel
 from harness.store.seal import DIGEST_BYTES, SealedFile, sealed_files
 
 logger = logging.getLogger(__name__)
 
-LAYOUT = 1
-"""Of the tables, beside their columns; another one makes them anew."""
 STATED = "tables.json"
 LONGEST_REASON = 300
 
@@ -83,7 +81,7 @@ def sealed_tables(folder: RunFolder, *, make: bool = True) -> dict[str, Sealed]:
 
 def _tables_of(folder: RunFolder, kind: str, files: Sequence[SealedFile], *, make: bool) -> Tables | None:
     root = folder.tables / kind
-    wanted = {"run_id": folder.run_id, "layout": _layout(kind), "lines": [file.digest for file in files]}
+    wanted = {"run_id": folder.run_id, "layout": layout_of(kind), "lines": [file.digest for file in files]}
     try:
         stated = Tables.model_validate_json((root / STATED).read_bytes())
         holds = stated == stated.signed() and wanted.items() <= stated.model_dump().items()
@@ -126,11 +124,6 @@ def _digests(root: Path, names: Iterable[str]) -> dict[str, str]:
         with path_of(root, name).open("rb") as file:
             digests[name] = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
     return digests
-
-
-def _layout(kind: str) -> str:
-    columns = {name: struct.simpleString() for name, struct in TYPED[kind].items()}
-    return _digest(f"{LAYOUT} {columns}".encode())
 
 
 def _digest(data: bytes) -> str:
