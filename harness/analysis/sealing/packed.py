@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from harness.analysis.lines import RUN_ID
 from harness.analysis.sealing.kinds import MAKE, NOT_IN_ORDER
 from harness.analysis.sealing.rows import Files
 from harness.analysis.sealing.writer import Writer, path_of
@@ -69,7 +70,7 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     for run_id, pack in packs:
         for kind, structs in TYPED.items():
             try:
-                of_kind = {name: _table(pack[name], layout_of(kind)) for name in structs}
+                of_kind = {name: _table(run_id, pack[name], layout_of(kind)) for name in structs}
             except (KeyError, ValueError, OSError, pa.ArrowException):
                 without[kind].append(run_id)
                 continue
@@ -81,8 +82,11 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     return Unpacked(paths=paths, without=without)
 
 
-def _table(stream: bytes, layout: str) -> pa.Table:
+def _table(run_id: str, stream: bytes, layout: str) -> pa.Table:
+    """Return the rows, of the run that they are handed on with."""
     table = ipc.open_stream(stream).read_all()
     if table.schema.metadata != {_LAYOUT: layout.encode()}:
         raise ValueError("another layout")
-    return table.replace_schema_metadata()
+    column = table.column_names.index(RUN_ID.name)
+    named = table.set_column(column, table.schema.field(column), pa.repeat(run_id, len(table)))
+    return named.replace_schema_metadata()
