@@ -84,7 +84,7 @@ def rejudge(root: Path) -> Summary:
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
     bars = SweepBars(PatientConsole(stderr=True))
-    session = spark_session(jobs.patient(None), lasting=True, progress=bars)
+    session = spark_session(jobs.patient(None), lasting=_lasts(sweep), progress=bars)
     with _interruptible(sweep), bars as progress, session as spark:
         return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
 
@@ -110,7 +110,8 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
     from harness.sweep import jobs as jobs
 
     console = PatientConsole(stderr=True)
-    with spark_session(jobs.patient(master), lasting=True, progress=TerminalProgress(console)) as spark:
+    lasting = shrink or _lasts(sweep)
+    with spark_session(jobs.patient(master), lasting=lasting, progress=TerminalProgress(console)) as spark:
         with SweepBars(console) as progress:
             began_s = time.monotonic()
             jobs.simulate(spark, sweep, progress)
@@ -119,6 +120,13 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
             summary = with_small_ones(spark, sweep, summary, TerminalProgress(console))
             _write(sweep, summary)
     return summary
+
+
+def _lasts(sweep: Sweep) -> bool:
+    """Return whether there is work for minutes: one task's schedules are over before a second compiler pays."""
+    from harness.sweep import jobs as jobs
+
+    return sweep.schedules > jobs.SHARE
 
 
 def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:
