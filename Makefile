@@ -9,7 +9,7 @@ PIP_AUDIT = 2.10.1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
 # CHAOS_ENGINE judges in the rest: Sail takes a fifth of the processor time. Apache Spark judges in quick tests and at night.
-# WORKERS is the number of workers of pytest. Quick tests compute, and each worker imports all of them; others wait too.
+# WORKERS is the number of workers of pytest. One of three has Spark's session, and all import every quick test; others wait more.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
@@ -26,7 +26,7 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 test: ## what must hold before a change is shown: lint, types, import contracts, every quick test, one whole run
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
-	$(RUN) pytest --numprocesses $(or $(WORKERS),2) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
+	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
 test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories

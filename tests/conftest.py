@@ -57,11 +57,11 @@ LONG = (
     "tests/dags/test_chaos_smoke.py",
     "tests/integration/test_scenarios.py",
     "tests/dags/test_chaos_nightly.py",
+    "tests/cluster/test_faults.py",
     "tests/cluster/test_conformance.py",
     "tests/integration/test_docker.py",
     "tests/chaos_airflow/test_roles.py",
     "tests/simulation/test_runs.py",
-    "tests/analysis/test_session.py",
     "tests/dags/test_chaos_long_tests.py",
     "tests/ui/test_report.py",
     "tests/cluster/containers/test_driver.py",
@@ -98,6 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A whole tier leaves out what waits for another day; whoever names modules or tests gets them.
     """
+    of_the_rest: list[pytest.Item] = []
     for item in items:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
@@ -108,7 +109,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_rest and not says_rest(ROOT / item.nodeid.partition("::")[0]):
             raise pytest.UsageError(f"{item.nodeid} belongs to the rest: its module must say so with a mark")
         item.add_marker("rest" if is_rest else "quick")
-    if config.option.markexpr == "rest" and (left_out := waiting(items)):
+        if is_rest:
+            of_the_rest.append(item)
+    if config.option.markexpr == "rest" and (left_out := waiting(of_the_rest)):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

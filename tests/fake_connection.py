@@ -1,8 +1,8 @@
 """Connections to brokers in memory: one that takes requests, and one that takes bytes."""
 
 import asyncio
-import socket
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,10 +88,39 @@ class FakeConnection:
         return AlterPartitionReassignmentsResponse(error_code=0, responses=[response(partitions=[error])])
 
 
+class _End(asyncio.Transport):
+    """One end of a connection, without a socket: what is written is at once with whoever reads at the other end."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__()
+        self._reader = reader
+        self._closing = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._closing:
+            self._reader.feed_data(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._reader.feed_eof()
+
+    abort = close
+
+
+def _ends() -> Iterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield both ends of a connection."""
+    loop, readers = asyncio.get_running_loop(), (asyncio.StreamReader(), asyncio.StreamReader())
+    for own, others in (readers, readers[::-1]):
+        yield own, asyncio.StreamWriter(_End(others), asyncio.StreamReaderProtocol(own, loop=loop), own, loop)
+
+
 async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return a connection to somebody who answers ApiVersions, if it `serves`, and `closes` what is anything else."""
-    near, far = socket.socketpair()
-    reader, writer = await asyncio.open_connection(sock=far)
+    (near_reader, near_writer), (reader, writer) = _ends()
 
     async def serve() -> None:
         try:
@@ -105,7 +134,6 @@ async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, a
             writer.close()
 
     serving = asyncio.create_task(serve())
-    near_reader, near_writer = await asyncio.open_connection(sock=near)
     SERVING.add(serving)
     serving.add_done_callback(SERVING.discard)
     return near_reader, near_writer

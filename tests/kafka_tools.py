@@ -18,6 +18,8 @@ def has_kafka() -> bool:
 
 
 needs_kafka = pytest.mark.skipif(not has_kafka(), reason="no jars of real Kafka: make kafka-libs")
+takes_turns = pytest.mark.by_turns(4, of="Kafka's tools")
+"""For tests that start JVM after JVM; what takes one or two is tried every time."""
 
 
 def kafka_tool(name: str, *arguments: str, sent: str = "") -> str:

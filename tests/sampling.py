@@ -29,17 +29,21 @@ def sampled(parts: Sequence[T], number: int) -> list[T]:
 def waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that wait for another day.
 
-    Of a module's that are marked `by_turns(n)` the day draws n; with `of=name`, n of all modules' of that name.
+    Of a module's that are marked `by_turns(n)` the day draws n; with `of=name`, n of all modules' of that name. With
+    `together=True` a module counts as one: its tests share what is dear.
     """
     numbers: dict[str, int] = {}
-    groups = defaultdict(list)
+    groups = defaultdict(set)
+    drawn_by: dict[pytest.Item, tuple[str, str]] = {}
     for item in items:
         if mark := item.get_closest_marker("by_turns"):
-            group = mark.kwargs.get("of", item.nodeid.partition("::")[0])
+            module = item.nodeid.partition("::")[0]
+            group, part = mark.kwargs.get("of", module), module if mark.kwargs.get("together") else item.nodeid
             numbers[group] = mark.args[0]
-            groups[group].append(item.nodeid)
-    todays = {nodeid for group, nodeids in groups.items() for nodeid in sampled(sorted(nodeids), numbers[group])}
-    return [item for item in items if item.get_closest_marker("by_turns") and item.nodeid not in todays]
+            groups[group].add(part)
+            drawn_by[item] = group, part
+    todays = {(group, part) for group, parts in groups.items() for part in sampled(sorted(parts), numbers[group])}
+    return [item for item, drawn in drawn_by.items() if drawn not in todays]
 
 
 def pytest_report_header() -> str:

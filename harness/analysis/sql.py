@@ -1,6 +1,7 @@
 """Which tables of judged runs can a person ask questions of?"""
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -20,11 +21,14 @@ from harness.store.folder import RunFolder
 
 FINDINGS = "findings"
 OVERVIEW, MEANINGS = "tables", "columns"
+_READS = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 _FINDINGS = [Column(*column, about="") for column in FINDING_COLUMNS]
 
 
-def make_views(spark: SparkSession, folders: Sequence[RunFolder]) -> None:
-    """Make a view of each fact, of the findings, and two that say what they are and what their columns hold.
+def make_views(spark: SparkSession, folders: Sequence[RunFolder], query: str) -> None:
+    """Make a view of each fact and of the findings, and two that say what they are and what their columns hold.
+
+    Of facts and findings those that the query names, if it reads rows: all of them take seconds.
 
     Raises:
         ScenarioError: one of the runs was not judged, or a fact is damaged.
@@ -34,12 +38,19 @@ def make_views(spark: SparkSession, folders: Sequence[RunFolder]) -> None:
             raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {folder.root}")
     _overview(spark, folders).createOrReplaceTempView(OVERVIEW)
     _meanings(spark).createOrReplaceTempView(MEANINGS)
-    for name, table in TABLES.items():
+    for name in _named(query, TABLES):
         paths = [fact_path(folder.facts, name) for folder in folders]
-        rows = _read(spark, [to_read(spark, path) for path in paths if path.is_dir()], table.columns)
+        rows = _read(spark, [to_read(spark, path) for path in paths if path.is_dir()], TABLES[name].columns)
         rows.createOrReplaceTempView(name)
-    found = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
-    _read(spark, found, _FINDINGS).createOrReplaceTempView(FINDINGS)
+    for name in _named(query, [FINDINGS]):
+        found = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
+        _read(spark, found, _FINDINGS).createOrReplaceTempView(name)
+
+
+def _named(query: str, names: Iterable[str]) -> list[str]:
+    """Return those of these tables that a query may read; all of them, if it asks for anything but rows."""
+    words = {word.lower() for word in re.findall(r"\w+", query)}
+    return [name for name in names if name in words or not _READS.match(query)]
 
 
 def _read(spark: SparkSession, paths: Sequence[str], columns: Iterable[Column]) -> DataFrame:

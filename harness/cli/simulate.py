@@ -88,7 +88,7 @@ def rejudge(root: Path) -> Summary:
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
     bars = SweepBars(PatientConsole(stderr=True))
-    session = spark_session(jobs.patient(None), lasting=True, progress=bars, anywhere=True)
+    session = spark_session(jobs.patient(None), lasting=_lasts(sweep), progress=bars, anywhere=True)
     with _interruptible(sweep), bars as progress, session as spark:
         return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
 
@@ -118,7 +118,7 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
 
     console = PatientConsole(stderr=True)
     said = TerminalProgress(console)
-    simulating = partial(spark_session, jobs.patient(master), lasting=True, progress=said)
+    simulating = partial(spark_session, jobs.patient(master), lasting=shrink or _lasts(sweep), progress=said)
     with ExitStack() as stack:
         spark = stack.enter_context(simulating())
         with SweepBars(console) as progress:
@@ -136,6 +136,13 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
                 summary = with_small_ones(spark, sweep, summary, said)
             _write(sweep, summary)
     return summary
+
+
+def _lasts(sweep: Sweep) -> bool:
+    """Return whether there is work for minutes: one task's schedules are over before a second compiler pays."""
+    from harness.sweep import jobs as jobs
+
+    return sweep.schedules > jobs.SHARE
 
 
 def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:

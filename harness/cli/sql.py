@@ -37,7 +37,7 @@ def sql(
     choose_engine(engine, master)
     folders = run_folders(runs)
     with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True)), anywhere=True) as spark:
-        make_views(spark, folders)
+        make_views(spark, folders, query)
         columns, records = answer(spark, query, rows)
     if as_json:
         if len(set(columns)) < len(columns):

@@ -19,7 +19,7 @@ from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
 from tests.verdicts import FAIL, PASS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / EXAMPLE / "operations.jsonl"

@@ -1,7 +1,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
-LARGE_PART = 30
-"""Runs of which halves and halves of halves would be more than are asked about one by one."""
 ALL_CHECKS = registry.names(registry.Kind.CHECK)
 
 
@@ -232,29 +229,6 @@ def test_facts_that_are_not_kept_are_made_where_a_check_reads_them(spark: "Spark
     (judgement,) = answers(spark, [folder], ["I8"], RunFolder(tmp_path / "into"))
     assert verdicts(judgement) == {"I8": PASS}
     assert judgement.counts.keys() == {*read_by(registry.check("I8")), "evidence", "sends"}
-
-
-class DecidesInPython(Broken):
-    name = "decides"
-
-    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
-        from pyspark.sql import functions as F
-
-        rows = facts["sends"] if settings.idempotence else facts["sends"].limit(0)
-        return finding(rows, self.name, message="It is idempotent.", evidence=F.array())
-
-
-def test_each_run_is_judged_by_what_it_was_allowed_to_do(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plugins = {"decides": DecidesInPython(), "lost-write": registry.check("lost-write")}
-    monkeypatch.setattr(registry, "check", plugins.__getitem__)
-    settings = (replace(SETTINGS, idempotence=True), replace(SETTINGS, acks=frozenset({0, 1}), read_from_start=False))
-    folders = [write_intact_run(tmp_path / f"{number}") for number in range(2 * LARGE_PART)]
-    for folder in folders:
-        lose(folder, 0)
-    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "into"), *settings * LARGE_PART)
-    assert [list(verdicts(each).values()) for each in judged] == [[FAIL, FAIL], [PASS, PASS]] * LARGE_PART
 
 
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:

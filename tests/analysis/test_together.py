@@ -1,14 +1,18 @@
 """Many run folders judged by one set of jobs; one of them was recorded by an early version of this program."""
 
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyarrow import parquet
 
+from harness.analysis.findings import finding
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Case, judge_together
+from harness.contracts import registry
+from harness.contracts.checks import Settings
 from harness.experiment.judge import Checked, assembled, checks_of, scenario_of, settings_of
 from harness.rejudging.differences import differences
 from harness.scenario.plan import load_plan
@@ -16,17 +20,19 @@ from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.store.version import UNNUMBERED, read_version
 from tests.analysis.run_folders import write_intact_run
-from tests.analysis.test_judge import SETTINGS, lose
+from tests.analysis.test_judge import SETTINGS, Broken, answers, lose, verdicts
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
 """Made at commit 07c9873: a leader dies under a trickle of records; brokers did not log how far ISR members were."""
+LARGE_PART = 21
+"""Runs of which halves and halves of halves would be more than are asked about one by one."""
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +97,26 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
     assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}
+
+
+class DecidesInPython(Broken):
+    name = "decides"
+
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
+        from pyspark.sql import functions as F
+
+        rows = facts["sends"] if settings.idempotence else facts["sends"].limit(0)
+        return finding(rows, self.name, message="It is idempotent.", evidence=F.array())
+
+
+def test_each_run_is_judged_by_what_it_was_allowed_to_do(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = {"decides": DecidesInPython(), "lost-write": registry.check("lost-write")}
+    monkeypatch.setattr(registry, "check", plugins.__getitem__)
+    settings = (replace(SETTINGS, idempotence=True), replace(SETTINGS, acks=frozenset({0, 1}), read_from_start=False))
+    folders = [write_intact_run(tmp_path / f"{number}") for number in range(2 * LARGE_PART)]
+    for folder in folders:
+        lose(folder, 0)
+    judged = answers(spark, folders, list(plugins), RunFolder(tmp_path / "into"), *settings * LARGE_PART)
+    assert [list(verdicts(each).values()) for each in judged] == [[FAIL, FAIL], [PASS, PASS]] * LARGE_PART

@@ -23,12 +23,12 @@ class Item:
         fixtures: Sequence[str],
         module: str = "tests/analysis/test_jvm.py",
         name: str = "test_it",
-        of: str = "",
+        **turns: str | bool,
     ) -> None:
         self.nodeid = f"{module}::{name}"
         self.marks = list(marks)
         self.fixturenames = fixtures
-        self.turns = {"of": of} if of else {}
+        self.turns = turns
 
     def get_closest_marker(self, name: str) -> SimpleNamespace | None:
         return next((SimpleNamespace(args=(3,), kwargs=self.turns) for mark in self.marks if mark == name), None)
@@ -142,6 +142,19 @@ def test_tests_of_several_modules_may_take_turns_together(monkeypatch: pytest.Mo
     modules = sorted(ROOT.glob("tests/integration/test_*.py"))[:9]
     marked = [Item(["jvm", "by_turns"], [], module=str(module.relative_to(ROOT)), of="long") for module in modules]
     assert len(collected(*marked, tier="rest")) == 3
+
+
+def test_tests_that_share_what_is_dear_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL", False)
+    modules = [str(module.relative_to(ROOT)) for module in sorted(ROOT.glob("tests/integration/test_*.py"))[:9]]
+    marked = [
+        Item(["jvm", "by_turns"], [], module=module, name=name, of="dear", together=True)
+        for module in modules
+        for name in ("test_it", "test_that")
+    ]
+    left = [item.nodeid.partition("::")[0] for item in collected(*marked, tier="rest")]
+    assert {module: left.count(module) for module in left} == dict.fromkeys(left, 2)
+    assert len(left) == 2 * 3
 
 
 def test_whoever_asks_for_all_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.analysis.schemas import TABLES
+from harness.analysis.sql import FINDINGS, MEANINGS, OVERVIEW
 from harness.store.folder import RunFolder
 from harness.system.engine import Engine
 from tests.shared import ROOT
@@ -18,6 +20,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callable[..., None]) -> Callable[..., Any]:
+    for name in (*TABLES, FINDINGS):
+        spark.catalog.dropTempView(name)  # of an earlier question in the same session
     folder.plan.touch()
     add_findings({"check": "I10", "severity": "violation", "message": "seven is lost", "topic": "orders"})
     return lambda *arguments: chaos("sql", str(folder.root), *arguments)
@@ -34,6 +38,8 @@ def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callab
         pytest.param(
             "select `check`, message from findings", [{"check": "I10", "message": "seven is lost"}], id="findings"
         ),
+        pytest.param("SELECT COUNT(*) n FROM SENDS", [{"n": 113}], id="a name in capitals"),
+        pytest.param("with s as (select 1 from `sends`) select count(*) n from s", [{"n": 113}], id="one in quotes"),
         pytest.param("select * from truncations", [], id="a fact without rows"),
         pytest.param(
             "select * from tables where table = 'sends'",
@@ -50,6 +56,12 @@ def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callab
 def test_it_answers(ask: Any, query: str, rows: list[dict[str, Any]]) -> None:
     status, out, _ = ask(query, "--json")
     assert (status, json.loads(out)) == (0, rows)
+
+
+def test_whoever_wants_to_see_the_tables_sees_all(ask: Any) -> None:
+    status, out, _ = ask("show tables", "--rows", "200", "--json")
+    assert status == 0
+    assert {*TABLES, FINDINGS, OVERVIEW, MEANINGS} <= {row["tableName"] for row in json.loads(out)}
 
 
 def test_a_table_ends_with_what_was_asked_for_and_says_that_there_is_more(ask: Any) -> None:

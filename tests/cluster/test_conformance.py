@@ -63,7 +63,7 @@ from harness.values import PYTHON
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.merged_history import merge_history
 
-pytestmark = pytest.mark.by_turns(30)
+pytestmark = pytest.mark.by_turns(20)
 
 SESSION = "zookeeper.session.timeout.ms"
 QUICK = {SESSION: "1000"}

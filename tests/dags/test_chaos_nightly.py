@@ -63,6 +63,7 @@ def test_the_task_group_of_a_run_is_mapped_twice(airflow: dict[str, str]) -> Non
     assert parsed["dag"] == [False, 1, None]
 
 
+@pytest.mark.by_turns(3, of="dag.test()")
 def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     answers = {
         "smoke": ["PASS"],
@@ -115,6 +116,7 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     assert result["names"]["run.start[3]"] == "controlled-shutdown · process · seed 3"
 
 
+@pytest.mark.by_turns(3, of="dag.test()")
 def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: dict[str, str], tmp_path: Path) -> None:
     suites = tmp_path / "suites.yaml"
     suites.write_text(json.dumps({"one": {"description": "One", "runs": [{"scenario": "pause", "seed": 1}]}}))

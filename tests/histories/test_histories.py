@@ -1,6 +1,7 @@
 """Recorded histories: judged again they get the verdict they got, and simulated again they give what is expected today.
 
-All are judged again; of each day some are simulated again (CHAOS_SAMPLE=all: all of them).
+Of each day some are judged by Apache Spark and some simulated again (CHAOS_SAMPLE=all: all of them); Sail judges all of
+them every time (`tests/analysis/test_engines.py`).
 
 `chaos keep SCENARIO tests/histories/NAME --seed N --about "…"` adds one. When what it shows is mended, `today` in its
 `verdict.json` becomes `held`. `python -m tests.histories.of_run RUN tests/histories/NAME "…"` keeps a run of a real
@@ -26,6 +27,7 @@ from tests.sampling import sampled
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 KEPT = histories_in(Path(__file__).parent)
+TODAY = sampled(KEPT, 4)
 AGAIN = sampled([each for each in KEPT if each.candidate().scenario.driver == "simulated"], 2)
 OTHER_SEEDS = tuple(sampled((1, 2, 3), 1))
 """A change of the broker changes what one seed gives, so a bug that is still there may show under another."""
@@ -66,17 +68,17 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     """Everything in one table, judged at once."""
     root = tmp_path_factory.mktemp("histories")
     again = [(each, asked(each, seed)) for each in AGAIN for seed in seeds_of(each)]
-    one_table(KEPT, simulated([candidate for _, candidate in again]), root / "all.parquet")
-    candidates = [asked(each) for each in KEPT] + [candidate for _, candidate in again]
+    one_table(TODAY, simulated([candidate for _, candidate in again]), root / "all.parquet")
+    candidates = [asked(each) for each in TODAY] + [candidate for _, candidate in again]
     verdicts = judge_histories(spark, root / "all.parquet", candidates, root)
     by_name: dict[str, list[ScheduleVerdict]] = {}
-    for (history, _), verdict in zip(again, verdicts[len(KEPT) :], strict=True):
+    for (history, _), verdict in zip(again, verdicts[len(TODAY) :], strict=True):
         by_name.setdefault(history.name, []).append(verdict)
-    recorded = {history.name: verdict for history, verdict in zip(KEPT, verdicts, strict=False)}
+    recorded = {history.name: verdict for history, verdict in zip(TODAY, verdicts, strict=False)}
     return Judged(recorded=recorded, again=by_name)
 
 
-@pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in KEPT])
+@pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in TODAY])
 def test_judged_again_it_gets_the_recorded_verdict(history: History, judged: Judged) -> None:
     recorded, now = history.recorded(), answers(judged.recorded[history.name])
     assert {name: now[name] for name in recorded.checks} == recorded.checks

@@ -23,7 +23,7 @@ from kafka import TopicPartition as Place
 from harness.broker.coordinator.placement import partition_of
 from harness.values import OFFSETS_TOPIC
 from tests.integration.conftest import chaos_cluster
-from tests.kafka_tools import kafka_tool, needs_kafka, payloads
+from tests.kafka_tools import kafka_tool, needs_kafka, payloads, takes_turns
 
 pytestmark = pytest.mark.cluster
 
@@ -220,6 +220,7 @@ def test_kafka_python_subscribes(cluster: dict[str, Any], topic: str) -> None:
 
 
 @needs_kafka
+@takes_turns
 @pytest.mark.parametrize("assignor", ["RangeAssignor", "CooperativeStickyAssignor"])
 def test_kafkas_verifiable_consumer_reads_and_commits(cluster: dict[str, Any], topic: str, assignor: str) -> None:
     wanted = ("--topic", topic, "--group-id", topic, "--max-messages", str(RECORDS), "--reset-policy", "earliest")
@@ -239,6 +240,7 @@ def test_kafkas_verifiable_consumer_reads_and_commits(cluster: dict[str, Any], t
 
 
 @needs_kafka
+@takes_turns
 def test_kafkas_own_tools_consume_describe_reset_and_delete_a_group(cluster: dict[str, Any], topic: str) -> None:
     servers = ("--bootstrap-server", cluster["bootstrap_servers"])
     reading = ("--topic", topic, "--group", topic, "--from-beginning", "--max-messages", str(RECORDS))
@@ -264,6 +266,7 @@ def test_kafkas_own_tools_consume_describe_reset_and_delete_a_group(cluster: dic
 
 
 @needs_kafka
+@takes_turns
 def test_kafka_reads_what_is_stored_of_a_group(cluster: dict[str, Any], topic: str) -> None:
     with member(cluster["bootstrap_servers"], topic, topic, **{"group.instance.id": "one"}) as one:
         until(lambda: one.assigned == EVERYTHING, one)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.kafka_tools import kafka_tool, needs_kafka
+from tests.kafka_tools import kafka_tool, needs_kafka, takes_turns
 
 TIMEOUT_S = 120
 
-pytestmark = [pytest.mark.cluster, needs_kafka]
+pytestmark = [pytest.mark.cluster, needs_kafka, takes_turns]
 
 
 @pytest.fixture

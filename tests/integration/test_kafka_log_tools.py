@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads
+from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads, takes_turns
 
-pytestmark = [pytest.mark.cluster, needs_kafka]
+pytestmark = [pytest.mark.cluster, needs_kafka, takes_turns]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from kafka import KafkaProducer
 from kafka.errors import TransactionalIdAuthorizationFailedError
 
 from harness.broker.log.batch import iter_batches
-from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads
+from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads, takes_turns
 
 pytestmark = pytest.mark.cluster
 
@@ -124,6 +124,7 @@ def test_kafkas_own_tool_reads_a_segment_of_a_live_broker(cluster: dict[str, Any
 
 
 @needs_kafka
+@takes_turns
 def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: Path) -> None:
     servers = ("--bootstrap-server", cluster["bootstrap_servers"])
     name = f"topic-{uuid.uuid4().hex[:8]}"

@@ -93,7 +93,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(12)))
+        pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(6)))
         for listed in registry.scenarios()
         if listed.name not in REFUSED
     ],

@@ -112,7 +112,7 @@ def test_a_command_names_the_extra_that_it_takes(
             ["judge", "--operations", f"{EXAMPLE}/operations.jsonl", "--check", "lost-write"],
             1,
             id="a history is judged",
-            marks=(pytest.mark.jvm, pytest.mark.by_turns(4, of="sessions")),
+            marks=(pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")),
         ),
     ],
 )

@@ -83,6 +83,7 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
 
 
 @pytest.mark.airflow
+@pytest.mark.by_turns(1)
 def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airflow_server: Airflow) -> None:
     open_form(person)
     person.choose("planted_bugs", "acks-all")
@@ -115,6 +116,7 @@ def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airfl
 
 
 @pytest.mark.airflow
+@pytest.mark.by_turns(1)
 def test_a_value_out_of_bounds_is_refused_in_the_form(person: Person, airflow_server: Airflow) -> None:
     path = f"/api/v2/dags/{DAG}/dagRuns"
     before = airflow_server.api.get(path).json()["total_entries"]
@@ -127,6 +129,7 @@ def test_a_value_out_of_bounds_is_refused_in_the_form(person: Person, airflow_se
 
 
 @pytest.mark.airflow
+@pytest.mark.by_turns(1)
 def test_the_dag_says_what_it_does(person: Person) -> None:
     person.goto(f"/dags/{DAG}")
     person.find("[data-testid=markdown-button]").click()

@@ -10,7 +10,7 @@ from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.log import Log
 from harness.broker.log.manager import LogManager
 from tests.broker.cleaner.compacted import COMPACTED, bases, batch, clean, contents, rolled
-from tests.kafka_tools import dumps, needs_kafka
+from tests.kafka_tools import dumps, needs_kafka, takes_turns
 
 pytestmark = pytest.mark.real_time("a real disk, for which a thread of its own waits")
 
@@ -63,6 +63,7 @@ def dumped(folder: Path) -> str:
 
 @pytest.mark.cluster
 @needs_kafka
+@takes_turns
 async def test_kafka_reads_what_a_cleaner_has_left(tmp_path: Path) -> None:
     logs = manager(tmp_path)
     await cleaned(logs)

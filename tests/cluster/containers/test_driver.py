@@ -51,6 +51,7 @@ WRITABLE = {
 """Folders of a container, by a part of its name."""
 
 docker = pytest.mark.docker
+pytestmark = pytest.mark.by_turns(12)
 
 
 @pytest.fixture

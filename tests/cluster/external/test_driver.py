@@ -21,7 +21,7 @@ from harness.system.pids import read_pid_file
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(3)]
+pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 QUICK = {"zookeeper.session.timeout.ms": "1000"}
