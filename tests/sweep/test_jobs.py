@@ -202,8 +202,8 @@ def test_schedules_are_judged_by_their_lines_where_they_lack_tables(spark: Spark
     kept.mkdir()
     field, none = table.schema.field(TABLES), table.drop_columns([TABLES])
     some = none.append_column(field, pa.array([list(pack.items()) for pack in packs], field.type))
-    plans = [make_plan(sweep.scenario, seed) for seed in table["seed"].to_pylist()]
-    candidates = [Candidate(scenario=sweep.scenario, plan=plan) for plan in plans]
+    asked = sweep.scenario.model_copy(update={"checks": list(SOME)})
+    candidates = [Candidate(scenario=asked, plan=make_plan(asked, seed)) for seed in table["seed"].to_pylist()]
     for name, histories in {"some": some, "none": none}.items():
         parquet.write_table(histories, kept / f"{name}.parquet")
         assert judge_histories(spark, kept / f"{name}.parquet", candidates, kept / name) == verdicts[:3]
