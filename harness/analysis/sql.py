@@ -21,7 +21,7 @@ from harness.store.folder import RunFolder
 
 FINDINGS = "findings"
 OVERVIEW, MEANINGS = "tables", "columns"
-_READS = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+_READS = re.compile(r"\s*(select|with)\b(?!.*\bidentifier\s*\()", re.IGNORECASE | re.DOTALL)
 _FINDINGS = [Column(*column, about="") for column in FINDING_COLUMNS]
 
 

@@ -242,11 +242,11 @@ def _files(histories: Path) -> list[Path]:
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield these columns of a file's rows; nothing of a file that cannot be read, nor of one that lacks a column."""
+    """Yield these columns of a file's rows, None where an earlier version wrote none; nothing of what is unreadable."""
     try:
         with parquet.ParquetFile(file) as table:
             for rows in table.iter_batches(SHARE, columns=list(columns)):
-                yield from rows.to_pylist()
+                yield from (dict.fromkeys(columns) | row for row in rows.to_pylist())
     except (OSError, pa.ArrowException) as error:
         logger.warning("file.unreadable file=%s error=%s", file.name, error)
 
@@ -258,7 +258,7 @@ def _packs(batch: Batch, part: Sequence[T.Row]) -> Iterator[tuple[str, Pack]]:
         for row in _rows(file, ["run_id", TABLES]):
             if row["run_id"] in run_ids:
                 run_ids.remove(row["run_id"])
-                yield row["run_id"], dict(row.get(TABLES) or ())
+                yield row["run_id"], dict(row[TABLES] or ())
     yield from ((run_id, {}) for run_id in sorted(run_ids))
 
 
@@ -279,6 +279,7 @@ def _judged(
         by_run = {row.run_id: criteria(row.number) for row in part}
         table = spark.read.schema(HISTORIES).parquet(*(to_read(spark, path) for path in batch.paths))
         table = table.where(F.col("number").isin([row.number for row in part]))
+        shutil.rmtree(folder.tables, ignore_errors=True)  # what was killed has left it
         try:
             typed = unpacked(_packs(batch, part), folder.tables)
             sources = from_table(table, sum(row.size_bytes for row in part), typed)

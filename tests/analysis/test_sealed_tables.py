@@ -7,15 +7,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import ipc, parquet
 
 from harness.analysis import typed
 from harness.analysis.lines import SCHEMAS
+from harness.analysis.sealing import packed as packing
 from harness.analysis.sealing.packed import packed, unpacked
 from harness.analysis.sealing.sealed import STATED, Sealed, sealed_tables
 from harness.analysis.typed import TYPED
 from harness.store.folder import RunFolder
+from harness.store.seal import DIGEST_BYTES
 from tests.analysis.model_evidence import JOURNAL, OPERATIONS, REPLICAS, STATE_CHANGES, ZOOKEEPER, Evidence, Line
 from tests.analysis.model_run import history
 from tests.analysis.run_folders import lines_of, sealed_run
@@ -203,23 +206,56 @@ def test_what_is_odd_is_not_packed(kind: str, plant: Callable[[Evidence], Any], 
     }
 
 
-CUT: dict[str, Callable[[bytes], bytes]] = {
-    "the end of a table is missing": lambda stream: stream[: len(stream) // 2],
+def _without_last_message(pack: bytes) -> bytes:
+    """Return a pack whose stream ends early, as Arrow does not notice."""
+    digest, content = pack[:DIGEST_BYTES], pack[DIGEST_BYTES:]
+    whole = pa.BufferReader(content)
+    ipc.open_stream(whole).read_next_batch()
+    return digest + content[: whole.tell()]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "the end of a table is missing": lambda pack: pack[: len(pack) // 2],
+    "all but the first rows of a table are missing": _without_last_message,
+    "one bit of a table is another": lambda pack: pack[:-50] + bytes([pack[-50] ^ 1]) + pack[-49:],
     "a table is empty": lambda _: b"",
     "a table is something else": lambda _: b"something else",
 }
 
 
-@pytest.mark.parametrize("damage", CUT)
-def test_what_cannot_be_unpacked_is_left_to_the_lines(damage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_damaged_is_left_to_the_lines(damage: str, tmp_path: Path) -> None:
     whole = pack_of(intact(), "run", tmp_path)
-    cut = whole | {"polls": CUT[damage](whole["polls"])}
+    damaged = whole | {"operations": DAMAGE[damage](whole["operations"])}
+    assert damaged != whole
     without = {kind: ["run"] if kind == OPERATIONS else [] for kind in TYPED}
-    assert unpacked([("run", cut)], tmp_path / "cut").without == without
-    both = unpacked([("run", cut), ("another", whole)], tmp_path / "both")
+    assert unpacked([("run", damaged)], tmp_path / "damaged").without == without
+    both = unpacked([("run", damaged), ("another", whole)], tmp_path / "both")
     assert both.without == without
     alone = unpacked([("another", whole)], tmp_path / "alone")
     assert rows_of(both.paths["operations"]) == rows_of(alone.paths["operations"])
+
+
+def test_a_table_in_the_place_of_another_is_left_to_the_lines(tmp_path: Path) -> None:
+    names = list(TYPED[REPLICAS])
+    pack = pack_of(intact(), "run", tmp_path)
+    swapped = pack | {names[0]: pack[names[1]], names[1]: pack[names[0]]}
+    assert unpacked([("run", swapped)], tmp_path / "tables").without[REPLICAS] == ["run"]
+
+
+def test_rows_are_written_as_soon_as_there_are_enough_for_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = pack_of(intact(), "run", tmp_path)
+    names = [f"run-{number}" for number in range(3)]
+    at_once = unpacked([(name, pack) for name in names], tmp_path / "at-once").paths
+    monkeypatch.setattr(packing, "GROUP_BYTES", 1)
+    one_by_one = unpacked([(name, pack) for name in names], tmp_path / "one-by-one").paths
+    groups = [parquet.ParquetFile(paths["operations"]).num_row_groups for paths in (at_once, one_by_one)]
+    assert groups == [1, len(names)]
+    assert {name: rows_of(path) for name, path in at_once.items()} == {
+        name: rows_of(path) for name, path in one_by_one.items()
+    }
 
 
 def test_what_was_packed_with_another_layout_is_left_to_the_lines(

@@ -2,8 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from harness.sweep.share import SimulatedSchedule
+from harness.analysis.sealing.packed import packed
+from harness.sweep.share import Lines, SimulatedSchedule
 
 
 def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
@@ -18,4 +21,17 @@ def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
         (path, lines if "producer" in path else [line for line in lines if f'"value":"{gone}"' not in line])
         for path, lines in evidence["operations"]
     ]
-    return replace(schedule, evidence=evidence, tables={})
+    with TemporaryDirectory() as folder:
+        return replace(schedule, evidence=evidence, tables=packed(schedule.run_id, _files(evidence, Path(folder))))
+
+
+def _files(evidence: dict[str, Lines], root: Path) -> dict[str, list[tuple[Path, int]]]:
+    """Write the lines down, as packing takes them."""
+    files: dict[str, list[tuple[Path, int]]] = {kind: [] for kind in evidence}
+    for kind, of_kind in evidence.items():
+        for name, lines in of_kind:
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            files[kind].append((path, len(lines)))
+    return files

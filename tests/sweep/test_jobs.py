@@ -146,6 +146,8 @@ def test_what_was_tried_is_added_up_over_all_that_can_be_read(spark: SparkSessio
         table = pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES))
         parquet.write_table(table, sweep.histories / f"part-{number}.parquet")
     (sweep.histories / "part-1.parquet").write_bytes(b"PAR1")
+    earlier = sweep.histories / "part-3.parquet"
+    parquet.write_table(parquet.read_table(earlier).drop_columns(["coverage"]), earlier)
     assert covered(sweep) == Coverage(runs=2, errors={"Fetch": {"NOT_LEADER": 4}})
     judge(spark, sweep, [], Watched())
     assert "NOT_LEADER" not in sweep.verdicts.read_text(), "the summary has the sum"
@@ -204,8 +206,9 @@ def test_schedules_are_judged_by_their_lines_where_they_lack_tables(spark: Spark
     some = none.append_column(field, pa.array([list(pack.items()) for pack in packs], field.type))
     asked = sweep.scenario.model_copy(update={"checks": list(SOME)})
     candidates = [Candidate(scenario=asked, plan=make_plan(asked, seed)) for seed in table["seed"].to_pylist()]
-    for name, histories in {"some": some, "none": none}.items():
+    for name, histories in {"some": some, "none": none.drop_columns(["coverage"])}.items():
         parquet.write_table(histories, kept / f"{name}.parquet")
+        (kept / name / "judged" / "0000" / "tables").mkdir(parents=True)  # as a judge that was killed leaves it
         assert judge_histories(spark, kept / f"{name}.parquet", candidates, kept / name) == verdicts[:3]
 
 

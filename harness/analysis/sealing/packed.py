@@ -1,6 +1,8 @@
 """How do typed tables of many runs go from those who simulate to whoever judges? As bytes, a stream a run and table."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +15,12 @@ from harness.analysis.sealing.kinds import MAKE, NOT_IN_ORDER
 from harness.analysis.sealing.rows import Files
 from harness.analysis.sealing.writer import Writer, path_of
 from harness.analysis.typed import TYPED, layout_of
+from harness.store.seal import DIGEST_BYTES
 
 Pack = Mapping[str, bytes]
-"""Tables of a run as streams of Arrow, by their names."""
-_LAYOUT = b"layout"
+"""Tables of a run by their names: a digest, and a stream of Arrow."""
+GROUP_BYTES = 2**25
+"""Rows of a table that are written at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +44,32 @@ def packed(run_id: str, files: Mapping[str, Files]) -> dict[str, bytes]:
     for kind, of_kind in files.items():
         streams: dict[str, pa.BufferOutputStream] = {}
         try:
-            with Writer(run_id, kind, partial(_stream, streams, layout_of(kind))) as write:
+            with Writer(run_id, kind, partial(_stream, streams)) as write:
                 MAKE[kind](write, of_kind)
         except NOT_IN_ORDER:
             continue
-        pack |= {name: stream.getvalue().to_pybytes() for name, stream in streams.items()}
+        for name, stream in streams.items():
+            content = stream.getvalue().to_pybytes()
+            pack[name] = _digest(kind, name, content) + content
     return pack
 
 
-def _stream(
-    streams: dict[str, pa.BufferOutputStream], layout: str, name: str, schema: pa.Schema
-) -> ipc.RecordBatchStreamWriter:
+def _stream(streams: dict[str, pa.BufferOutputStream], name: str, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
     streams[name] = pa.BufferOutputStream()
-    return ipc.new_stream(streams[name], schema.with_metadata({_LAYOUT: layout}))
+    return ipc.new_stream(streams[name], schema)
+
+
+def _digest(kind: str, name: str, content: bytes) -> bytes:
+    """Return the digest of a table as it is laid out today: one that was packed with another layout has another."""
+    digest = hashlib.blake2b(f"{layout_of(kind)} {name} ".encode(), digest_size=DIGEST_BYTES)
+    digest.update(content)
+    return digest.digest()
 
 
 def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     """Write the tables of runs into a new folder, a file a table.
 
-    What cannot be read, or was packed by another version with another layout, counts as not packed.
+    What is damaged, or was packed by another version with another layout, counts as not packed.
 
     Args:
         packs: Run ids, each with what was packed of it.
@@ -66,27 +77,59 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     """
     folder.mkdir(parents=True)
     without: dict[str, list[str]] = {kind: [] for kind in TYPED}
-    tables: dict[str, list[pa.Table]] = {}
-    for run_id, pack in packs:
-        for kind, structs in TYPED.items():
-            try:
-                of_kind = {name: _table(run_id, pack[name], layout_of(kind)) for name in structs}
-            except (KeyError, ValueError, OSError, pa.ArrowException):
-                without[kind].append(run_id)
-                continue
-            for name, table in of_kind.items():
-                tables.setdefault(name, []).append(table)
-    paths = {name: path_of(folder, name) for name in tables}
-    for name, path in paths.items():
-        parquet.write_table(pa.concat_tables(tables[name]), path)
-    return Unpacked(paths=paths, without=without)
+    files: dict[str, _File] = {}
+    with ExitStack() as stack:
+        for run_id, pack in packs:
+            for kind, names in TYPED.items():
+                try:
+                    tables = {name: _table(run_id, kind, name, pack[name]) for name in names}
+                except (KeyError, _Damaged):
+                    without[kind].append(run_id)
+                    continue
+                for name, table in tables.items():
+                    if name not in files:
+                        files[name] = stack.enter_context(_File(path_of(folder, name), table.schema))
+                    files[name].write(table)
+    return Unpacked(paths={name: file.path for name, file in files.items()}, without=without)
 
 
-def _table(run_id: str, stream: bytes, layout: str) -> pa.Table:
+class _Damaged(Exception):
+    """What was packed is no more what it was."""
+
+
+def _table(run_id: str, kind: str, name: str, pack: bytes) -> pa.Table:
     """Return the rows, of the run that they are handed on with."""
-    table = ipc.open_stream(stream).read_all()
-    if table.schema.metadata != {_LAYOUT: layout.encode()}:
-        raise ValueError("another layout")
+    digest, content = pack[:DIGEST_BYTES], pack[DIGEST_BYTES:]
+    if digest != _digest(kind, name, content):
+        raise _Damaged
+    table = ipc.open_stream(content).read_all()
     column = table.column_names.index(RUN_ID.name)
-    named = table.set_column(column, table.schema.field(column), pa.repeat(run_id, len(table)))
-    return named.replace_schema_metadata()
+    return table.set_column(column, table.schema.field(column), pa.repeat(run_id, len(table)))
+
+
+class _File:
+    """A file of a table, which many runs are written to: rows wait until there are enough for a group."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self._writer = parquet.ParquetWriter(path, schema)
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+
+    def __enter__(self) -> "_File":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._flush()
+        self._writer.close()
+
+    def write(self, table: pa.Table) -> None:
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting))
+        self._waiting, self._waiting_bytes = [], 0
