@@ -48,8 +48,7 @@ class Service(OfLiveness):
 
 def _with_holes(liveness: DataFrame, generations: DataFrame) -> DataFrame:
     """Add `instance`, `generation` and `members` where a group does not read what it has left to nobody."""
-    unread = liveness.where(~F.col("shown") & (F.col("sign") == Sign.READ.value))
-    looks = unread.select("run_id", F.col("process").alias("group"), F.col("time_ns").alias("looked_ns"))
+    looks = liveness.select("run_id", F.col("process").alias("group"), F.col("time_ns").alias("looked_ns"))
     holes = left_to_nobody(looks, generations).withColumnRenamed("group", "process")
     because = phrase(
         "generation {generation} gives it to nobody: {instance} was to give it back, came again under another member "
