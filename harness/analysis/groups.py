@@ -97,8 +97,7 @@ def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
         .where(F.size("members") > 1)
     )
     owners = (
-        told.where(F.col("partition").isNotNull())
-        .groupBy(*_GROUP, "topic", "partition")
+        told.groupBy(*_GROUP, "topic", "partition")
         .agg(F.max(F.struct("at", F.col("owner").alias("instance"))).alias("had"))
         .select("*", "had.instance")
     )

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from harness.store.history import Sign
 from tests.analysis.fact_rows import Row
 from tests.analysis.group_rows import stored, told
-from tests.analysis.protocol_rows import sign
+from tests.analysis.protocol_rows import S, sign
 from tests.checks.answers import Case, fails, noted, passes, table_of
 from tests.checks.signs_of_life import cases
 
@@ -46,13 +46,21 @@ def violated(*rows: Sequence[Row]) -> Case:
     return fails(UNREAD, *(each for part in rows for each in part), facts=["liveness"])
 
 
-CASES = cases((Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT), other=Sign.IN_SYNC) | {
+CASES = {
+    **cases((Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT), other=Sign.IN_SYNC),
     "an instance that is to give a partition back comes again before": hole(HAD, generation_4(), came_back()),
     "it comes again to the next coordinator": hole(HAD, generation_4(), loaded(), came_back(epoch=4)),
     "a rebalance that it began went with a coordinator": hole(
         HAD, generation_4(rebalance_s=6), loaded(), came_back(epoch=4)
     ),
     "the next coordinator reads that it has come again": hole(HAD, generation_4(), loaded("m9/i2")),
+    "it comes again at the instant of the look": hole(HAD, generation_4(), came_back(seq=70)),
+    "it comes again after an earlier look": hole(
+        HAD,
+        generation_4(),
+        came_back(seq=65),
+        [sign(Sign.READ, process="g", topic="orders", partition=0, time_ns=60 * S)],
+    ),
     "a rebalance begins after the look": hole(HAD, generation_4(), came_back(rebalance_s=71)),
     "somebody gets the partition after the look": hole(
         HAD, generation_4(), came_back(), stored("m1/i1", 1, generation=5, seq=71)
@@ -99,6 +107,9 @@ CASES = cases((Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT), other=Sign.IN_
         HAD, generation_4(), came_back(), stored("m2/i2", 0, generation=3, seq=0, epoch=4, reason="loaded")
     ),
     "nobody knows what was stored": violated(HAD, loaded(), came_back(epoch=4)),
+    "only by its own word had it the partition": violated(
+        [told("m2/i2", 1, generation=3)], generation_4(), came_back()
+    ),
     "only its members tell": violated(
         [told("m2/i2", 1, generation=3), told("m2/i2", generation=4), told("m9/i2", generation=4)]
     ),
