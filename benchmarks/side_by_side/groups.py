@@ -116,6 +116,29 @@ async def cooperative(s: Script) -> None:
     await s.log()
 
 
+async def static_bounce_before_handover(s: Script) -> None:
+    """An instance that is to give a partition up comes back with nothing: the group goes on, and nobody gets it."""
+    await (await s.member(instance="a", protocols=owning(0, 1)))
+    await s.sync("m1", 1, {"m1": b"both"}, instance="a", quietly=True)
+    second = await s.member(instance="b", protocols=owning())
+    await s.until_preparing()
+    await asyncio.gather(s.join("m1", instance="a", protocols=owning(0, 1), quietly=True), second)
+    await asyncio.gather(
+        s.sync("m2", 2, instance="b", quietly=True), s.sync("m1", 2, {"m1": b"one", "m2": b"none"}, instance="a")
+    )
+    await s.join(instance="a", protocols=owning(), version=9)
+    await s.sync("m3", 2, instance="a")
+    await s.heartbeat("m2", 2, instance="b")
+    await s.join("m2", instance="b", protocols=owning(), version=9)
+    await s.describe()
+    again = asyncio.create_task(s.join("m2", instance="b", protocols=owning(0), quietly=True))
+    await s.until_preparing()
+    first, joined = await asyncio.gather(s.join("m3", instance="a", protocols=owning(0), quietly=True), again)
+    s.say(s.joined(first, "m3"))
+    s.say(s.joined(joined, "m2"))
+    await s.log()
+
+
 async def expiry(s: Script) -> None:
     """What was committed for no time goes at the next look, unless a member subscribes to it; then the group goes."""
     await s.commit(5, version=4, retention_ms=0)
@@ -467,6 +490,7 @@ SITUATIONS: tuple[Situation, ...] = (
     static_bounce,
     static_follower_bounce,
     static_bounce_while_assigning,
+    static_bounce_before_handover,
     rejoins,
     votes,
     wrong_protocol_at_sync,

@@ -46,6 +46,7 @@ GROUP_GENERATIONS = GROUP_TABLES.declare(
     Column("reason", "string", "stored, replaced (an instance came back), loaded, or assigned (to a client process)"),
     Column("coordinator_epoch", "int", "coordinator epoch; null when the source is member"),
     Column("life", "int", "how often the group had ended before: in that epoch, or for a member at all"),
+    Column("rebalance_ns", "bigint", "when this coordinator then began a rebalance; null if it did not"),
     Column("broker", "int", "coordinator; null when the source is member"),
     Column("incarnation", "string", "life of the coordinator's process; null when the source is member"),
     Column("seq", "bigint", "position in its log; null when the source is member"),

@@ -9,6 +9,8 @@ from harness.values import OFFSETS_TOPIC
 STORING_MS = 10_000
 """What a group's record may take to be stored (`offsets.commit.timeout.ms`), twice over."""
 
+_GROUP = ("run_id", "group")
+
 
 def _untold(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
     """The runs with members of groups of whose coordinators nothing is known."""
@@ -54,3 +56,54 @@ def with_unclean_offsets_topic(rows: DataFrame, leader_epochs: DataFrame, settin
         .distinct()
     )
     return rows.join(runs, on="run_id", how="left")
+
+
+def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
+    """Return which partitions nobody has, and nobody is ever to have, by a hole in Kafka's own protocol.
+
+    A member that is to give a partition back asks for the rebalance in which another one gets it (KIP-429). An instance
+    that comes back before that rebalance is over has nothing to give back and does not ask, and a stable group goes on
+    without a rebalance (KIP-345). So until the look the last assignment that was stored gave the partition to nobody,
+    its coordinator has begun no rebalance since, and the instance that had it before has got another member id since.
+
+    Args:
+        looks: With `run_id`, `group` and `looked_ns`, the instant.
+        generations: Assignments.
+
+    Returns:
+        One row a group and partition, with `instance`, `generation` and `members`, the ids of the instance in it.
+    """
+    told = (
+        generations.where(F.col("source") == "coordinator")
+        .join(looks.groupBy(*_GROUP).agg(F.max("looked_ns").alias("looked_ns")), on=list(_GROUP), how="inner")
+        .where(F.col("time_ns") <= F.col("looked_ns"))
+        .withColumn("at", F.struct("coordinator_epoch", "seq", "generation"))
+    )
+    began_ns = F.when(F.col("rebalance_ns") <= F.col("looked_ns"), F.col("rebalance_ns"))
+    in_force = (
+        told.groupBy(*_GROUP)
+        .agg(
+            F.max(F.when(F.col("reason") == "stored", F.col("at"))).alias("stored"),
+            F.max(F.struct("at", began_ns.alias("rebalance_ns"))).alias("last"),
+        )
+        .where((F.col("last.at.generation") == F.col("stored.generation")) & F.col("last.rebalance_ns").isNull())
+        .select(*_GROUP, "stored")
+    )
+    returned = (
+        told.join(in_force, on=list(_GROUP), how="inner")
+        .where(F.col("at") >= F.col("stored"))
+        .groupBy(*_GROUP, "stored", F.col("owner").alias("instance"))
+        .agg(F.collect_set("member").alias("members"))
+        .where(F.size("members") > 1)
+    )
+    owners = (
+        told.groupBy(*_GROUP, "topic", "partition")
+        .agg(F.max(F.struct("at", F.col("owner").alias("instance"))).alias("had"))
+        .select("*", "had.instance")
+    )
+    return (
+        owners.join(returned, on=[*_GROUP, "instance"], how="inner")
+        .where(F.col("had.at") < F.col("stored"))
+        .withColumns({"generation": F.col("stored.generation"), "members": F.array_sort("members")})
+        .select(*_GROUP, "topic", "partition", "instance", "generation", "members")
+    )

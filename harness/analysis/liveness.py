@@ -24,12 +24,13 @@ class OfLiveness:
     since: ClassVar[int] = WATCHED
     signs: ClassVar[tuple[Sign, ...]]
 
-    def missing(self, facts: dict[str, DataFrame], promise: str) -> DataFrame:
+    def missing(self, liveness: DataFrame, promise: str, *shows: Column) -> DataFrame:
         """One finding a sign that is missing; a note where something kept the cluster from showing it.
 
         Args:
-            facts: Of the check.
+            liveness: Every look.
             promise: How the message begins.
+            shows: Further events of the evidence, each null where it says nothing.
         """
         times = {
             "waited_s": (F.col("time_ns") - F.col("healed_ns")) / 1e9,
@@ -37,7 +38,7 @@ class OfLiveness:
         }
         hindered = F.col("hindrance").isNotNull()
         return finding(
-            _missing(facts["liveness"], self.signs).withColumns(times),
+            _missing(liveness, self.signs).withColumns(times),
             self.name,
             severity=F.when(hindered, Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
             message=phrase(
@@ -48,7 +49,7 @@ class OfLiveness:
                 because=F.when(hindered, phrase("; but {hindrance}")).otherwise(""),
             ),
             evidence=F.array(
-                event("liveness", "sign", "broker", "process", "waited_s", "silent_s", "detail", "cpu_percent")
+                event("liveness", "sign", "broker", "process", "waited_s", "silent_s", "detail", "cpu_percent"), *shows
             ),
         )
 

@@ -41,11 +41,17 @@ def read_in(state: str, generation: int, *members: str, epoch: int = 4, **other:
 
 
 def stored(
-    member: str, *partitions: int, generation: int = 1, seq: int = 0, epoch: int = 3, reason: str = "stored"
+    member: str,
+    *partitions: int,
+    generation: int = 1,
+    seq: int = 0,
+    epoch: int = 3,
+    reason: str = "stored",
+    rebalance_s: int | None = None,
 ) -> list[Row]:
-    """What a coordinator stored that a member has."""
+    """What a coordinator stored that a member has, and when it began the next rebalance."""
     row = {**_line(seq, epoch), "source": "coordinator", "generation": generation, **_owner(member), "reason": reason}
-    row |= {"life": 0}
+    row |= {"life": 0, "rebalance_ns": None if rebalance_s is None else rebalance_s * S}
     where = [{"topic": "orders", "partition": partition} for partition in partitions] or [{}]
     return [("group_generations", row | each) for each in where]
 

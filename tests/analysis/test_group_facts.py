@@ -89,6 +89,19 @@ def test_a_group_that_ended_begins_another_life(rows: Rows) -> None:
 
 
 @case
+def rebalanced(out: RunWriter) -> None:
+    tells(out, becomes(STABLE, 1, "a"), assigns(1, a=[0]), becomes(PREPARING, 1, "a"), assigns(2, a=[0]))
+    tells(out, becomes(PREPARING, 2, "a"), becomes(PREPARING, 3, "a"), becomes(STABLE, 3, "a"), assigns(3, a=[0]))
+    tells(out, assigns(3, a=[0], epoch=4), becomes("Dead", 3, "a", epoch=4), becomes(PREPARING, 0, "b", epoch=5))
+
+
+def test_an_assignment_says_when_its_coordinator_begins_the_next_rebalance(rows: Rows) -> None:
+    began_ns = [row["time_ns"] for row in rows(rebalanced, "group_states", "seq") if row["state"] == PREPARING]
+    told = rows(rebalanced, "group_generations", "seq")
+    assert [row["rebalance_ns"] for row in told] == [*began_ns[:2], None, None]
+
+
+@case
 def told_before_and_after(out: RunWriter) -> None:
     for index, end in enumerate(("the coordinator moved", "nothing is left of it", None)):
         where = {"group": "g", "topic": "orders", "partition": 1, "member": "a", "generation": 1, "mode": "eager"}

@@ -39,9 +39,13 @@ def group_states(state_changes: StateChanges, lives: DataFrame) -> DataFrame:
 def group_generations(state_changes: StateChanges, owned: DataFrame) -> DataFrame:
     """One row a member and partition of an assignment that a coordinator told of, and one an ownership of a member."""
     ended = F.coalesce(F.col("to_state") == "Dead", F.lit(False)).cast("int")
+    begun_ns = F.when(F.col("to_state") == "PreparingRebalance", F.col("time_ns"))
+    in_turn = in_order(*_TERM, by=("seq",))
+    following = in_turn.rowsBetween(1, Window.unboundedFollowing)
     by_coordinators = (
         state_changes.of("group_assignment", "group_state")
-        .withColumn("life", F.sum(ended).over(in_order(*_TERM, by=("seq",))))
+        .withColumn("life", F.sum(ended).over(in_turn))
+        .withColumn("rebalance_ns", F.min(begun_ns).over(following))
         .where(F.col("ev") == "group_assignment")
         .drop("topic", "partition", "member", "instance")
         .select("*", F.explode_outer("assignments").alias("of"))

@@ -29,7 +29,7 @@ class Whole(OfLiveness):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker or partition."""
-        return self.missing(facts, "A cluster that is left in peace becomes whole")
+        return self.missing(facts["liveness"], "A cluster that is left in peace becomes whole")
 
 
 PLUGIN: type[Check] = Whole

@@ -2,13 +2,18 @@
 
 A retriable error goes away with what caused it (Kafka's protocol guide, "Error Codes"): a client that tries on has its
 record acknowledged with acks=all, reads it, and commits. The harness asks every partition itself, and looks whether
-the readers of the load come to the record that it got acknowledged. What the faults have left beyond repair is a note.
+the readers of the load come to the record that it got acknowledged. What the faults have left beyond repair is a note,
+and so is a partition that a group has given to nobody by a hole in Kafka's own protocol
+(docs/differences-from-kafka.md, "As in Kafka").
 """
 
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from harness.analysis.findings import event, phrase
+from harness.analysis.groups import left_to_nobody
 from harness.analysis.liveness import OfLiveness, not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import Sign
@@ -24,12 +29,35 @@ class Service(OfLiveness):
         "and takes commits (retriable errors in Kafka's protocol guide)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
+    reads: ClassVar[tuple[str, ...]] = ("group_generations",)
     signs: ClassVar[tuple[Sign, ...]] = (Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT)
     assumes: ClassVar[tuple[Assumption, ...]] = (not_starved(signs),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition and what it does not do; one a reader that it keeps waiting."""
-        return self.missing(facts, "A cluster that is left in peace serves its clients")
+        liveness = _with_holes(facts["liveness"], facts["group_generations"])
+        return self.missing(
+            liveness,
+            "A cluster that is left in peace serves its clients",
+            F.when(
+                F.col("members").isNotNull(),
+                event("group_generations", "process as group", "generation", "instance", "members"),
+            ),
+        )
+
+
+def _with_holes(liveness: DataFrame, generations: DataFrame) -> DataFrame:
+    """Add `instance`, `generation` and `members` where a group does not read what it has left to nobody."""
+    looks = liveness.select("run_id", F.col("process").alias("group"), F.col("time_ns").alias("looked_ns"))
+    holes = left_to_nobody(looks, generations).withColumnRenamed("group", "process")
+    because = phrase(
+        "generation {generation} gives it to nobody: {instance} was to give it back, came again under another member "
+        "id, and nobody asks for a rebalance then (a hole in Kafka's protocol, KIP-345 with KIP-429)"
+    )
+    key = ["run_id", "process", "topic", "partition"]
+    return liveness.join(holes, on=key, how="left").withColumn(
+        "hindrance", F.coalesce("hindrance", F.when(F.col("members").isNotNull(), because))
+    )
 
 
 PLUGIN: type[Check] = Service
