@@ -40,6 +40,7 @@ def ask(chaos: Any, spark: SparkSession, folder: RunFolder, add_findings: Callab
         ),
         pytest.param("SELECT COUNT(*) n FROM SENDS", [{"n": 113}], id="a name in capitals"),
         pytest.param("with s as (select 1 from `sends`) select count(*) n from s", [{"n": 113}], id="one in quotes"),
+        pytest.param("select count(*) n\nfrom identifier('sen' || 'ds')", [{"n": 113}], id="a name that is made"),
         pytest.param("select * from truncations", [], id="a fact without rows"),
         pytest.param(
             "select * from tables where table = 'sends'",
