@@ -79,7 +79,8 @@ settings: without them `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are used.
 ## Which engine judges
 
 Apache Spark, in a JVM on this machine or on the cluster that `--master` names. `chaos run`, `rejudge`, `judge` and
-`sql` do without a JVM: `--engine sail` (or `CHAOS_ENGINE=sail`, also for tasks of Airflow) starts
+`sql` do without a JVM, and so does the judging of `chaos simulate`: `--engine sail` (or `CHAOS_ENGINE=sail`, also for
+tasks of Airflow) starts
 [Sail](https://lakesail.com) in the same process, which takes a sixth of the CPU time for a small run. `pip install
 '.[sail]'` brings it, 66 MB. It answers as Apache Spark does, check by check, and tests hold it to that. Until
 the judging ends it listens on a port of the loopback interface and asks nobody who connects for a name. Whoever
@@ -89,7 +90,9 @@ connects may have it read and write files as you: leave it to machines whose use
 (with `SAIL_EXECUTION__CHECKPOINT__PATH` set). It has to see the runs, and `TMPDIR`, at the same path as this machine;
 one that does not is refused. Without a JVM there are paths of this machine alone, a glob knows `*`, `?` and `[…]`,
 text may be packed as `.gz`, `.bz2` or `.zst`, lines go through this process, `--master` is refused, and SQL is Sail's,
-which knows no `describe`. Simulations take Apache Spark whatever was chosen: they are Python in its tasks."""
+which knows no `describe`. Schedules are simulated by Apache Spark, being Python in its tasks, on the cluster that
+`--master` names. It ends then, and the engine that was chosen judges them; `--shrink`, `chaos shrink` and `chaos keep`,
+which simulate and judge in turn, take Apache Spark for both."""
 
 
 def page() -> str:
