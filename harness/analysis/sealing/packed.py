@@ -20,7 +20,7 @@ from harness.store.seal import DIGEST_BYTES
 Pack = Mapping[str, bytes]
 """Tables of a run by their names: a digest, and a stream of Arrow."""
 GROUP_BYTES = 2**25
-"""Rows of a table that are written at once."""
+"""So many bytes of rows of a table are written at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

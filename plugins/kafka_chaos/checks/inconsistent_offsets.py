@@ -47,13 +47,14 @@ class InconsistentOffsets:
             .groupBy(*key)
             .agg(
                 F.array_sort(F.collect_set("value")).alias("values"),
-                oldest_epoch().alias("leader_epoch"),
+                F.min("leader_epoch").alias("leader_epoch"),
+                oldest_epoch().alias("since"),
                 F.array_sort(F.collect_set(F.to_json(F.struct("fact", "process", "index", "offset", "value")))).alias(
                     "events"
                 ),
             )
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="since")
         return finding(
             rows,
             self.name,
