@@ -30,6 +30,9 @@ REQUEST_TIMEOUT_S = 30.0
 """For one answer of the engine; it takes milliseconds, seconds under load."""
 REMOVAL_TIMEOUT_S = 15.0
 REMOVAL_POLL_S = 0.05
+FREEZE_TIMEOUT_S = 30.0
+"""For freezing a container: the engine's runtime gives up after 0.2 s, also where threads wait for CPU only."""
+FREEZE_POLL_S = 0.05
 PARALLEL_REQUESTS = 8
 _CPU_PERIOD_US = 100_000
 MOST_NETWORKS = 10
@@ -272,9 +275,18 @@ class Engine:
             self.client.api.kill(name, f"SIG{signal}")
 
     def pause(self, name: str) -> None:
-        """Freeze a container."""
+        """Freeze a container; request it again while the runtime does not get hold of all of its threads."""
+        from docker.errors import APIError
+
+        deadline = time.monotonic() + FREEZE_TIMEOUT_S
         with self.request(f"pausing the container {name}"):
-            self.client.api.pause(name)
+            while True:
+                try:
+                    return self.client.api.pause(name)
+                except APIError as error:
+                    if "unable to freeze" not in str(error.explanation) or time.monotonic() > deadline:
+                        raise
+                time.sleep(FREEZE_POLL_S)
 
     def unpause(self, name: str) -> None:
         """Thaw a container."""

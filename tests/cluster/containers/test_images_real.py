@@ -113,3 +113,35 @@ def test_the_image_has_what_the_checkout_has(engine: Engine) -> None:
 def test_unchanged_images_are_found_up_to_date(engine: Engine) -> None:
     assert [one.rebuilt for one in building.build(engine, Quiet())] == [False, False, False]
     assert images.missing(engine) == []
+
+
+BUSY = """
+import os
+for _ in range(60):
+    if os.fork() == 0:
+        while True:
+            os.stat("/")
+print("all run", flush=True)
+os.wait()
+"""
+
+
+def test_a_container_freezes_whose_processes_hardly_get_any_cpu(engine: Engine) -> None:
+    """At the first request the runtime often gives up."""
+    command = ["-c", BUSY]
+    container = engine.client.containers.create(
+        images.broker().name, command, entrypoint=["python3"], cpu_period=100_000, **AS_THE_DRIVER_RUNS_THEM
+    )
+    name = str(container.name)
+    try:
+        container.start()
+        next(container.logs(stream=True))
+        engine.limit_cpus(name, 0.1)
+        for _ in range(6):
+            engine.pause(name)
+            state = engine.state(name)
+            assert state is not None
+            assert state.state == "paused"
+            engine.unpause(name)
+    finally:
+        container.remove(force=True, v=True)
