@@ -18,7 +18,7 @@ from harness.cluster import relay
 from harness.cluster.containers import filters, guard, images, plans
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
 from harness.cluster.containers.disks import ContainerDisks
-from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
+from harness.cluster.containers.engine import FREEZE_TIMEOUT_S, ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.containers.limits import ContainerLimits
 from harness.cluster.containers.packets import ContainerPackets
 from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, PACKETS, ClusterRequest
@@ -236,7 +236,8 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
         argv = [sys.executable, "-m", guard.__name__, guard.THAW, self._names.of(process), str(at_most_s)]
         log = RunFolder(self._root).cluster / f"{thawer}.log"
         await self._supervision.spawn(thawer, argv, log, LAST_STAGE, guard.GRACE_S)
-        await self._with_engine(lambda engine: engine.pause(self._names.of(process)))
+        within_s = min(at_most_s, FREEZE_TIMEOUT_S)  # nobody would thaw what freezes after its time
+        await self._with_engine(lambda engine: engine.pause(self._names.of(process), within_s=within_s))
 
     async def _resume(self, process: str) -> None:
         if (await self._running(process)).state == "paused":

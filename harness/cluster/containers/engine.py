@@ -274,11 +274,15 @@ class Engine:
         with self.request(f"sending SIG{signal} to the container {name}"):
             self.client.api.kill(name, f"SIG{signal}")
 
-    def pause(self, name: str) -> None:
-        """Freeze a container; request it again while the runtime does not get hold of all of its threads."""
+    def pause(self, name: str, *, within_s: float = FREEZE_TIMEOUT_S) -> None:
+        """Freeze a container; request it again while the runtime does not get hold of all of its threads.
+
+        Raises:
+            ClusterError: it refused, or the container was not frozen within `within_s`.
+        """
         from docker.errors import APIError
 
-        deadline = time.monotonic() + FREEZE_TIMEOUT_S
+        deadline = time.monotonic() + within_s
         with self.request(f"pausing the container {name}"):
             while True:
                 try:
