@@ -65,7 +65,7 @@ class OffsetMap:
         self._stretches = stretches
 
     def none_is_last(self, first: int, last: int) -> bool:
-        """Return whether surely no record of these offsets is its key's last one; False also where that is not known."""
+        """Return whether surely none of these offsets is a key's last one; False also where that is not known."""
         if self._stretches is None or first < self.first or last > self.latest:
             return False
         stretches = range(first >> self._shift, (last >> self._shift) + 1)
