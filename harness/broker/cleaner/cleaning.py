@@ -82,6 +82,8 @@ class Cleaning:
         """
         log, result = self.chosen.log, self.result
         offsets = await self._last_offsets()
+        for _ in offsets.find_stretches():
+            await self._step(0)
         result.end_offset = offsets.latest + 1
         result.buffer_utilization = offsets.size / self.capacity
         rules = Filter(
@@ -95,14 +97,13 @@ class Cleaning:
         for group in groups(segments, log, self.chosen.end_offset):
             await self._replace(group, rules)
         result.records_read, result.records_written = rules.records_read, rules.records_written
-        result.without_key = rules.without_key
+        result.without_key = offsets.without_key + rules.without_key
         return result
 
     async def _last_offsets(self) -> OffsetMap:
         """Return the last offset of each key of the dirty part, or of as much of it as the map holds."""
         first, end = self.chosen.first_dirty_offset, self.chosen.end_offset
-        offsets = OffsetMap(self.capacity)
-        offsets.latest = first - 1
+        offsets = OffsetMap(self.capacity, first)
         segments = between(self.chosen.log, first, end)
         for number, segment in enumerate(segments, start=1):
             position = segment.position_before(first)
@@ -121,7 +122,7 @@ class Cleaning:
         records = [] if header.is_control else raw_records(records_section(batch, header), header.records_count)
         for record in records:
             offset = header.base_offset + record.offset_delta
-            if record.key is not None and offset >= first and not offsets.put(record.key, offset):
+            if offset >= first and not offsets.put(record.key, offset):
                 return False
         offsets.latest = header.last_offset
         return True

@@ -36,13 +36,16 @@ class Filter:
         """
         if header.is_control:
             return batch
+        if self.offsets.none_is_last(header.base_offset, header.last_offset):
+            self.records_read += header.records_count
+            return self._without_records(header)
         payload = records_section(batch, header)
         records = raw_records(payload, header.records_count)
         kept = [record for record in records if self._keeps(record, header)]
         self.records_read += len(records)
         self.records_written += len(kept)
         if not kept:
-            return _emptied(header) if header.base_offset in self.needed else None
+            return self._without_records(header)
         horizon_ms = header.delete_horizon_ms
         if horizon_ms is None and not all(record.has_value for record in kept):
             horizon_ms = self.now_ms + self.delete_retention_ms
@@ -50,12 +53,15 @@ class Filter:
             return batch
         return _rewritten(header, payload, kept, horizon_ms)
 
+    def _without_records(self, header: BatchHeader) -> bytes | None:
+        return _emptied(header) if header.base_offset in self.needed else None
+
     def _keeps(self, record: RawRecord, header: BatchHeader) -> bool:
         offset = header.base_offset + record.offset_delta
         if offset > self.offsets.latest:
             return True
         if record.key is None:
-            self.without_key += 1
+            self.without_key += offset < self.offsets.first  # the map has counted the others
             return False
         if offset < self.offsets.get(record.key):
             return False

@@ -24,7 +24,7 @@ def at_50(*pairs: Pair, **fields: Any) -> bytearray:
 
 def rules(later: dict[str, int], *, latest: int = 100, needed: bool = False, now_ms: int = NOW_MS) -> Filter:
     """What is decided with these last offsets, known up to `latest`."""
-    offsets = OffsetMap(100)
+    offsets = OffsetMap(100, first=BASE + 10)
     for key, offset in later.items():
         offsets.put(key.encode(), offset)
     offsets.latest = latest
@@ -68,6 +68,21 @@ def test_the_last_record_of_each_key_stays(codec: int, later: dict[str, int], la
         same = ("base_offset", "last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence")
         assert [getattr(header, name) for name in same] == [getattr(before, name) for name in same]
         assert (header.records_count, header.max_timestamp) == (len(stays), NOW_MS + stays[-1] - BASE)
+
+
+@pytest.mark.parametrize("needed", [False, True], ids=["it goes", "it tells where a producer is, and is emptied"])
+def test_a_batch_in_which_no_key_has_its_last_record_is_not_even_read(needed: bool) -> None:
+    held = at_50(("a", "1"), ("b", "2"), numbering=Numbering(9, 2, 40))
+    held[-1] ^= 0xFF  # not to be decompressed, and no records either
+    offsets = OffsetMap(100, first=BASE)
+    for number in range(100, 116):
+        offsets.put(b"%d" % number, number)
+    list(offsets.find_stretches())
+    decide = Filter(offsets=offsets, needed={BASE} if needed else set(), now_ms=NOW_MS, delete_retention_ms=HOUR_MS)
+    rest = filtered(held, decide)
+    assert (rest is not None) is needed
+    assert left(rest) == []
+    assert (decide.records_read, decide.records_written) == (2, 0)
 
 
 def test_a_batch_of_which_all_stays_is_not_touched() -> None:
