@@ -21,6 +21,8 @@ PORTS_TRIED = 20
 PASSWORD_BYTES = 12
 SECRET_BYTES = 64
 MIGRATE_TIMEOUT_S = 300.0
+WRITE_TURN_S = 25
+"""How long a process waits to write to the database: SQLite has one writer, and its own 5 s fail on a busy machine."""
 LOG_TAIL_LINES = 15
 OWNER_ONLY = 0o700
 SECRET = 0o600
@@ -103,7 +105,7 @@ def environment_of(settings: Settings, port: int) -> dict[str, str]:
         "no_proxy": loopback,
         "AIRFLOW_HOME": str(settings.home),
         "AIRFLOW_CONFIG": str(settings.home / "airflow.cfg"),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{settings.home / 'airflow.db'}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{settings.home / 'airflow.db'}?timeout={WRITE_TURN_S}",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -3,7 +3,9 @@
 import fcntl
 import json
 import socket
+import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,9 @@ from typer.testing import CliRunner
 from chaos_airflow.standalone.__main__ import main
 from chaos_airflow.standalone.home import AirflowError, Settings, passwords_of
 from chaos_airflow.standalone.server import serving
+from tests.airflow_server import Airflow
+
+SQLITES_OWN_WAIT_S = 5.0
 
 
 def settings(home: Path, port: int | None = 0) -> Settings:
@@ -80,3 +85,24 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(main)
     assert CliRunner().invoke(app, ["--home", str(tmp_path), "--port", "65536"]).exit_code == 2
+
+
+@pytest.mark.airflow
+def test_a_request_waits_for_its_turn_to_write(airflow_server: Airflow) -> None:
+    home = airflow_server.server.settings.home
+    given_up = threading.Event()
+    with sqlite3.connect(home / "airflow.db", isolation_level=None, check_same_thread=False) as writer:
+        writer.execute("PRAGMA busy_timeout = 20000")
+        writer.execute("BEGIN IMMEDIATE")
+
+        def give_up() -> None:
+            given_up.set()
+            writer.execute("ROLLBACK")
+
+        end = threading.Timer(SQLITES_OWN_WAIT_S + 2, give_up)
+        end.start()
+        try:
+            airflow_server.unpause("chaos_experiment")
+            assert given_up.is_set()
+        finally:
+            end.join()
