@@ -63,8 +63,13 @@ class FakeConnection:
 
     def _altered(self, message: Message) -> Message:
         (resource,) = message.resources
+        result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         if "refuse" in self.cluster.deaf:
-            error = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(error_code=40, error_message="invalid")
+            error = result(error_code=40, error_message="invalid")
+            return IncrementalAlterConfigsResponse(responses=[error])
+        if "expired once" in self.cluster.deaf:
+            self.cluster.deaf -= {"expired once"}
+            error = result(error_code=-1, error_message="SessionExpired")
             return IncrementalAlterConfigsResponse(responses=[error])
         if "alter" not in self.cluster.deaf:
             own = self.cluster.configs.setdefault((resource.resource_type, resource.resource_name), {})
@@ -73,8 +78,7 @@ class FakeConnection:
                     own.pop(step.name, None)
                 else:
                     own[step.name] = step.value
-        done = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(error_code=0)
-        return IncrementalAlterConfigsResponse(responses=[done])
+        return IncrementalAlterConfigsResponse(responses=[result(error_code=0)])
 
     def _cancelled(self, message: Message) -> Message:
         response = AlterPartitionReassignmentsResponse.ReassignableTopicResponse

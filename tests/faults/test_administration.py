@@ -280,6 +280,11 @@ class TestChangeConfig:
         await heal(cluster, injection)
         assert cluster.configs == {(4, "0"): {}, (4, "2"): {"log.segment.bytes": "7000", "log.roll.ms": "9"}}
 
+    async def test_one_whose_session_has_just_ended_is_asked_again(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"expired once"}
+        _, effect = await injected(cluster, "change-config", 1, target="1", config=self.SET)
+        assert (effect.verdict, cluster.deaf) == (CONFIRMED, set())
+
     async def test_a_topic_is_changed_once(self, cluster: FakeCluster) -> None:
         config = {"min.insync.replicas": "2"}
         injection, effect = await injected(cluster, "change-config", 0, 1, target="0,1", topic="orders", config=config)

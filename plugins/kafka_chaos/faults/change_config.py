@@ -110,7 +110,7 @@ async def _change(arena: Arena, injection: Injection, broker: int, values: Value
         return
     error, message = await until(
         answered,
-        lambda _: True,
+        lambda answer: answer[0] != ErrorCode.UNKNOWN_SERVER_ERROR,  # it could not: its session has ended, say
         what=f"an answer of broker {broker}",
         timeout_s=injection.parameters["done_timeout_s"],
     )
