@@ -42,6 +42,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     """The replicas that partitions had whose new ones stand still."""
     written: bytes = b""
     """What `/controller` was overwritten with; empty when it was not."""
+    last_topic: dict[str, object] = field(default_factory=dict)
+    """What a topic's znode was overwritten with."""
     epoch_gone: bool = False
     """Whether `/controller_epoch` was deleted."""
     assignments: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=lambda: {("orders", 0): BROKERS})
@@ -250,13 +252,15 @@ class FakeCluster(FakePowers, ZookeeperView):
             return self.written or b'{"brokerid":%d}' % self.controller_id
         topic = path.rpartition("/")[2]
         partitions = {str(number): list(replicas) for (of, number), replicas in self.assignments.items() if of == topic}
-        return json.dumps({"partitions": partitions}).encode() if partitions else None
+        value = {"version": 3, "partitions": partitions, "topic_id": "an-id"}
+        return json.dumps(value).encode() if partitions else None
 
     async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
         if self._enter(f"write {path}"):
             if path == "/controller":
                 self.written = data
             else:
+                self.last_topic = json.loads(data)
                 self._assign(path.rpartition("/")[2], data)
         return True
 

@@ -258,6 +258,23 @@ class TestAddPartitions:
         await heal(cluster, injection)
         assert [*cluster.assignments.values()] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
 
+    @pytest.mark.parametrize(
+        ("parameters", "kept"),
+        [
+            pytest.param({}, {"version": 3, "topic_id": "an-id"}, id="the topic keeps its id"),
+            pytest.param({"without_topic_id": True}, {"version": 2}, id="an old tool leaves it out"),
+        ],
+    )
+    async def test_what_is_written(
+        self, cluster: FakeCluster, parameters: dict[str, bool], kept: dict[str, object]
+    ) -> None:
+        await injected(cluster, "add-partitions", 1, target="1", topic="orders", **parameters)
+        assert cluster.last_topic == {"partitions": {"0": [0, 1, 2], "1": [1, 2, 0]}, **kept}
+
+    async def test_brokers_that_are_named_take_a_topic(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match="there is no topic '' to add partitions to"):
+            await injected(cluster, "add-partitions", 1, target="1")
+
     async def test_those_without_leaders_are_a_mismatch(self, cluster: FakeCluster) -> None:
         cluster.deaf = {"write /brokers/topics/orders"}
         _, effect = await injected(cluster, "add-partitions", 1, done_timeout_s=SOON)

@@ -9,18 +9,24 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.administration import late, partition_now
+from harness.contracts.administration import late
 from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 
+VERSION_WITHOUT_TOPIC_ID = 2
+
 
 class Parameters(Strict):
     """What the scenario may say about partitions that come."""
 
     partitions: Annotated[int, Field(ge=1, le=100, description="How many more")] = 1
+    topic: Annotated[str, Field(description="Which topic, as broker ids name none; empty: the target's")] = ""
+    without_topic_id: Annotated[
+        bool, Field(description="Whether the topic's id is left out, as tools before Kafka 2.8 do, which know of none")
+    ] = False
     done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for leaders of all of them")] = 60.0
 
 
@@ -30,7 +36,7 @@ class AddPartitions(BrokerFault):
     name: ClassVar[str] = "add-partitions"
     zookeeper: ClassVar[bool] = True
     composes: ClassVar[bool] = True
-    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.IDS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
@@ -42,11 +48,14 @@ class AddPartitions(BrokerFault):
     ) -> Injection:
         """Choose brokers that live for each of them, another one first each time."""
         assert isinstance(parameters, Parameters)
-        replicas = len((await partition_now(arena, (target.topic, target.partition))).assignment)
+        topic = parameters.topic or target.topic
+        assigned = await _assigned(arena, topic)
+        if not assigned:
+            raise ClusterError(f"there is no topic {topic!r} to add partitions to")
+        replicas, first = len(assigned[0]), len(assigned)
         live = sorted(await arena.view.registrations())
         if len(live) < replicas:
-            raise ClusterError(f"{len(live)} brokers live, and partitions of {target.topic} have {replicas} replicas")
-        first = len(await _assigned(arena, target.topic))
+            raise ClusterError(f"{len(live)} brokers live, and partitions of {topic} have {replicas} replicas")
         added = {
             str(number): [live[(number + replica) % len(live)] for replica in range(replicas)]
             for number in range(first, first + parameters.partitions)
@@ -55,7 +64,7 @@ class AddPartitions(BrokerFault):
             fault=self.name,
             targets=tuple(sorted({broker for each in added.values() for broker in each})),
             parameters=parameters.model_dump(mode="json"),
-            state={"topic": target.topic, "added": added},
+            state={"topic": topic, "added": added},
         )
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
@@ -66,6 +75,8 @@ class AddPartitions(BrokerFault):
             data = await arena.zookeeper.read(path)
             value = json.loads(data or "{}")
             value["partitions"] = value.get("partitions", {}) | injection.state["added"]
+            if injection.parameters["without_topic_id"] and value.pop("topic_id", None):
+                value["version"] = VERSION_WITHOUT_TOPIC_ID
             return await arena.zookeeper.write(path, json.dumps(value, separators=(",", ":")).encode(), instead_of=data)
 
         await until(written, bool, what=f"{path} written", timeout_s=injection.parameters["done_timeout_s"])
@@ -94,10 +105,11 @@ class AddPartitions(BrokerFault):
         """Nothing to undo: no partition is ever taken away."""
 
 
-async def _assigned(arena: Arena, topic: str) -> list[str]:
-    """Return the numbers of a topic's partitions, with leaders or without."""
+async def _assigned(arena: Arena, topic: str) -> list[list[int]]:
+    """Return the replicas of each of a topic's partitions, with leaders or without; none without the topic."""
     data = await arena.zookeeper.read(f"/brokers/topics/{topic}")
-    return [] if data is None else list(json.loads(data)["partitions"])
+    partitions = {} if data is None else json.loads(data)["partitions"]
+    return [partitions[number] for number in sorted(partitions, key=int)]
 
 
 PLUGIN: type[Fault] = AddPartitions
