@@ -42,6 +42,8 @@ LEFT_OUT = {
     "verdict.json": "how long phases took; verdicts are compared by themselves",
     "coverage.json": "made of the evidence",
     "facts": "made of the evidence, and compared as numbers of rows with the verdicts",
+    "seal.json": "digests of the others, phases.jsonl among them",
+    "tables": "made of the evidence; the run ends while they are",
 }
 """What a simulated run leaves that is not compared, and why."""
 JUDGED = (
