@@ -198,6 +198,12 @@ async def test_connections_that_stay_open_are_a_mismatch(cluster: FakeCluster, m
     assert "end of every connection: not within" in effect.detail
 
 
+async def test_a_stall_that_hides_one_period_of_a_rhythm_is_no_mismatch(cluster: FakeCluster) -> None:
+    cluster.stalled = 20
+    _, effect = await injected(cluster, "isolate", 1, duration_s=10, cut_s=0.4, whole_s=0.2)
+    assert effect.verdict is CONFIRMED
+
+
 async def test_an_isolation_may_break_connections_first(cluster: FakeCluster) -> None:
     await injected(cluster, "isolate", 1, reset=True)
     assert cluster.calls == ["reset_connections 1", "isolate 1"]
