@@ -9,8 +9,10 @@ from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinat
 from harness.broker.coordinator.effects import JoinAnswer, SyncAnswer
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, decode_chunk
-from harness.broker.coordinator.requests import Join, Sync
+from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.coordinator.statistics import GroupCounters
+from harness.broker.coordinator.store import GroupStore
+from harness.broker.rules import rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import FakeTopic, coordinator_on, leading, settled
@@ -164,15 +166,22 @@ async def test_who_waits_to_join_is_told_when_another_broker_coordinates() -> No
     assert (await waiting).error is ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_new_epoch_of_the_same_leader_loads_what_was_stored() -> None:
-    coordinating = await leading(FakeTopic())
+async def test_groups_that_a_late_unload_has_left_are_read_again_and_who_waits_is_sent_away() -> None:
+    """Only with the planted bug: otherwise a loss comes first, and leaves nothing."""
+    store = GroupStore(
+        partitions=1, limits=GroupLimits(initial_rebalance_delay_ms=0), rules=rules_with(["late-unload"])
+    )
+    coordinating = coordinator_on(FakeTopic(), store)
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
+    await settled(coordinating)
     member = await stable(coordinating)
     waiting = asyncio.create_task(coordinating.members.join("g", JOIN))
     await asyncio.sleep(1)
-    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 4)], [])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 5)], [(OFFSETS_TOPIC, 0, 4)])
     assert (await waiting).error is ErrorCode.NOT_COORDINATOR
     await settled(coordinating)
     assert coordinating.members.heartbeat("g", 1, member, None) is ErrorCode.NONE
+    await coordinating.stop()
 
 
 async def test_while_a_group_is_loaded_its_members_are_put_off() -> None:
