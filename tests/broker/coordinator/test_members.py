@@ -110,6 +110,29 @@ async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None
     assert counted(counters) == (5, 1, 1, 1)
 
 
+async def test_groups_and_members_for_whom_a_time_runs_are_counted_as_kafkas_purgatories_do() -> None:
+    coordinating = await leading(FakeTopic())
+    assert waiting_in(coordinating) == (0, 0)
+    member = await stable(coordinating)
+    assert waiting_in(coordinating) == (0, 1)
+    second = asyncio.create_task(coordinating.members.join("g", JOIN))
+    await asyncio.sleep(1)
+    assert waiting_in(coordinating) == (1, 2), "the time to join, and the session of each member"
+    joined = await coordinating.members.join("g", replace(JOIN, member_id=member))
+    await second
+    assert waiting_in(coordinating) == (1, 2), "the time to ask for an assignment"
+    await coordinating.members.sync("g", assigning(joined))
+    await coordinating.members.sync("g", Sync(generation=joined.generation, member_id=(await second).member_id))
+    assert waiting_in(coordinating) == (0, 2)
+    coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
+    assert waiting_in(coordinating) == (0, 0)
+
+
+def waiting_in(coordinating: GroupCoordinator) -> tuple[int, int]:
+    statistics = coordinating.statistics()
+    return statistics.delayed_rebalances, statistics.delayed_heartbeats
+
+
 async def test_what_could_not_be_taken_back_is_not_counted() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
