@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.background import every
+from harness.broker.coordinator.effects import TimerKind
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsLog, OffsetsTopic
 from harness.broker.coordinator.placement import partition_of
@@ -103,9 +104,12 @@ class GroupCoordinator:
     def statistics(self) -> CoordinatorStatistics:
         """Return what it holds, in numbers."""
         groups = [known for _, known in self.store.groups()]
+        timers = self.members.timers()
         return CoordinatorStatistics(
             groups=Counter(known.membership.group.state for known in groups),
             offsets=sum(len(known.offsets) for known in groups),
+            delayed_rebalances=timers[TimerKind.JOIN] + timers[TimerKind.SYNC],
+            delayed_heartbeats=timers[TimerKind.SESSION],
             loads=self.load_times,
             counters=self.store.counters,
             now_ms=self.wall_ms(),

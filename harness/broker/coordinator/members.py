@@ -7,6 +7,7 @@ replicated topic has acknowledged it.
 import asyncio
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from harness.broker.coordinator.effects import (
     SyncAnswer,
     Ticket,
     Timer,
+    TimerKind,
 )
 from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
@@ -114,6 +116,10 @@ class GroupMembers:
     def gate(self, name: str) -> ErrorCode:
         """Return NONE when this broker may answer for members of the group, else why not."""
         return self.store.gate(name) if name else ErrorCode.INVALID_GROUP_ID
+
+    def timers(self) -> Counter[TimerKind]:
+        """Return how many timers of each kind run."""
+        return Counter(timer.kind for timers in self._timers.values() for timer in timers)
 
     # --- the coordinator's life ---
 

@@ -201,7 +201,7 @@ class Membership:
             return self._effects()
         group = self.group
         member = group.members[sync.member_id]
-        group.pending_syncs.discard(sync.member_id)
+        self._rebalance.has_asked(member)
         if group.state is GroupState.STABLE:
             synced = self._rebalance.synced(member)
             self._answer(ticket, synced if self.rules.late_syncs_get_assignments else replace(synced, assignment=b""))

@@ -183,6 +183,14 @@ class Rebalance:
             protocol_type=self.group.protocol_type, protocol=self.group.protocol, assignment=member.assignment
         )
 
+    def has_asked(self, member: Member) -> None:
+        """A member has asked for its assignment; once all have, no time for that runs any more."""
+        pending = self.group.pending_syncs
+        if member.member_id in pending:
+            pending.remove(member.member_id)
+            if not pending:
+                self.effects.append(CancelTimer(timer=SYNC_TIMER))
+
     def sync_time_is_over(self) -> None:
         """Remove who has joined this generation and never asked for its assignment."""
         group = self.group

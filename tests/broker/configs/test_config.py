@@ -154,6 +154,14 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
             {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
         ),
         pytest.param(
+            {"metrics.num.samples": "3"}, r"no other way: take the line out, or say 2$", id="rates of other samples"
+        ),
+        pytest.param(
+            {"metrics.sample.window.ms": "60000"},
+            r"no other way: take the line out, or say 30000$",
+            id="a longer sample",
+        ),
+        pytest.param(
             {"min.insync.replica": "1"}, r"did you mean min.insync.replicas\?", id="an unknown property, nearly known"
         ),
     ],
