@@ -144,6 +144,13 @@ class FakeCluster(FakePowers, ZookeeperView):
             self.isr += [] if broker_id in self.isr else [broker_id]
             self._register(broker_id)
 
+    async def start_early(self, broker_id: int) -> None:
+        if self._enter("start_early", broker_id):
+            self.starts[broker_id] += 1
+            if broker_id not in self.sessions:
+                self.states[broker_id] = "running"
+                self._register(broker_id)
+
     def _register(self, broker_id: int) -> None:
         self.sessions[broker_id] = self.next_session
         self.next_session += 1
@@ -169,7 +176,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     async def kill_broker(self, broker_id: int) -> None:
         if self._enter("kill_broker", broker_id):
             self.states[broker_id] = "stopped"
-            self.sessions.pop(broker_id, None)
+            if "miss" not in self.deaf:
+                self.sessions.pop(broker_id, None)
             self.isr = [broker for broker in self.isr if broker != broker_id] or self.isr
             self.elect()
 

@@ -17,7 +17,7 @@ FAULT_EVERY_S = 15
 LONGEST_S = 6 * 3600.0
 SHORTEST_LIMIT_S = 900.0
 """For the smallest steps, which take a few minutes where nothing else runs."""
-SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml", "benchmarks/groups-light.yaml")
+SWEPT = ("mix", "storm-sweep", "benchmarks/administration-light.yaml", "benchmarks/groups-light.yaml")
 HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",

@@ -29,6 +29,7 @@ from harness.cluster.powers import (
     CanSendBytes,
     CanSetClock,
     CanSlowSyncs,
+    CanStartEarly,
 )
 from harness.values import PYTHON, value_class
 
@@ -305,6 +306,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     DISK_ERRORS: CanFailDisk,
     DISK_FILES: CanDamageDisk,
     DISK_SPACE: CanFillDisk,
+    "early-start": CanStartEarly,
     FILE_LIMIT: CanLimit,
     "isolate": CanIsolate,
     "kill": CanKill,

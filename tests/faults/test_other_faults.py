@@ -190,6 +190,48 @@ async def test_a_fault_without_an_effect_is_a_mismatch(
     assert detail in effect.detail
 
 
+@pytest.mark.parametrize(
+    ("deaf", "verdict", "detail"),
+    [
+        pytest.param({"miss"}, CONFIRMED, "broker 1 ended, as its id was taken", id="a broker that ends"),
+        pytest.param(set(), INCONCLUSIVE, "its old session had ended before", id="a session that was over"),
+        pytest.param({"start_early"}, MISMATCH, "broker [1] was not started again", id="a broker that stays down"),
+    ],
+)
+async def test_a_bounce_before_the_session_has_ended_is_in_vain(
+    cluster: FakeCluster, deaf: set[str], verdict: FaultVerdict, detail: str
+) -> None:
+    cluster.deaf = deaf
+    injection, effect = await injected(cluster, "bounce", 1, end_session=False)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
+    await heal(cluster, injection)
+    assert cluster.states[1] == "running"
+
+
+@pytest.mark.parametrize(
+    ("session_ends", "verdict", "detail"),
+    [
+        pytest.param(True, CONFIRMED, "broker 1 runs, and its registration is gone", id="and disappears with it"),
+        pytest.param(False, MISMATCH, "broker 1 runs, and its old session has not ended", id="and nothing comes of it"),
+    ],
+)
+async def test_a_broker_takes_the_registration_of_before_for_its_own(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, session_ends: bool, verdict: FaultVerdict, detail: str
+) -> None:
+    async def start_early(broker_id: int) -> None:
+        cluster.starts[broker_id] += 1
+        cluster.states[broker_id] = "running"
+        if session_ends:
+            del cluster.sessions[broker_id]
+
+    monkeypatch.setattr(cluster, "start_early", start_early)
+    cluster.deaf = {"miss"}
+    _, effect = await injected(cluster, "bounce", 1, end_session=False, come_back_timeout_s=0.1)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
+
+
 async def test_connections_that_stay_open_are_a_mismatch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_chaos.faults.reset_connections.CONFIRM_TIMEOUT_S", 0.1)
     cluster.deaf = {"reset_connections"}
