@@ -83,7 +83,7 @@ def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> No
 @pytest.mark.parametrize(
     ("module", "group"),
     [
-        pytest.param("tests/analysis/test_together.py", "spark whole", id="whole histories have one of their own"),
+        pytest.param("tests/analysis/test_judge_many.py", "spark whole", id="whole histories have one of their own"),
         pytest.param("tests/analysis/test_judge.py", "spark", id="of small ones those share one that share no more"),
         pytest.param("tests/sweep/test_jobs.py", "spark", id="and so do sweeps"),
     ],

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from harness.analysis.findings import finding
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Case, judge_together
+from harness.analysis.judge_many import Case, judge_many
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.experiment.judge import Checked, assembled, checks_of, scenario_of, settings_of
@@ -59,7 +59,7 @@ def judged(
         Case(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
     ]
     scratch = tmp_path_factory.mktemp("scratch")
-    answers = list(judge_together(spark, asked, scratch, keep=True))
+    answers = list(judge_many(spark, asked, scratch, keep=True))
     assert not list(scratch.iterdir())
     assert [folder for folder, _ in answers] == list(folders.values())
     judgements = [judgement for _, judgement in answers if isinstance(judgement, Judgement)]
