@@ -19,7 +19,7 @@ from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
-from harness.experiment.handover import end_elsewhere
+from harness.experiment.handover import end_in_other_process
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import (
@@ -163,7 +163,7 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     """
     progress = progress or Logged()
     with _held(interrupts) as signals:
-        signals.run(end_elsewhere(folder, Phase.DRIVE, progress), tolerated=1)
+        signals.run(end_in_other_process(folder, Phase.DRIVE, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:
             signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), tolerated=1)
 

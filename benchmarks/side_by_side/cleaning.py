@@ -58,7 +58,7 @@ class Script:
     host: str
     port: int
     topic: str
-    said: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
     _written: int = 0
 
     async def ask(self, message: Any, version: int) -> Any:
@@ -97,7 +97,7 @@ class Script:
         )
         answer = (await self.ask(request, 8)).responses[0].partition_responses[0]
         if answer.error_code:
-            self.said.append(f"write: error {answer.error_code}")
+            self.transcript.append(f"write: error {answer.error_code}")
 
     async def roll(self) -> None:
         """Write what fills a segment, so that nothing before it is in the last one."""
@@ -115,8 +115,8 @@ class Script:
                 if now != seen:
                     seen, since_s = now, asyncio.get_running_loop().time()
         await self._configure("delete")
-        self.said += [_told(header, batch) for header, batch in iter_batches(seen)]
-        self.said.append("--")
+        self.transcript += [_line(header, batch) for header, batch in iter_batches(seen)]
+        self.transcript.append("--")
 
     async def _configure(self, policy: str) -> None:
         resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -151,7 +151,7 @@ def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _told(header: BatchHeader, batch: memoryview) -> str:
+def _line(header: BatchHeader, batch: memoryview) -> str:
     records = [
         f"{record.offset}:{_text(record.key)}={_text(record.value)}@{record.timestamp_ms - BEGAN_MS}"
         + ("+header" if record.headers else "")
@@ -282,15 +282,15 @@ async def play(situation: Situation, transport: Transport, host: str, port: int)
     script = Script(transport, host, port, topic=situation.__name__)
     await script.create()
     await situation(script)
-    return script.said
+    return script.transcript
 
 
 async def _record(address: str) -> None:
     host, _, port = address.rpartition(":")
-    said = {}
+    transcripts = {}
     for situation in SITUATIONS:
-        said[situation.__name__] = await play(situation, TcpTransport(), host, int(port))
-    RECORDED.write_text(json.dumps(said, indent=1) + "\n")
+        transcripts[situation.__name__] = await play(situation, TcpTransport(), host, int(port))
+    RECORDED.write_text(json.dumps(transcripts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

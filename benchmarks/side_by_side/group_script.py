@@ -31,7 +31,7 @@ class Script:
     port: int
     """Of any broker."""
     group: str
-    said: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
     _coordinator: tuple[str, int] = ("", 0)
 
@@ -50,14 +50,14 @@ class Script:
     async def _find(self) -> tuple[str, int]:
         async with asyncio.timeout(TIMEOUT_S):
             while not self._coordinator[1]:
-                found = await self.found()
-                if found.error_code == 0 and await self._coordinates(found.host, found.port):
-                    self._coordinator = (found.host, found.port)
+                answer = await self.find_coordinator()
+                if answer.error_code == 0 and await self._coordinates(answer.host, answer.port):
+                    self._coordinator = (answer.host, answer.port)
                 else:
                     await asyncio.sleep(0.1)
         return self._coordinator
 
-    async def found(self) -> Any:
+    async def find_coordinator(self) -> Any:
         """Return what FindCoordinator says."""
         request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
         return (await self._ask(self.host, self.port, request, 4)).coordinators[0]
@@ -89,7 +89,7 @@ class Script:
 
     def say(self, line: str) -> None:
         """Write a line of the transcript."""
-        self.said.append(line)
+        self.transcript.append(line)
 
     # --- members ---
 
@@ -282,14 +282,14 @@ class Script:
     async def list(self, *states: str) -> None:
         """Say whether ListGroups names the group."""
         listed = await self.ask(m.ListGroupsRequest(states_filter=list(states), types_filter=[]), 4)
-        found = [(each.protocol_type, each.group_state) for each in listed.groups if each.group_id == self.group]
-        self.say(f"list {states}: {listed.error_code} {found}")
+        groups = [(each.protocol_type, each.group_state) for each in listed.groups if each.group_id == self.group]
+        self.say(f"list {states}: {listed.error_code} {groups}")
 
     async def list_of_type(self, *types: str) -> None:
         """Say whether ListGroups names the group among those of a type (KIP-848), and which type that is."""
         listed = await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=list(types)), 5)
-        found = [(each.group_type, each.group_state) for each in listed.groups if each.group_id == self.group]
-        self.say(f"list of {types}: {listed.error_code} {found}")
+        groups = [(each.group_type, each.group_state) for each in listed.groups if each.group_id == self.group]
+        self.say(f"list of {types}: {listed.error_code} {groups}")
 
     async def delete(self) -> None:
         """Delete the group, and say the answer."""

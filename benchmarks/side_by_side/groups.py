@@ -476,7 +476,7 @@ async def a_thousand_groups(s: Script) -> None:
         await asyncio.gather(*(each.stable(session_ms=60_000) for each in groups[some : some + 50]))
     for each in groups:
         await each.commit(5, "m1", 1)
-    s.say(f"committed: {Counter(line for each in groups for line in each.said)}")
+    s.say(f"committed: {Counter(line for each in groups for line in each.transcript)}")
 
 
 SITUATIONS: tuple[Situation, ...] = (
@@ -526,12 +526,12 @@ async def play(situation: Situation, transport: Transport, host: str, port: int)
     """Return what a cluster answers and stores in a situation."""
     script = Script(transport, host, port, group=situation.__name__)
     await situation(script)
-    return script.said
+    return script.transcript
 
 
 def main() -> None:
     """Play all situations to real Kafka, and keep what it says."""
-    said = {}
+    transcripts = {}
     for properties in ({}, *(dict(each) for each in {tuple(each.items()) for each in PARTICULAR.values()})):
         with (
             tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder,
@@ -540,8 +540,8 @@ def main() -> None:
             create_topic(peer, TOPIC, 1)
             host, _, port = peer.bootstrap_servers.split(",")[0].rpartition(":")
             for situation in (each for each in SITUATIONS if PARTICULAR.get(each, {}) == properties):
-                said[situation.__name__] = asyncio.run(play(situation, TcpTransport(), host, int(port)))
-    recorded = {each.__name__: said[each.__name__] for each in SITUATIONS}
+                transcripts[situation.__name__] = asyncio.run(play(situation, TcpTransport(), host, int(port)))
+    recorded = {each.__name__: transcripts[each.__name__] for each in SITUATIONS}
     RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
 

@@ -61,7 +61,7 @@ class Subscribing:
             plan: Which group, and how.
             recorder: What it does is written down by it.
             now_s: A clock.
-            library_commits: A library that commits by itself says so to `commits.told`.
+            library_commits: A library that commits by itself says so to `commits.answered`.
             at_once: Whether who is stopped leaves at once, whatever there is to be read.
         """
         self._at_once = at_once

@@ -235,8 +235,8 @@ class SupervisedDriver(RunsClients, ABC):
     async def answers_all(self, broker_id: int, clients: int) -> bool:
         """Connect to a broker as so many clients at once; return whether all have an answer within `ANSWER_S`."""
         host, port = self._client_endpoint(broker_id)
-        asked = (listed_brokers(host, port, timeout_s=ANSWER_S) for _ in range(clients))
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+        requests = (listed_brokers(host, port, timeout_s=ANSWER_S) for _ in range(clients))
+        answers = await asyncio.gather(*requests, return_exceptions=True)
         return not any(isinstance(answer, ClusterError) for answer in answers)
 
     async def connect(self, broker_id: int, *, timeout_s: float) -> "Connection":

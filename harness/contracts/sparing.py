@@ -18,7 +18,7 @@ async def lives(arena: Arena, brokers: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-async def everything_elsewhere(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
+async def replicated_on_others(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
     """Return when all that these brokers have is elsewhere too; raises DeadlineError."""
     await until(
         lambda: _at_stake(arena, brokers),

@@ -174,9 +174,9 @@ async def drive_cluster(
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.broker.wire.tcp import TcpTransport
-    from harness.experiment.any_release import AnyRelease
-    from harness.experiment.asking import PROCESS, Asking
+    from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
+    from harness.experiment.version_negotiation import NegotiatingTransport
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
@@ -188,8 +188,8 @@ async def drive_cluster(
         stack.push_async_callback(_stop, observer, notes)
         view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
-        ask = Asking(
-            AnyRelease(TcpTransport()),
+        ask = ServiceProbe(
+            NegotiatingTransport(TcpTransport()),
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,

@@ -15,7 +15,7 @@ GOOD_ORDER_TIMEOUT_S = 15.0
 GONE_TIMEOUT_S = 5.0
 
 
-async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> None:
+async def end_in_other_process(folder: RunFolder, phase: Phase, progress: Progress) -> None:
     """Ask the process that carries out this phase of the run to end it, and kill it if it does not.
 
     Nothing happens when no other process of this machine does.

@@ -46,9 +46,9 @@ class Answers(Generic[Answer]):
         return [(f"{number_of(len(answers), what)} {became}", answers) for answers, became in parts if answers]
 
 
-def answers(given: Sequence[Answer]) -> Answers[Answer]:
+def answers(results: Sequence[Answer]) -> Answers[Answer]:
     """Return them in order, those of one kind as they were given."""
-    by_verdict = {verdict: [each for each in given if each.verdict is verdict] for verdict in SystemVerdict}
+    by_verdict = {verdict: [each for each in results if each.verdict is verdict] for verdict in SystemVerdict}
     excused = [each for each in by_verdict[SystemVerdict.PASS] if each.expected]
     return Answers(
         shown=[*by_verdict[SystemVerdict.FAIL], *by_verdict[SystemVerdict.UNKNOWN], *excused],

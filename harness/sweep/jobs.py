@@ -152,7 +152,7 @@ def _violated(verdicts: Sequence[ScheduleVerdict]) -> int:
 class Unseen(Silent):
     """Nobody wants to see how it goes on."""
 
-    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+    def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
         """Tell nobody."""
 
 

@@ -17,7 +17,7 @@ from tests.analysis.model_evidence import Evidence
 @dataclass(frozen=True)
 class Corruption:
     plant: Callable[[Evidence], bool]
-    found: set[str]
+    finders: set[str]
     unknown: frozenset[str] = frozenset()
     """Checks that cannot tell any more, because the evidence itself is damaged."""
 

@@ -31,8 +31,8 @@ def test_what_comes_of_a_step(code: str, outcome: Outcome, tmp_path: Path) -> No
 
 
 def test_a_step_leaves_its_last_words_and_has_its_environment(tmp_path: Path) -> None:
-    asked = step("import os; print(os.environ['SIZE'])", environment={"SIZE": "7"})
-    assert carried_out(asked, tmp_path / "log").last_lines == "7"
+    printing = step("import os; print(os.environ['SIZE'])", environment={"SIZE": "7"})
+    assert carried_out(printing, tmp_path / "log").last_lines == "7"
     assert (tmp_path / "log").read_text() == "7\n"
 
 

@@ -228,8 +228,8 @@ class WholeCluster:
 
     async def committed(self, broker_id: int, group: str, topic: str) -> tuple[int, int]:
         """Return the error and the committed position of partition 0."""
-        asked = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
-        answer = await self.ask(broker_id, OffsetFetchRequest(group_id=group, topics=[asked]), 5)
+        topics = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
+        answer = await self.ask(broker_id, OffsetFetchRequest(group_id=group, topics=[topics]), 5)
         if answer.error_code != ErrorCode.NONE:
             return int(answer.error_code), -1
         return 0, int(answer.topics[0].partitions[0].committed_offset)

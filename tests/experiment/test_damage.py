@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness import phases
-from harness.analysis import together
+from harness.analysis import judge_many
 from harness.analysis.judge import Judgement
 from harness.broker.slices import sliced
 from harness.contracts.checks import Settings
@@ -196,8 +196,8 @@ def answers_of(
     spark: SparkSession, undamaged: dict[RunFolder, RunFolder], root: Path
 ) -> Iterator[tuple[RunFolder, dict[str, SystemVerdict]]]:
     """Judge each run as the one that it was before; yield what each check answers."""
-    asked = [together.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
-    for folder, judgement in together.judge_together(spark, asked, root / "scratch", keep=False, progress=Silent()):
+    asked = [judge_many.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
+    for folder, judgement in judge_many.judge_many(spark, asked, root / "scratch", keep=False, progress=Silent()):
         assert isinstance(judgement, Judgement), folder
         scenario = scenario_of(folder)
         holes = holes_in(folder, scenario, load_plan(folder.plan))

@@ -12,7 +12,7 @@ import pytest
 from harness import phases
 from harness.analysis import session
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Case, Judged, batches
+from harness.analysis.judge_many import Case, Judged, batches
 from harness.cli import simulate as sweep_command
 from harness.errors import EvidenceError
 from harness.experiment import judge as judging
@@ -47,7 +47,7 @@ class Bench:
         }
         self.jobs: list[tuple[list[str], bool]] = []
 
-    def judge_together(
+    def judge_many(
         self, _spark: Any, cases: Sequence[Case], scratch: Path, *, keep: bool, progress: Any
     ) -> Iterator[Judged]:
         assert scratch.is_dir()
@@ -79,7 +79,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(page, "write", made.write)
     monkeypatch.setattr(session, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "spark_session", no_session)
-    monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
+    monkeypatch.setattr(rejudging, "judge_many", made.judge_many)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
     for module in (judging, rejudging):
         monkeypatch.setattr(module, "holes_in", lambda *_: [])

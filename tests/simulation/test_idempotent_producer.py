@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.events import Append
-from harness.experiment.asking import PROCESS
+from harness.experiment.service_probe import PROCESS
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.history import Operation, OpKind, OpType
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario

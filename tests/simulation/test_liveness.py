@@ -11,7 +11,7 @@ from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.zookeeper.registration import register_broker
 from harness.contracts.checks import Settings
-from harness.experiment.asking import PROCESS
+from harness.experiment.service_probe import PROCESS
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.folder import RunFolder

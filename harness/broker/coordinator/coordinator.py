@@ -197,7 +197,7 @@ class GroupCoordinator:
         """Return what tells how a commit ended, which is decided now: its group may be another when it has ended."""
         seq, epoch = self.state_log.next_seq, self.store.coordinator_epoch(request.group)
 
-        def told(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:
+        def log_outcome(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:
             for (topic, partition), value in request.offsets.items():
                 self.state_log.emit(
                     OffsetCommit(
@@ -216,7 +216,7 @@ class GroupCoordinator:
                 )
             return errors
 
-        return told
+        return log_outcome
 
     def _unload(self, partition: int, leader_epoch: int) -> None:
         """Forget the groups of a partition, unless that is old news."""

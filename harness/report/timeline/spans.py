@@ -96,18 +96,18 @@ def memberships(evidence: Evidence) -> list[Membership]:
 
 def windows(evidence: Evidence) -> list[Window]:
     """Return which faults were in force on whom, one a target; one that was never healed lasts to the end."""
-    found = []
+    in_force = []
     for row in evidence.rows("fault_windows", "intended_ns"):
         from_s = evidence.seconds_since_start(row["injected_ns"] or row["intended_ns"])
         healed_s = evidence.seconds_since_start(row["healed_ns"])
         if from_s is not None:
             to_s = evidence.end_s() if healed_s is None else healed_s
             healed = healed_s is not None
-            found += [
+            in_force += [
                 Window(fault=row["fault"], target=target, healed=healed, from_s=from_s, to_s=max(to_s, from_s))
                 for target in row["targets"] or [""]
             ]
-    return found
+    return in_force
 
 
 def gaps(evidence: Evidence) -> list[Gap]:

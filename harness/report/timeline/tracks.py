@@ -267,8 +267,8 @@ def _bars(
         "insidetextfont": {"color": "var(--ground)"},
         "textangle": 0,
         "customdata": [
-            f"{html.escape(f'{lane}: {said}')}<br>{span.from_s:.3f} to {span.to_s:.3f} s ({span.length_s:.3f} s)"
-            for span, lane, said in zip(spans, lanes, hover, strict=True)
+            f"{html.escape(f'{lane}: {words}')}<br>{span.from_s:.3f} to {span.to_s:.3f} s ({span.length_s:.3f} s)"
+            for span, lane, words in zip(spans, lanes, hover, strict=True)
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
         "marker": {

@@ -37,7 +37,7 @@ class Cell:
         return f"{symbol}{alike}" if alike == len(self.runs) else f"{symbol}{alike}/{len(self.runs)}"
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         """In words."""
         counts: dict[str, int] = defaultdict(int)
         for run in self.runs:
@@ -72,11 +72,11 @@ def nights_of(runs: Iterable[RunSummary]) -> list[str]:
 def matrix(runs: Sequence[RunSummary], keys: Callable[[RunSummary], Iterable[str]]) -> Matrix:
     """Return runs by night and by each of their keys, such as the scenario."""
     nights = nights_of(runs)[::-1]
-    found: dict[str, dict[str, list[RunSummary]]] = defaultdict(lambda: defaultdict(list))
+    by_row: dict[str, dict[str, list[RunSummary]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         for key in dict.fromkeys(keys(run)):
-            found[key][run.night].append(run)
-    rows = {key: [Cell(runs=by_night[night]) for night in nights] for key, by_night in sorted(found.items())}
+            by_row[key][run.night].append(run)
+    rows = {key: [Cell(runs=by_night[night]) for night in nights] for key, by_night in sorted(by_row.items())}
     return Matrix(nights=nights, rows={key: row for key, row in rows.items() if any(cell.runs for cell in row)})
 
 

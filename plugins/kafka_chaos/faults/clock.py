@@ -83,17 +83,17 @@ class Clock(BrokerFault):
         """Return what shows a broker's clock to be as asked for, in words."""
         logs, own = arena.state_changes, injection.parameters
         since_ns, position = logs.wall_ns(), await logs.end_of(broker)
-        told = False
+        logged = False
 
         async def look() -> tuple[float, float] | None:
             """Return how far its clock was ahead at its last new line, at least and at most."""
-            nonlocal since_ns, position, told
+            nonlocal since_ns, position, logged
             before_ns = logs.wall_ns()
             shown_ns, position = await logs.dated(broker, position)
             earliest_ns, since_ns = since_ns, before_ns
             if shown_ns is None:
                 return None
-            told = True
+            logged = True
             return (shown_ns - logs.wall_ns()) / 1e9, (shown_ns - earliest_ns) / 1e9
 
         def as_asked(ahead: tuple[float, float] | None) -> bool:
@@ -110,7 +110,7 @@ class Clock(BrokerFault):
                 look, as_asked, what=what, timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]), every_s=0.05
             )
         except DeadlineError as error:
-            return mismatch(str(error)) if told else inconclusive(f"broker {broker} logged nothing new: {error}")
+            return mismatch(str(error)) if logged else inconclusive(f"broker {broker} logged nothing new: {error}")
         assert ahead is not None
         return f"broker {broker}'s line was dated {ahead[0]:+.3f} s from when it was seen"
 

@@ -102,8 +102,8 @@ class ControlledShutdown(BrokerFault):
         if "kept" in injection.state:
             if not injection.state["led"]:
                 return inconclusive("it led nothing to hand over, and its system tells nothing of stops")
-            kept = ", ".join(injection.state["kept"])
-            return mismatch(f"it ended before others led {kept}") if kept else None
+            partitions = ", ".join(injection.state["kept"])
+            return mismatch(f"it ended before others led {partitions}") if partitions else None
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")

@@ -20,7 +20,7 @@ from harness.contracts.faults import (
     not_running,
 )
 from harness.contracts.restoring import of_all, start_stopped
-from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
+from harness.contracts.sparing import lives, missed, replicated_on_others, start_missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
 CHECKPOINT = Checkpoint.RECOVERY_POINTS
@@ -76,7 +76,7 @@ class DiskDamage(BrokerFault):
         """Wait, if committed records are spared, until all are elsewhere too; note which log is meant."""
         assert isinstance(parameters, Parameters)
         if parameters.spares_committed:
-            await everything_elsewhere(arena, brokers, parameters.whole_timeout_s)
+            await replicated_on_others(arena, brokers, parameters.whole_timeout_s)
         injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
         of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
         return injection.with_state(log=parameters.log or of_target)
@@ -101,7 +101,7 @@ class DiskDamage(BrokerFault):
         """Compare the disks before and after, and read what the brokers told of the logs that they opened."""
         if idle := not_running(injection, "damage"):
             return idle
-        seen = [await _told(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
+        seen = [await _outcome(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
@@ -131,7 +131,7 @@ async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str,
     }
 
 
-async def _told(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
+async def _outcome(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
     """Return what became of a disk, and of its logs as the broker told when it had opened them, in words."""
     if not seen["changed"]:
         return mismatch(f"nothing on broker {broker}'s disk is different")

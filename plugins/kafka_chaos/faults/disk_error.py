@@ -47,10 +47,10 @@ class FailingDisk(BrokerFault):
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See every broker tell that its disk has failed, and how."""
         try:
-            told = [await _failure(arena, injection, broker) for broker in injection.targets]
+            failures = [await _failure(arena, injection, broker) for broker in injection.targets]
         except DeadlineError as error:
             return mismatch(str(error))
-        return confirmed("; ".join(told))
+        return confirmed("; ".join(failures))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Mend the disks, and restart whoever has met an error and was not restarted since."""

@@ -108,19 +108,19 @@ class HostileClient(BrokerFault):
         if idle := not_running(injection, "harass"):
             return idle
         counts: dict[str, int] = injection.state["counts"]
-        said = ", ".join(f"{each} {count} times" for each, count in counts.items())
+        refusals = ", ".join(f"{each} {count} times" for each, count in counts.items())
         if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, NO_CONNECTION))]:
-            return mismatch(f"not all was refused: {said}")
+            return mismatch(f"not all was refused: {refusals}")
         status = await arena.driver.status()
         for broker in injection.targets:
             now = status.broker(broker)
             if (now.state, now.starts) != ("running", injection.state["starts"][str(broker)]):
-                return mismatch(f"broker {broker} did not outlive it: {said}")
+                return mismatch(f"broker {broker} did not outlive it: {refusals}")
             if not await _answers(arena, injection, broker):
-                return mismatch(f"broker {broker} answers nobody else: {said}")
+                return mismatch(f"broker {broker} answers nobody else: {refusals}")
         if [each for each in counts if each.endswith(NO_CONNECTION)]:
-            return inconclusive(f"not all could be sent: {said}")
-        return confirmed(f"{said}; the same processes answer others")
+            return inconclusive(f"not all could be sent: {refusals}")
+        return confirmed(f"{refusals}; the same processes answer others")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: no connection is left."""

@@ -16,7 +16,7 @@ from harness.contracts.faults import (
     confirmed_once,
     not_running,
 )
-from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
+from harness.contracts.sparing import lives, missed, replicated_on_others, start_missed
 from harness.contracts.targets import Target
 
 
@@ -46,7 +46,7 @@ class PowerLoss(BrokerFault):
         """Wait, if committed records are spared, until all are elsewhere too."""
         assert isinstance(parameters, Parameters)
         if parameters.spares_committed:
-            await everything_elsewhere(arena, brokers, parameters.whole_timeout_s)
+            await replicated_on_others(arena, brokers, parameters.whole_timeout_s)
         return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class SlowSync(BrokerFault):
             return idle
         driver, extra_s = arena.driver, injection.parameters["extra_ms"] / 1000
         assert isinstance(driver, CanSlowSyncs)
-        told = []
+        sentences = []
         for broker in injection.targets:
 
             async def times(broker: int = broker) -> list[float]:
@@ -73,8 +73,8 @@ class SlowSync(BrokerFault):
                 return inconclusive(str(error))
             if min(taken) < extra_s:
                 return mismatch(f"a sync of broker {broker} took {min(taken):g} s")
-            told.append(f"{len(taken)} syncs of broker {broker} took {extra_s:g} s or more")
-        return confirmed("; ".join(told))
+            sentences.append(f"{len(taken)} syncs of broker {broker} took {extra_s:g} s or more")
+        return confirmed("; ".join(sentences))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Let syncs take what they take."""

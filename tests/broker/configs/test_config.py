@@ -31,8 +31,8 @@ def test_what_is_advertised_is_by_default_what_is_bound() -> None:
 
 def test_what_is_advertised_may_lie_elsewhere() -> None:
     bound = "PLAINTEXT://0.0.0.0:9092,REPL://0.0.0.0:9093"
-    told = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
-    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": told})
+    advertised = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
+    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": advertised})
     assert [(end.host, end.port) for end in config.endpoints] == [("0.0.0.0", 9092), ("0.0.0.0", 9093)]
     assert [(end.host, end.port) for end in config.advertised_endpoints] == [("127.0.0.1", 10000), ("broker-1", 9093)]
     assert config.peer_endpoint.host == "broker-1"

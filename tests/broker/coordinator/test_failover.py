@@ -39,7 +39,7 @@ async def test_members_go_on_at_the_next_coordinator() -> None:
         await script.sync("m2", 2)
         await script.commit(6, "m2", 2)
         await script.commit(7, "m2", 1)
-        assert script.said[1:] == [
+        assert script.transcript[1:] == [
             "heartbeat m1 2: 0",
             "heartbeat m2 2: 0",
             "sync m2: 0 3 bytes b'two'",
@@ -56,7 +56,7 @@ async def test_a_generation_that_too_few_replicas_would_hold_is_not_begun() -> N
         await script.join("m1")
         await script.sync("m1", 3, {"m1": b"all"})
         await script.heartbeat("m1", 3)
-        assert script.said[2:] == ["sync m1: 15 0 bytes b''", "heartbeat m1 3: 27"]
+        assert script.transcript[2:] == ["sync m1: 15 0 bytes b''", "heartbeat m1 3: 27"]
 
 
 async def test_a_coordinator_whose_follower_dies_keeps_its_groups_in_the_next_epoch() -> None:
@@ -79,7 +79,7 @@ async def test_a_coordinator_whose_follower_dies_keeps_its_groups_in_the_next_ep
         await script.sync("m1", 3, {"m3": b"three"})
         await script.sync("m3", 3)
         await script.commit(5, "m3", 3)
-        assert script.said == [
+        assert script.transcript == [
             "heartbeat m1 2: 27",
             "sync m1: 0 0 bytes b''",
             "sync m3: 0 5 bytes b'three'",

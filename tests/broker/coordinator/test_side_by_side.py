@@ -27,8 +27,8 @@ async def test_a_group_is_as_with_kafka(situation: Situation) -> None:
         await cluster.start(1, t=[1])
         assert await cluster.create(TOPIC, [1]) == 0
         await cluster.until_led(TOPIC, 1)
-        said = await play(situation, MemoryTransport(cluster.network, "client"), HOST, client_port(1))
-    assert said == recorded[situation.__name__]
+        transcript = await play(situation, MemoryTransport(cluster.network, "client"), HOST, client_port(1))
+    assert transcript == recorded[situation.__name__]
 
 
 @dataclass(frozen=True)

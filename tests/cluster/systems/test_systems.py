@@ -15,7 +15,7 @@ from harness.errors import ScenarioError
 from harness.events import KINDS
 from harness.store.history import read_jsonl
 from harness.system.chain import read_chain
-from tests.cluster.systems.test_told import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
+from tests.cluster.systems.test_log_reader import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
 
 
 def test_every_system_is_found_by_its_name() -> None:
@@ -128,7 +128,7 @@ def test_lines_say_what_the_brokers_clock_showed(system: str, lines: bytes, show
     ],
 )
 def test_what_is_appended_is_told_with_its_role(lines: list[str], roles: list[str]) -> None:
-    told = system_named("kafka:3.9.1").told("".join(f"{line}\n" for line in lines).encode(), ["append"])
+    told = system_named("kafka:3.9.1").state_changes("".join(f"{line}\n" for line in lines).encode(), ["append"])
     assert [event["role"] for event in told] == roles
 
 

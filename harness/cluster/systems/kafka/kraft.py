@@ -34,7 +34,7 @@ def changed(broker_id: int, driver: "DriverProperties") -> Callable[[dict[str, s
 
     def change(own: dict[str, str]) -> dict[str, str]:
         timeout = session_timeout(own, own)[SESSION_TIMEOUT]
-        kept = {
+        own_properties = {
             name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
         }
         roles, listeners = "broker", own["listeners"]
@@ -46,7 +46,7 @@ def changed(broker_id: int, driver: "DriverProperties") -> Callable[[dict[str, s
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),
-            **kept,
+            **own_properties,
             "node.id": str(broker_id),
             "process.roles": roles,
             "listeners": listeners,

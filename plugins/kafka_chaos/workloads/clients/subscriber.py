@@ -163,7 +163,7 @@ class Subscriber(GroupMember):
             refusal = error or answer.error
             code, text = (0, "") if refusal is None else (refusal.code(), described(refusal))
             if answer.offset >= 0:
-                self._rules.commits.told((answer.topic, answer.partition), answer.offset, code, text)
+                self._rules.commits.answered((answer.topic, answer.partition), answer.offset, code, text)
 
 
 def identity_in(metadata: bytes | None) -> tuple[str, int]:

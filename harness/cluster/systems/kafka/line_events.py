@@ -5,7 +5,14 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, NO_EPOCH, Replica, Request, Teller
+from harness.cluster.systems.kafka.process_state import (
+    FOLLOWER,
+    LEADER,
+    NO_EPOCH,
+    ControlRequest,
+    ProcessState,
+    Replica,
+)
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
@@ -31,68 +38,68 @@ LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
 APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
 STALE = "stale_controller_epoch"
 
-Make = Callable[[Teller, re.Match[str]], Event | None]
+Make = Callable[[ProcessState, re.Match[str]], Event | None]
 """What a line tells; of one that only says something of a later one, nothing."""
 
 
-def starts(_teller: Teller, _match: re.Match[str]) -> Event:
+def starts(_process: ProcessState, _match: re.Match[str]) -> Event:
     """A process begins."""
     return BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
 
 
-def hands_over(teller: Teller, _match: re.Match[str]) -> None:
+def hands_over(process: ProcessState, _match: re.Match[str]) -> None:
     """Note that the controller has moved all leaders away."""
-    teller.handed_over = True
+    process.handed_over = True
 
 
-def stops(teller: Teller, _match: re.Match[str]) -> Event:
+def stops(process: ProcessState, _match: re.Match[str]) -> Event:
     """It ends cleanly."""
-    return BrokerStop(controlled=teller.handed_over)
+    return BrokerStop(controlled=process.handed_over)
 
 
-def connects(teller: Teller, match: re.Match[str]) -> Event:
+def connects(process: ProcessState, match: re.Match[str]) -> Event:
     """It has a session."""
-    anew = teller.expired
-    teller.session, teller.expired = int(match["session"], 16), False
+    anew = process.expired
+    process.session, process.expired = int(match["session"], 16), False
     return ZkSession(state="reinit" if anew else "connected")
 
 
-def loses_connection(_teller: Teller, _match: re.Match[str]) -> Event:
+def loses_connection(_process: ProcessState, _match: re.Match[str]) -> Event:
     """It does not know what became of its session."""
     return ZkSession(state="suspended")
 
 
-def expires(teller: Teller, _match: re.Match[str]) -> Event:
+def expires(process: ProcessState, _match: re.Match[str]) -> Event:
     """Its session is gone."""
-    teller.session, teller.expired = 0, True
+    process.session, process.expired = 0, True
     return ZkSession(state="lost")
 
 
-def registers(teller: Teller, match: re.Match[str]) -> Event:
+def registers(process: ProcessState, match: re.Match[str]) -> Event:
     """It is registered."""
-    teller.broker_epoch = int(match["czxid"])
-    return BrokerRegistered(czxid=teller.broker_epoch)
+    process.broker_epoch = int(match["czxid"])
+    return BrokerRegistered(czxid=process.broker_epoch)
 
 
-def is_incarnated(teller: Teller, match: re.Match[str]) -> None:
+def is_incarnated(process: ProcessState, match: re.Match[str]) -> None:
     """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
-    teller.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
+    process.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
 
 
-def leads_quorum(_teller: Teller, match: re.Match[str]) -> Event:
+def leads_quorum(_process: ProcessState, match: re.Match[str]) -> Event:
     """It leads the quorum of controllers."""
     return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=None)
 
 
-def is_elected(_teller: Teller, match: re.Match[str]) -> Event:
+def is_elected(_process: ProcessState, match: re.Match[str]) -> Event:
     """It is controller."""
     return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=int(match["version"]))
 
 
-def opens(teller: Teller, match: re.Match[str]) -> Event:
+def opens(process: ProcessState, match: re.Match[str]) -> Event:
     """It has opened a log; it does not say in that line what it dropped."""
     key, end = _key(match), int(match["end"])
-    teller.log_ends[key] = end
+    process.log_ends[key] = end
     return Recovery(
         topic=key[0],
         partition=key[1],
@@ -105,13 +112,13 @@ def opens(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def leads(teller: Teller, match: re.Match[str]) -> Event:
+def leads(process: ProcessState, match: re.Match[str]) -> Event:
     """It leads a partition."""
     key, epoch = _key(match), int(match["epoch"])
     isr = _ids(match["isr"])
-    before = teller.previous_epoch(key)
-    teller.replicas[key] = Replica(role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]))
-    teller.log_ends[key] = int(match["offset"])
+    before = process.previous_epoch(key)
+    process.replicas[key] = Replica(role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]))
+    process.log_ends[key] = int(match["offset"])
     return BecomeLeader(
         topic=key[0],
         partition=key[1],
@@ -125,12 +132,12 @@ def leads(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def follows(teller: Teller, match: re.Match[str]) -> Event:
+def follows(process: ProcessState, match: re.Match[str]) -> Event:
     """It follows a leader."""
     key, epoch = _key(match), int(match["epoch"])
-    before = teller.previous_epoch(key)
-    teller.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
-    teller.log_ends[key] = int(match["offset"])
+    before = process.previous_epoch(key)
+    process.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
+    process.log_ends[key] = int(match["offset"])
     return BecomeFollower(
         topic=key[0],
         partition=key[1],
@@ -143,17 +150,17 @@ def follows(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def has_isr(teller: Teller, match: re.Match[str]) -> None:
+def has_isr(process: ProcessState, match: re.Match[str]) -> None:
     """Note the ISR that counts from now on."""
-    replica = teller.replicas.get(_key(match))
+    replica = process.replicas.get(_key(match))
     if replica is not None:
         replica.isr, replica.zk_version = _ids(match["isr"]), int(match["version"])
 
 
-def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
+def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event | None:
     """Only a leader says so; the line has no log end."""
     key = _key(match)
-    replica = teller.replicas.get(key)
+    replica = process.replicas.get(key)
     if replica is None or replica.role != LEADER:
         return None
     return HighWatermark(
@@ -170,15 +177,15 @@ def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
     )
 
 
-def appends(teller: Teller, match: re.Match[str]) -> Event | None:
+def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
     """What was appended may be several batches, of which it says neither epochs nor producers.
 
     Where its role was told before what is read, that is empty.
     """
     key = _key(match)
-    teller.log_ends[key] = int(match["next"])
-    replica = teller.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
-    if not replica.role and not teller.begun_before:
+    process.log_ends[key] = int(match["next"])
+    replica = process.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
+    if not replica.role and not process.begun_before:
         return None
     return Append(
         topic=key[0],
@@ -197,11 +204,11 @@ def appends(teller: Teller, match: re.Match[str]) -> Event | None:
     )
 
 
-def truncates(teller: Teller, match: re.Match[str]) -> Event:
+def truncates(process: ProcessState, match: re.Match[str]) -> Event:
     """It says neither why nor how far the high watermark was."""
     key, to = _key(match), int(match["to"])
-    replica, log_end = teller.replicas.get(key), teller.log_ends.get(key)
-    teller.log_ends[key] = to
+    replica, log_end = process.replicas.get(key), process.log_ends.get(key)
+    process.log_ends[key] = to
     return Truncate(
         topic=key[0],
         partition=key[1],
@@ -219,14 +226,16 @@ def truncates(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def begins(teller: Teller, match: re.Match[str]) -> None:
+def begins(process: ProcessState, match: re.Match[str]) -> None:
     """Forget a request that never ended: a controller's next connection counts from the beginning again."""
-    teller.requests.pop(_request(match), None)
+    process.requests.pop(_request(match), None)
 
 
-def is_asked(teller: Teller, match: re.Match[str]) -> None:
+def is_requested(process: ProcessState, match: re.Match[str]) -> None:
     """Note a partition of a LeaderAndIsr request, which is told of when the request is done."""
-    request = teller.requests.setdefault(_request(match), Request(controller_epoch=int(match["controller_epoch"])))
+    request = process.requests.setdefault(
+        _request(match), ControlRequest(controller_epoch=int(match["controller_epoch"]))
+    )
     request.partitions[_key(match)] = ControlledPartition(
         topic=match["topic"],
         partition=int(match["partition"]),
@@ -239,41 +248,41 @@ def is_asked(teller: Teller, match: re.Match[str]) -> None:
     )
 
 
-def ignores(teller: Teller, match: re.Match[str]) -> None:
+def ignores(process: ProcessState, match: re.Match[str]) -> None:
     """Note that a partition of a request changes nothing."""
-    request = teller.requests.get(_request(match))
+    request = process.requests.get(_request(match))
     if request is not None and _key(match) in request.partitions:
         verdict = IGNORED_SAME if match["how"].startswith("matches") else IGNORED_OLD
         request.partitions[_key(match)] = replace(request.partitions[_key(match)], verdict=verdict)
 
 
-def refuses(teller: Teller, match: re.Match[str]) -> Event:
+def refuses(process: ProcessState, match: re.Match[str]) -> Event:
     """A request is refused as a whole."""
-    teller.requests.pop(_request(match), None)
+    process.requests.pop(_request(match), None)
     return _received(LEADER_AND_ISR, int(match["sender"]), int(match["controller_epoch"]), [], STALE)
 
 
-def obeys(teller: Teller, match: re.Match[str]) -> Event | None:
+def obeys(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A request is done."""
-    request = teller.requests.pop(_request(match), None)
+    request = process.requests.pop(_request(match), None)
     if request is None:
         return None
     return _received(LEADER_AND_ISR, int(match["sender"]), request.controller_epoch, [*request.partitions.values()])
 
 
-def is_to_delete(teller: Teller, match: re.Match[str]) -> None:
+def is_to_delete(process: ProcessState, match: re.Match[str]) -> None:
     """Note who wants a replica deleted; that it is shows later."""
-    teller.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
+    process.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
 
 
-def deletes(teller: Teller, match: re.Match[str]) -> Event | None:
+def deletes(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A log is put aside for good, as somebody wanted."""
     key = _key(match)
-    teller.replicas.pop(key, None)
-    teller.log_ends.pop(key, None)
-    if key not in teller.deletions:
+    process.replicas.pop(key, None)
+    process.log_ends.pop(key, None)
+    if key not in process.deletions:
         return None
-    sender, controller_epoch, leader_epoch = teller.deletions.pop(key)
+    sender, controller_epoch, leader_epoch = process.deletions.pop(key)
     stopped = ControlledPartition(
         topic=key[0],
         partition=key[1],
@@ -314,7 +323,7 @@ def _ids(text: str) -> list[int]:
     return [int(each) for each in text.split(",") if each.strip()]
 
 
-def cleans(_teller: Teller, match: re.Match[str]) -> Event:
+def cleans(_process: ProcessState, match: re.Match[str]) -> Event:
     """The line is written before anything is taken; what was cleaned before is cleaned again."""
     return Compaction(
         topic=match["topic"], partition=int(match["partition"]), from_offset=0, until_offset=int(match["until"])

@@ -41,7 +41,7 @@ def limited(max_cpu_s: float, max_memory_bytes: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, handler)
 
 
-def apart(work: Callable[[], T]) -> T:
+def in_own_process(work: Callable[[], T]) -> T:
     """Return what `work` returns in a process of its own.
 
     Raises:

@@ -21,7 +21,7 @@ class Replica:
 
 
 @dataclass(slots=True, kw_only=True)
-class Request:
+class ControlRequest:
     """A control request of which a part was told."""
 
     controller_epoch: int
@@ -29,7 +29,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Teller:
+class ProcessState:
     """One process; the next one begins anew."""
 
     begun_before: bool = False
@@ -44,7 +44,7 @@ class Teller:
     replicas: dict[TopicPartition, Replica] = field(default_factory=dict)
     """Those that it leads or follows."""
     log_ends: dict[TopicPartition, int] = field(default_factory=dict)
-    requests: dict[tuple[int, int], "Request"] = field(default_factory=dict)
+    requests: dict[tuple[int, int], "ControlRequest"] = field(default_factory=dict)
     """LeaderAndIsr requests that it is at, by sender and correlation id."""
     deletions: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     """Replicas that it is to delete: who wants it, in which controller epoch, for which leader epoch."""
