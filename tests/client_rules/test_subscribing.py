@@ -90,7 +90,7 @@ class Shell:
         return Answer(records=records)
 
     @property
-    def told(self) -> list[str]:
+    def written(self) -> list[str]:
         """What is written down, each operation in a few words."""
         return [_in_words(each) for each in self.operations]
 
@@ -106,7 +106,7 @@ def test_an_assigned_partition_is_read_from_where_the_group_has_come_to() -> Non
     shell = Shell(committed=5)
     shell.do(shell.rules.assigned([OTHERS]))
     assert shell.steps == [Question(OpKind.FETCH_COMMITTED, OTHERS), Assign({OTHERS: 5})]
-    assert shell.told == [
+    assert shell.written == [
         "0 invoke assigned 1",
         "1 invoke fetch_committed 1",
         "1 ok fetch_committed 1 at 5",
@@ -141,7 +141,7 @@ def test_a_callback_ends_the_poll_that_it_comes_in_and_begins_another() -> None:
     shell.do(shell.rules.poll())
     shell.operations.clear()
     shell.do(shell.rules.poll())
-    assert shell.told == [
+    assert shell.written == [
         "6 invoke poll",
         "6 ok poll 0:5",
         "7 invoke revoked 0 at 6",
@@ -163,7 +163,7 @@ def test_what_is_lost_is_not_committed(commits: str) -> None:
     shell.steps.clear()
     shell.do(shell.rules.lost([ORDERS]))
     assert shell.steps == [Unassign((ORDERS,))]
-    assert shell.told[-2:] == ["6 invoke lost 0 at 6", "6 ok lost 0 at 6"]
+    assert shell.written[-2:] == ["6 invoke lost 0 at 6", "6 ok lost 0 at 6"]
 
 
 def test_a_commit_that_was_refused_is_tried_again() -> None:
@@ -200,7 +200,7 @@ def test_subscribing_ends_with_the_first_assignment_and_nothing_before_it_is_a_p
 
     shell.polls = iter([lambda: DONE, nothing_for_it])
     list(islice(_steps(shell, lambda: False), 5))
-    assert shell.told[:4] == ["0 invoke subscribe", "0 ok subscribe", "1 invoke poll", "1 ok poll"]
+    assert shell.written[:4] == ["0 invoke subscribe", "0 ok subscribe", "1 invoke poll", "1 ok poll"]
 
 
 def test_a_member_knows_who_it_was_when_it_is_thrown_out() -> None:
@@ -230,20 +230,20 @@ def test_who_is_to_leave_at_once_reads_no_further() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assigned", "told"),
+    ("assigned", "last_line"),
     [
         pytest.param(False, "0 fail subscribe", id="before it was assigned anything"),
         pytest.param(True, "6 fail poll", id="while it reads"),
     ],
 )
-def test_who_was_fenced_ends_with_the_reason_and_begins_anew(assigned: bool, told: str) -> None:
+def test_who_was_fenced_ends_with_the_reason_and_begins_anew(assigned: bool, last_line: str) -> None:
     shell = Shell()
     first = shell.assign if assigned else lambda: DONE
     shell.polls = iter([first, lambda: Answer(error="FENCED_INSTANCE_ID", is_over=True)])
     steps = list(islice(_steps(shell, lambda: False), 12))
     lives = [step for step in steps if isinstance(step, Restart | Subscribe | Leave)]
     assert lives == [Restart(), Subscribe(), Leave(), Restart(), Subscribe()]
-    assert told in shell.told
+    assert last_line in shell.written
     assert [each.error for each in shell.operations if each.type is OpType.FAIL] == ["FENCED_INSTANCE_ID"]
 
 
