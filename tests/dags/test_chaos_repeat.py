@@ -125,9 +125,9 @@ def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: d
                 }
             ),
         }
-        asked = {"scenario": "kill-leader", "seed": 5, "times": 3}
+        request = {"scenario": "kill-leader", "seed": 5, "times": 3}
         answers = {"kill-leader": ["PASS"], "kill-leader-00000006": ["FAIL"]}
-        result = python(RUN, json.dumps(answers), json.dumps(asked), environment=environment)
+        result = python(RUN, json.dumps(answers), json.dumps(request), environment=environment)
     assert result["state"] == "failed"
     assert [result["tasks"][f"run.report[{index}]"] for index in range(3)] == ["success", "failed", "success"]
     (path,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("repeat-kill-leader-*.json")
@@ -138,6 +138,6 @@ def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: d
         (7, "held"),
     ]
     broken = "Chaos repeat: the system broke a promise: "
-    for told in (Hook.posted, Mailbox.mails):
-        assert [broken in text for text in told] == [True, False]
-        assert "Chaos repeat: 1 of 3 runs are not as expected" in told[1]
+    for messages in (Hook.posted, Mailbox.mails):
+        assert [broken in text for text in messages] == [True, False]
+        assert "Chaos repeat: 1 of 3 runs are not as expected" in messages[1]

@@ -253,9 +253,9 @@ def test_a_form_asks_for_what_the_command_line_would(
 
 
 def test_what_a_load_takes_goes_to_the_load_of_its_kind() -> None:
-    asked = load(request_of_form(filled({"scenario": "groups", "consume-group.assignor": "range"})))
-    assert asked == load_scenario("groups", options(None, [], ["workloads.1.parameters.assignor=range"]))
-    assert asked != load_scenario("groups")
+    requested = load(request_of_form(filled({"scenario": "groups", "consume-group.assignor": "range"})))
+    assert requested == load_scenario("groups", options(None, [], ["workloads.1.parameters.assignor=range"]))
+    assert requested != load_scenario("groups")
 
 
 def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
