@@ -7,7 +7,6 @@ import pytest
 
 from harness.client_rules.steps import (
     DONE,
-    Answer,
     Assign,
     Commit,
     Leave,
@@ -16,6 +15,7 @@ from harness.client_rules.steps import (
     Question,
     Restart,
     Step,
+    StepResult,
     Subscribe,
     Unassign,
     carry_out,
@@ -61,33 +61,35 @@ class Shell:
         self.now_s = 0.0
         self.committed, self.end = committed, end
         self.refusals: Iterator[int] = iter(())
-        self.polls: Iterator[Callable[[], Answer]] = iter(())
+        self.polls: Iterator[Callable[[], StepResult]] = iter(())
         recorder = Recorder("member-1", self.operations.append, lambda: 0)
         self.rules = Subscribing(plan, recorder, lambda: self.now_s, at_once=lambda: at_once)
         self.rules.known_as("m-1", 1)
 
-    def act(self, step: Step) -> Answer:
+    def act(self, step: Step) -> StepResult:
         self.steps.append(step)
         self.now_s += step.length_s if isinstance(step, Pause) else 0.25
         match step:
             case Poll():
                 return next(self.polls, lambda: DONE)()
             case Question(OpKind.END_OFFSET, _):
-                return Answer(offset=self.end)
+                return StepResult(offset=self.end)
             case Question():
-                return Answer(error="nobody answers") if self.committed is None else Answer(offset=self.committed)
+                return (
+                    StepResult(error="nobody answers") if self.committed is None else StepResult(offset=self.committed)
+                )
             case Commit(positions, _):
                 for partition in positions:
                     self.rules.commits.decided(partition, next(self.refusals, 0))
         return DONE
 
-    def do(self, script: Generator[Step, Answer, object]) -> None:
+    def do(self, script: Generator[Step, StepResult, object]) -> None:
         carry_out(script, self.act)
 
-    def assign(self, *records: Record) -> Answer:
+    def assign(self, *records: Record) -> StepResult:
         """Assign both partitions within a poll that gives these records afterwards."""
         self.do(self.rules.assigned([ORDERS, OTHERS]))
-        return Answer(records=records)
+        return StepResult(records=records)
 
     @property
     def written(self) -> list[str]:
@@ -133,9 +135,9 @@ def test_where_reading_begins_without_a_committed_offset(
 def test_a_callback_ends_the_poll_that_it_comes_in_and_begins_another() -> None:
     shell = Shell()
 
-    def revoked_within() -> Answer:
+    def revoked_within() -> StepResult:
         shell.do(shell.rules.revoked([ORDERS, OTHERS], (record(5),)))
-        return Answer(records=())
+        return StepResult(records=())
 
     shell.polls = iter([lambda: shell.assign(), revoked_within])
     shell.do(shell.rules.poll())
@@ -194,7 +196,7 @@ def _steps(shell: Shell, stopped: Callable[[], bool]) -> Iterator[Step]:
 def test_subscribing_ends_with_the_first_assignment_and_nothing_before_it_is_a_poll() -> None:
     shell = Shell()
 
-    def nothing_for_it() -> Answer:
+    def nothing_for_it() -> StepResult:
         shell.do(shell.rules.assigned([]))
         return DONE
 
@@ -239,7 +241,7 @@ def test_who_is_to_leave_at_once_reads_no_further() -> None:
 def test_who_was_fenced_ends_with_the_reason_and_begins_anew(assigned: bool, last_line: str) -> None:
     shell = Shell()
     first = shell.assign if assigned else lambda: DONE
-    shell.polls = iter([first, lambda: Answer(error="FENCED_INSTANCE_ID", is_over=True)])
+    shell.polls = iter([first, lambda: StepResult(error="FENCED_INSTANCE_ID", is_over=True)])
     steps = list(islice(_steps(shell, lambda: False), 12))
     lives = [step for step in steps if isinstance(step, Restart | Subscribe | Leave)]
     assert lives == [Restart(), Subscribe(), Leave(), Restart(), Subscribe()]
