@@ -273,8 +273,8 @@ class FakeCluster(FakePowers, ZookeeperView):
         return True
 
     def _assign(self, topic: str, data: bytes) -> None:
-        found = json.loads(data)["partitions"]
-        self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in found.items()}
+        partitions = json.loads(data)["partitions"]
+        self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in partitions.items()}
 
     async def create(self, path: str, data: bytes) -> bool:
         """What is asked for in `/admin` is done at once, unless that is unheard of, or nobody acts."""
@@ -288,12 +288,12 @@ class FakeCluster(FakePowers, ZookeeperView):
         elif path.startswith("/brokers/topics/"):
             self._assign(name, data)
         elif name == "reassign_partitions" and heard:
-            for asked in json.loads(data)["partitions"]:
-                self._move((asked["topic"], asked["partition"]), tuple(asked["replicas"]))
+            for each in json.loads(data)["partitions"]:
+                self._move((each["topic"], each["partition"]), tuple(each["replicas"]))
             self.znodes.remove(path)
         elif name == "preferred_replica_election" and heard and not (self.written or self.epoch_gone):
-            for asked in json.loads(data)["partitions"]:
-                self.leader = self.assignments[asked["topic"], asked["partition"]][0]
+            for each in json.loads(data)["partitions"]:
+                self.leader = self.assignments[each["topic"], each["partition"]][0]
                 self.leader_epoch += 1
             self.znodes.remove(path)
         elif path.startswith("/admin/delete_topics/") and heard:

@@ -129,10 +129,10 @@ async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, a
     async def serve() -> None:
         try:
             first = await reader.read(65536)
-            asked = len(first) > 8 and struct.unpack_from(">h", first, 4) == (API_VERSIONS,)
-            if asked and serves:
+            asks_versions = len(first) > 8 and struct.unpack_from(">h", first, 4) == (API_VERSIONS,)
+            if asks_versions and serves:
                 writer.write(struct.pack(">i", 4) + first[8:12])
-            if not (asked or closes):
+            if not (asks_versions or closes):
                 await reader.read()  # until the client leaves
         finally:
             writer.close()

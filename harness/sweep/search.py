@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.dials import Part, dials_of, parts_of, turned, without
+from harness.sweep.dials import ScenarioItem, dials_of, parts_of, turned, without
 from harness.sweep.sweep import Candidate
 
 MAX_ROUNDS = 40
@@ -177,7 +177,7 @@ def _key(candidate: Candidate) -> tuple[str, int]:
     return candidate.scenario.model_dump_json(), candidate.plan.seed
 
 
-def _split(parts: Sequence[Part], chunks: int) -> list[list[Part]]:
+def _split(parts: Sequence[ScenarioItem], chunks: int) -> list[list[ScenarioItem]]:
     """Return the parts in so many chunks of nearly equal length."""
     bounds = [len(parts) * number // chunks for number in range(chunks + 1)]
     return [list(parts[first:end]) for first, end in pairwise(bounds)]

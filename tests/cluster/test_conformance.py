@@ -215,7 +215,7 @@ def values(broker: BrokerStatus, topic: str) -> list[bytes | None]:
     return [record.value for record in ReplicaLog(broker.log_dir / f"{topic}-0")]
 
 
-def told(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
+def events_of(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
     """Return the lines of a broker's state-change log, made of what it told if it wrote none itself."""
     broker = status.broker(broker_id)
     assert system_named(status.system).gather(broker) == []
@@ -249,7 +249,7 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     (server,) = status.zookeeper
     assert (server.server_id, server.state, server.client_address) == (1, "running", status.zookeeper_connect)
     for broker in status.brokers:
-        assert told(status, broker.broker_id)[0]["ev"] == "broker_start"
+        assert events_of(status, broker.broker_id)[0]["ev"] == "broker_start"
         assert broker.human_log is not None
         assert STARTED[status.system] in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
@@ -275,7 +275,7 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
     after = (await driver.status()).broker(1)
     assert (after.state, after.starts) == ("running", before.starts + 1)
     assert after.client_address == before.client_address
-    recovered = [line for line in told(await driver.status(), 1) if line["ev"] == "recovery"]
+    recovered = [line for line in events_of(await driver.status(), 1) if line["ev"] == "recovery"]
     assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
     with pytest.raises(ClusterError, match="broker 1 runs already"):
         await driver.start_broker(1)
@@ -285,7 +285,7 @@ async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> 
     await driver.stop_broker(2, timeout_s=120)
     status = await driver.status()
     assert status.broker(2).state == "stopped"
-    assert told(status, 2)[-1]["ev"] == "broker_stop"
+    assert events_of(status, 2)[-1]["ev"] == "broker_stop"
     await driver.start_broker(2)
 
 
@@ -451,7 +451,7 @@ async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
     status = await alone.status()
     assert status.broker(0).state == "stopped"
     assert values(status.broker(0), "evidence") == [b"kept"]
-    assert told(status, 0)[0]["ev"] == "broker_start"
+    assert events_of(status, 0)[0]["ev"] == "broker_start"
 
 
 async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_it_is_up(

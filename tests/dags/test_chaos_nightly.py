@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.suite import inconclusive, requests_of, summary_of, table_lines, write_summary
 from chaos_airflow.verdicts import Conclusion
 from harness.store.folder import RunFolder
@@ -152,13 +152,13 @@ def conclusion(outcome: str, scenario: str = "smoke") -> Conclusion:
 
 def test_only_what_proved_nothing_is_tried_again() -> None:
     outcomes = ("held", "violated", "inconclusive", "broken", "refused", "wrong")
-    requests = [Request(scenario=outcome) for outcome in outcomes]
+    requests = [RunRequest(scenario=outcome) for outcome in outcomes]
     repeated = {"scenario": "inconclusive", "repeats": ("run.start", 2)}
     assert inconclusive("run", requests, map(conclusion, outcomes)) == [repeated]
 
 
 def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:
-    requests = [Request(scenario="a"), Request(scenario="b"), Request(scenario="c", expect="violated")]
+    requests = [RunRequest(scenario="a"), RunRequest(scenario="b"), RunRequest(scenario="c", expect="violated")]
     first = [conclusion("inconclusive", "a"), conclusion("inconclusive", "b"), conclusion("held", "c")]
     summary = summary_of("x", "manual", requests, first, [conclusion("held", "a")])
     assert [(entry["outcome"], entry["tries"]) for entry in summary["entries"]] == [

@@ -318,8 +318,8 @@ def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any],
 
 @pytest.mark.parametrize("name", ["disk-damage", "isolate"])
 def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
-    said = registry.fault(name).Parameters().model_dump(mode="json")
-    assert registry.fault(name).Parameters.model_validate(said)
+    defaults = registry.fault(name).Parameters().model_dump(mode="json")
+    assert registry.fault(name).Parameters.model_validate(defaults)
 
 
 async def test_a_storm_that_this_process_has_no_files_for_is_not_begun(

@@ -42,7 +42,7 @@ class Case:
     sets: Sequence[str] = ()
     verdicts: dict[str, str]
     exit_code: int
-    found: frozenset[str] = frozenset()
+    findings: frozenset[str] = frozenset()
     """Checks that find a violation, among others."""
     expected: frozenset[str] = frozenset()
     """Checks whose findings are expected, among others."""
@@ -59,19 +59,19 @@ ALWAYS = {
 PLANTED = (
     {
         "acks=all that is answered too early loses acknowledged records": Case(
-            scenario="acks-all-on-append", verdicts=VIOLATED, exit_code=1, found=frozenset({"I10", "lost-write"})
+            scenario="acks-all-on-append", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I10", "lost-write"})
         ),
         "acks=all without the bug": Case(scenario="acks-all-on-append", sets=SOUND, verdicts=HELD, exit_code=0),
     },
     {
         "a follower that does not truncate diverges": Case(
-            scenario="no-truncation", verdicts=VIOLATED, exit_code=1, found=frozenset({"I9"})
+            scenario="no-truncation", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I9"})
         ),
         "truncation without the bug": Case(scenario="no-truncation", sets=SOUND, verdicts=HELD, exit_code=0),
     },
     {
         "a flipped bit that no recovery finds keeps a replica out of sync": Case(
-            scenario="no-crc-recovery", verdicts=VIOLATED, exit_code=1, found=frozenset({"nonmonotonic-poll"})
+            scenario="no-crc-recovery", verdicts=VIOLATED, exit_code=1, findings=frozenset({"nonmonotonic-poll"})
         ),
         "a flipped bit without the bug": Case(scenario="no-crc-recovery", sets=SOUND, verdicts=HELD, exit_code=0),
     },
@@ -176,9 +176,9 @@ def test_a_scenario_comes_to_what_it_must(name: str, results: dict[str, dict[str
     case, result = CASES[name], results[name]
     assert (result["verdicts"], result["exit_code"]) == (case.verdicts, case.exit_code), result
     checks = {check["check"]: check for check in result["checks"]}
-    assert case.found <= {check for check, answer in checks.items() if answer["verdict"] == "FAIL"}
+    assert case.findings <= {check for check, answer in checks.items() if answer["verdict"] == "FAIL"}
     assert case.expected <= {check for check, answer in checks.items() if answer["expected"]}
-    assert all("orders-0 offset" in checks[check]["reason"] for check in case.found & {"I10"})
+    assert all("orders-0 offset" in checks[check]["reason"] for check in case.findings & {"I10"})
     assert result["driver"] == case.driver
     if case.verdicts == HELD:
         assert result["remarks"] == []

@@ -7,7 +7,7 @@ import pytest
 
 from harness.contracts.claims import Claim
 from harness.scenario.file import load_scenario, read_scenario
-from harness.scenario.mix import Window, disturbed_s
+from harness.scenario.mix import PlannedWindow, disturbed_s
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, PlannedFault, make_plan
 from harness.scenario.source import options
@@ -107,7 +107,7 @@ def test_a_role_may_be_any_broker() -> None:
 def test_all_are_healed_in_the_load_and_a_quarter_of_it_is_calm() -> None:
     for plan in plans():
         nothing = Claim(fault="any", composes=True, brokers=frozenset())
-        windows = [Window(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
+        windows = [PlannedWindow(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
         assert all(window.end_s <= 100 for window in windows)
         assert disturbed_s(windows) <= 75
 

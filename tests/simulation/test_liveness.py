@@ -70,11 +70,11 @@ def test_an_intact_cluster_shows_every_sign_and_what_was_asked_is_on_record() ->
     history = simulate(scenario(KILL_LEADER), 1)
     assert {line.sign for line in history.liveness} == {*Sign}
     assert [line for line in history.liveness if not line.shown] == []
-    asked = history.operations[PROCESS]
-    assert {(each.kind, each.type) for each in asked} == {
+    operations = history.operations[PROCESS]
+    assert {(each.kind, each.type) for each in operations} == {
         (kind, type_) for kind in (OpKind.SEND, OpKind.COMMIT) for type_ in (OpType.INVOKE, OpType.OK)
     }
-    value = next(each.value for each in asked if each.kind is OpKind.SEND)
+    value = next(each.value for each in operations if each.kind is OpKind.SEND)
     assert value in {record.value for each in history.operations["consumer-1"] for record in each.records}, (
         "readers come to it"
     )

@@ -37,7 +37,7 @@ def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "reason"),
     [
         pytest.param(partial(os._exit, 7), "ended by itself, with exit code 7", id="it exits"),
         pytest.param(partial(_dies_by, signal.SIGSEGV), "died by SIGSEGV", id="a crash"),
@@ -45,8 +45,8 @@ def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
         pytest.param(_never_ends, "more CPU time than it may", id="it never ends"),
     ],
 )
-def test_a_death_is_told_with_its_cause(work: Callable[..., Any], said: str) -> None:
-    with pytest.raises(ProcessDied, match=said):
+def test_a_death_is_told_with_its_cause(work: Callable[..., Any], reason: str) -> None:
+    with pytest.raises(ProcessDied, match=reason):
         in_own_process(work)
 
 

@@ -114,21 +114,21 @@ WITHOUT_SWEEP = {
 @pytest.fixture(scope="module")
 def verdicts(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[ScheduleVerdict]]:
     """The verdicts on every schedule, by planted bug; those on a sound broker by an empty name."""
-    asked = [
+    tries = [
         (bug, sweep.scenario_of(bug, planted=True), number)
         for bug, sweep in TODAY.items()
         for number in range(sweep.schedules)
     ]
-    asked += [("", scenario, 0) for scenario in _distinct(TODAY)]
+    tries += [("", scenario, 0) for scenario in _distinct(TODAY)]
     candidates = [
         Candidate(scenario=scenario, plan=make_plan(scenario, schedule_seed(SEED, number)))
-        for _, scenario, number in asked
+        for _, scenario, number in tries
     ]
     judged = judge_candidates(spark, candidates, tmp_path_factory.mktemp("sweep"))
-    found: dict[str, list[ScheduleVerdict]] = {}
-    for (name, _, _), verdict in zip(asked, judged, strict=True):
-        found.setdefault(name, []).append(verdict)
-    return found
+    by_bug: dict[str, list[ScheduleVerdict]] = {}
+    for (name, _, _), verdict in zip(tries, judged, strict=True):
+        by_bug.setdefault(name, []).append(verdict)
+    return by_bug
 
 
 def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
@@ -143,9 +143,9 @@ def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
 
 @pytest.mark.parametrize("bug", TODAY)
 def test_a_planted_bug_is_found_by_its_check(bug: str, verdicts: dict[str, list[ScheduleVerdict]]) -> None:
-    found = [findings_of(verdict) for verdict in verdicts[bug]]
-    first = next((number for number, each in enumerate(found, start=1) if SWEEPS[bug].finding in each), None)
-    assert first == SWEEPS[bug].schedules, f"found were {found}"
+    findings = [findings_of(verdict) for verdict in verdicts[bug]]
+    first = next((number for number, each in enumerate(findings, start=1) if SWEEPS[bug].finding in each), None)
+    assert first == SWEEPS[bug].schedules, f"found were {findings}"
 
 
 def test_a_sound_broker_breaks_no_promise_under_the_same_schedules(verdicts: dict[str, list[ScheduleVerdict]]) -> None:
@@ -160,5 +160,5 @@ def test_every_planted_bug_has_a_sweep_or_a_reason() -> None:
 
 def test_the_readme_says_how_many_are_found() -> None:
     first = sum(sweep.schedules == 1 for sweep in SWEEPS.values())
-    said = f"find {len(SWEEPS)} of the {len(PLANTED_BUGS)} planted bugs, {first} of them in the first schedule"
-    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    sentence = f"find {len(SWEEPS)} of the {len(PLANTED_BUGS)} planted bugs, {first} of them in the first schedule"
+    assert sentence in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -14,11 +14,11 @@ from typing import Any
 
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
-    Answer,
     Assigned,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     SetTimer,
     Store,
     SyncAnswer,
@@ -151,7 +151,7 @@ class GroupMembers:
         """Do what a group asks for."""
         for effect in effects:
             match effect:
-                case Answer(ticket=ticket, answer=answer):
+                case SendAnswer(ticket=ticket, answer=answer):
                     waiting = self._waiting.get(ticket)
                     if waiting is not None and not waiting.done():
                         waiting.set_result(answer)

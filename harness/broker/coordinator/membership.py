@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
-    Answer,
     Assigned,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     StaticReplaced,
     Store,
     SyncAnswer,
@@ -371,7 +371,7 @@ class Membership:
         self._answer(ticket, JoinAnswer(error=error, member_id=member_id))
 
     def _answer(self, ticket: Ticket, answer: JoinAnswer | SyncAnswer) -> None:
-        self._rebalance.effects.append(Answer(ticket=ticket, answer=answer))
+        self._rebalance.effects.append(SendAnswer(ticket=ticket, answer=answer))
 
     def _effects(self) -> list[Effect]:
         effects, self._rebalance.effects = self._rebalance.effects, []

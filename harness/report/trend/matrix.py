@@ -81,7 +81,7 @@ def matrix(runs: Sequence[RunSummary], keys: Callable[[RunSummary], Iterable[str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Series:
     """One number over the nights."""
 
     name: str
@@ -111,16 +111,16 @@ class Line:
         return max((value for value in self.values if value is not None), default=None)
 
 
-def lines(runs: Sequence[RunSummary]) -> list[Line]:
+def lines(runs: Sequence[RunSummary]) -> list[Series]:
     """Return how long runs took, how long nobody could write after each kind of fault, and how much was lost."""
     nights = nights_of(runs)
     by_night = {night: [run for run in runs if run.night == night] for night in nights}
 
     def line(
         name: str, unit: str, values: Callable[[list[RunSummary]], list[float]], sum_up: Callable[..., float]
-    ) -> Line:
+    ) -> Series:
         numbers = [values(by_night[night]) for night in nights]
-        return Line(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
+        return Series(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
 
     def unavailable(kind: str) -> Callable[[list[RunSummary]], list[float]]:
         return lambda of_night: [

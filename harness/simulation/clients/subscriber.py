@@ -37,7 +37,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
     """The automatic commit that is on its way."""
     _due_s = 0.0
 
-    async def _act(self, step: steps.Step) -> steps.Answer:
+    async def _act(self, step: steps.Step) -> steps.StepResult:
         match step:
             case steps.Subscribe():
                 self._membership = GroupMembership(self._plan, self._coordinator)
@@ -68,15 +68,15 @@ class SimulatedSubscriber(SimulatedGroupMember):
         self._open.callback(self._fetching.stop)
         self._open.callback(self._abandon_commit)
 
-    async def _poll(self) -> steps.Answer:
+    async def _poll(self) -> steps.StepResult:
         until_s = now_s() + POLL_S
         self._commit_now_and_then()
         await self._hear_the_group()
         await asyncio.sleep(max(0.0, until_s - now_s()))
         self._look_who_it_is()
         if self._membership.fenced:
-            return steps.Answer(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
-        return steps.Answer(records=self._fetching.take())
+            return steps.StepResult(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
+        return steps.StepResult(records=self._fetching.take())
 
     async def _hear_the_group(self) -> None:
         """Let the rules know what the group has said since the last poll, and join it where that is due."""

@@ -8,10 +8,10 @@ import pytest
 from harness.broker.coordinator.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
-    Answer,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     SetTimer,
     Store,
     SyncAnswer,
@@ -53,12 +53,12 @@ class World:
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Answer(ticket=ticket, answer=JoinAnswer() as answer):
+                case SendAnswer(ticket=ticket, answer=JoinAnswer() as answer):
                     members = " ".join(each.member_id for each in answer.members)
                     skip = " and need not assign" if answer.skip_assignment else ""
                     what = f"{answer.generation} by {answer.protocol} led by {answer.leader} [{members}]{skip}"
                     self.answers.append(f"{self._tickets[ticket]}: {what if not answer.error else answer.error.name}")
-                case Answer(ticket=ticket, answer=SyncAnswer() as answer):
+                case SendAnswer(ticket=ticket, answer=SyncAnswer() as answer):
                     what = answer.assignment.decode() if not answer.error else answer.error.name
                     self.answers.append(f"{self._tickets[ticket]}: {what}")
                 case SetTimer(timer=timer, after_ms=after_ms):

@@ -263,9 +263,9 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
     ],
 )
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
-    told = [event for _, _, event in LogReader(wording("3.9.1")).events(iter(lines))]
-    assert told == events
-    assert {event.ev for event in told} <= wording("3.9.1").tells
+    read = [event for _, _, event in LogReader(wording("3.9.1")).events(iter(lines))]
+    assert read == events
+    assert {event.ev for event in read} <= wording("3.9.1").tells
 
 
 def test_lines_are_stamped_with_what_their_process_knew() -> None:
