@@ -28,7 +28,7 @@ OBJECTS = (
 
 
 def exported_name(object_name: str, attribute: str) -> str:
-    """Return what the JMX exporter calls an attribute by default, without types; `label value` where it is of one.
+    """Return what the JMX exporter calls an attribute by default, in small letters, with the values of its labels.
 
     Yammer's metrics have one value each, and its name is the attribute's; Kafka's own have many.
     """

@@ -5,6 +5,7 @@ scenarios are built-in ones, lighter, and those of `planted/`, each made for the
 sample of them is tried; CHAOS_SAMPLE=all tries all.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,7 @@ SWEEPS = {
     "late-sync-without-assignment": Sweep(finding="I38"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 2)}
+CHECKS_OF_GROUPS = {f"I{number}" for number in range(33, 40)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 """Planted schedules are judged by these alone, and sound ones by all."""
 WITHOUT_SWEEP = {
@@ -156,6 +158,20 @@ def test_a_sound_broker_breaks_no_promise_under_the_same_schedules(verdicts: dic
 def test_every_planted_bug_has_a_sweep_or_a_reason() -> None:
     assert {*SWEEPS, *WITHOUT_SWEEP} == {bug.name for bug in PLANTED_BUGS}
     assert not {*SWEEPS} & {*WITHOUT_SWEEP}
+
+
+OF_GROUPS = re.compile(r"\| \*\*(\S+) \S+\*\* \| `([a-z-]+)` \| `(\S+)` \|")
+
+
+def test_the_readme_has_a_row_for_each_bug_of_groups() -> None:
+    """Those that checks of groups find, each with its check and its scenario."""
+    of_groups = {
+        (sweep.finding, bug, sweep.scenario or f"tests/sweep/planted/{bug}.yaml")
+        for bug, sweep in SWEEPS.items()
+        if sweep.finding in CHECKS_OF_GROUPS
+    }
+    assert set(OF_GROUPS.findall((ROOT / "README.md").read_text(encoding="utf-8"))) == of_groups
+    assert max(SWEEPS[bug].schedules for _, bug, _ in of_groups) == 2, "as the README says"
 
 
 def test_the_readme_says_how_many_are_found() -> None:
