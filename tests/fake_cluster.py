@@ -52,6 +52,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
     severed: str = ""
+    produce_error: int = 10
+    """What a batch that is too large is answered with."""
     next_session: int = 200
     controlled: bool = True
     started: bool = False
@@ -330,4 +332,6 @@ class FakeCluster(FakePowers, ZookeeperView):
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if "accept" in self.deaf:
             raise ClusterError(f"broker {broker_id} takes no connection")
-        return await stream(closes="close" not in self.deaf, serves="serve" not in self.deaf)
+        return await stream(
+            closes="close" not in self.deaf, serves="serve" not in self.deaf, produce_error=self.produce_error
+        )

@@ -30,7 +30,7 @@ async def every_version(s: Script) -> None:
     for version in range(NEWEST[m.JoinGroupRequest] + 1):
         life = Script(s.transport, s.host, s.port, f"{s.group}-{version}")
         await _life_in_version(life, version)
-        s.said += [f"{version}: {line}" for line in life.said]
+        s.transcript += [f"{version}: {line}" for line in life.transcript]
 
 
 async def _life_in_version(s: Script, version: int) -> None:

@@ -538,7 +538,7 @@ async def retention(s: Script) -> None:
     await elsewhere.stable_at_once(session_ms=120_000, protocols=ELSEWHERE)
     async with asyncio.timeout(TIMEOUT_S):
         while await alone.commit(6):  # the topic has just been made
-            alone.said.clear()
+            alone.transcript.clear()
     await asyncio.gather(left.commit(5, "m1", 1), elsewhere.commit(7, "m1", 1))
     began_s = now_s()
     await until_s(began_s + 20)
@@ -551,7 +551,7 @@ async def retention(s: Script) -> None:
     await elsewhere.list()
     for name, each in (("left", left), ("alone", alone), ("elsewhere", elsewhere)):
         await each.log()
-        s.said += [f"{name}: {line}" for line in each.said]
+        s.transcript += [f"{name}: {line}" for line in each.transcript]
 
 
 def now_s() -> float:

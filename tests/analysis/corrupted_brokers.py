@@ -319,6 +319,17 @@ def refuse_late(run: Evidence) -> bool:
     return say(run, line["broker"], "produce_resp", **again, base_offset=-1, last_offset=-1, error=20)
 
 
+def lead_on_without_disk(run: Evidence) -> bool:
+    line = _last(run, "produce_resp", acks=-1)
+    if line is None:
+        return False
+    names = ("topic", "partition", "acks", "isr_size", "high_watermark", "leader_epoch")
+    refusal = {**{name: line[name] for name in names}, "base_offset": -1, "last_offset": -1, "error": 56}
+    say(run, line["broker"], "produce_resp", **refusal)
+    last = run.files[STATE_CHANGES][state_change_log(line["broker"])][-1]["mono"]
+    return say(run, line["broker"], "produce_resp", **refusal, mono=last + 10_000 * MS)
+
+
 def refuse_retry(run: Evidence) -> bool:
     written = run.lines(STATE_CHANGES, ev="append", role="leader", topic=ORDERS)
     line = next((line for line in written if line["producer_id"] >= 0), None)

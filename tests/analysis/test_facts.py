@@ -611,12 +611,15 @@ def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: 
 @case
 def refused_answers(out: RunWriter) -> None:
     for error in (20, 20, 19, 0):
+        out.clock.tick()
         out.event(1, answered(-1, 0, error=error))
 
 
 def test_refusals_are_counted_by_their_error(rows: Rows) -> None:
     table = rows(refused_answers, "refusals", "error")
     assert [(row["error"], row["isr_size"], row["answers"]) for row in table] == [(19, 3, 1), (20, 3, 2)]
+    other, twice = table
+    assert other["from_ns"] == other["to_ns"] > twice["to_ns"] > twice["from_ns"]
 
 
 @case

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Producer
+from kazoo.client import KazooClient
 
 from harness.cluster.control_groups import lacking
 from harness.cluster.driver import (
@@ -46,6 +47,7 @@ from harness.cluster.powers import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanStartEarly,
     Direction,
     Side,
 )
@@ -97,6 +99,7 @@ class Driver(
     CanProbe,
     CanReset,
     CanRunClients,
+    CanStartEarly,
     Protocol,
 ):
     """All powers that are tested here."""
@@ -279,6 +282,27 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
     assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
     with pytest.raises(ClusterError, match="broker 1 runs already"):
         await driver.start_broker(1)
+
+
+async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Driver) -> None:
+    status = await driver.status()
+    somebody = KazooClient(hosts=status.zookeeper_connect)
+    await asyncio.to_thread(somebody.start, 120)
+    try:
+        registration, _ = await asyncio.to_thread(somebody.get, "/brokers/ids/1")
+        await driver.kill_broker(1)
+        async with KazooView(status.zookeeper_connect) as view:
+            await until(view.registrations, lambda seen: 1 not in seen, what="the end of its session", timeout_s=120)
+        await asyncio.to_thread(somebody.create, "/brokers/ids/1", registration, ephemeral=True)
+        await driver.start_early(1)
+        await state_is(driver, 1, "stopped")
+    finally:
+        await asyncio.to_thread(somebody.stop)
+    after = (await driver.status()).broker(1)
+    assert after.starts == status.broker(1).starts + 1
+    with pytest.raises(ClusterError, match="broker 0 runs already"):
+        await driver.start_early(0)
+    await driver.start_broker(1)
 
 
 async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> None:

@@ -186,11 +186,15 @@ def test_a_summary_lies_beside_the_runs_whatever_the_suite_is_called(
 def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
     requests = requests_of("nightly")
     assert len(requests) >= 4
-    assert all(request["driver"] == "process" and request["seed"] is not None for request in requests)
+    assert {request["driver"] for request in requests} == {"process", "docker"}
+    assert all(request["seed"] is not None for request in requests)
     assert [request["scenario"] for request in requests if request["expect"] == "violated"] == [
         "acks-all-on-append",
         "no-truncation",
         "no-crc-recovery",
         "controller-writes-unfenced",
+        "isr-write-without-version",
+        "leads-on-without-disk",
+        "registration-of-old-session",
         "cut-off",
     ]

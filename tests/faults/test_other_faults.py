@@ -122,6 +122,12 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             "oversize: the broker closed 2 times, truncated: the client left 2 times; the same processes answer others",
             id="a hostile client",
         ),
+        pytest.param(
+            "hostile-client",
+            {"sends": ["too-large"], "times": 2},
+            "too-large: the broker refused it 2 times; the same processes answer others",
+            id="a client that sends too much at once",
+        ),
     ],
 )
 async def test_a_fault_is_confirmed_by_its_effect(
@@ -320,6 +326,22 @@ def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any],
 def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
     defaults = registry.fault(name).Parameters().model_dump(mode="json")
     assert registry.fault(name).Parameters.model_validate(defaults)
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "detail"),
+    [
+        pytest.param(0, MISMATCH, "the broker answered with error 0 2 times", id="who takes it is no Kafka"),
+        pytest.param(6, INCONCLUSIVE, "the broker led nothing 2 times", id="who leads nothing has nothing to refuse"),
+    ],
+)
+async def test_a_batch_that_is_too_large_is_refused_by_who_leads(
+    cluster: FakeCluster, error: int, verdict: FaultVerdict, detail: str
+) -> None:
+    cluster.produce_error = error
+    _, effect = await injected(cluster, "hostile-client", 1, sends=["too-large"], times=2)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
 
 
 async def test_a_storm_that_this_process_has_no_files_for_is_not_begun(

@@ -163,7 +163,7 @@ def test_so_many_seconds_of_load_make_so_many_faults() -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_mixes_draw_as_many_as_they_state_under_every_seed(name: str) -> None:
-    loaded = load_scenario(name, options("simulated", [], []))
+    loaded = load_scenario(name, options(None, [], []))
     assert loaded.mix is not None
     made = [make_plan(loaded, seed) for seed in range(20)]
     assert {(len(in_load(plan)), plan.left_out) for plan in made} == {(loaded.mix.injections(loaded.duration_s), 0)}

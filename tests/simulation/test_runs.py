@@ -69,6 +69,7 @@ REFUSED = {
     "slow-sync": "slow-sync needs slow-syncs",
     "dropped-packets": "drop-packets needs packets",
     "resources": "cpu-limit needs cpu-limit",
+    "storm": "cpu-limit needs cpu-limit",
 }
 """What virtual time lacks: its connections carry messages, its disks have no calls, and its machines no limits."""
 INTACT = ["planted_bugs=[]"]

@@ -83,6 +83,8 @@ SWEEPS = {
     "epoch-answers-unfenced": Sweep(scenario="storm-sweep", finding="I30"),
     "no-broker-epoch": Sweep(finding="I14"),
     "no-crc-recovery": Sweep(scenario="no-crc-recovery", finding="I31"),
+    "leads-on-without-disk": Sweep(scenario="leads-on-without-disk", finding="I40"),
+    "registration-of-old-session": Sweep(scenario="registration-of-old-session", finding="I18"),
     "bounced-brokers-ignored": Sweep(scenario="kip-380", finding="I32"),
     "isr-join-without-epoch-start": Sweep(scenario="kafka-7128", finding="I10"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
@@ -102,11 +104,9 @@ CHECKS_OF_GROUPS = {f"I{number}" for number in range(33, 40)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 """Planted schedules are judged by these alone, and sound ones by all."""
 WITHOUT_SWEEP = {
-    "leads-on-without-disk": "costs availability while a disk is full, and no check asks about that",
     "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
-    "registration-of-old-session": "takes a session that ends after its broker has registered in the next one",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
 }
