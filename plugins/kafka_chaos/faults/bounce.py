@@ -61,10 +61,10 @@ class Bounce(BrokerFault):
         """Note who runs, how often each was started, and under which registration."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
-        running = [broker for broker in brokers if status.broker(broker).state == "running"]
+        running = status.running(brokers)
         return {
             "running": running,
-            "starts": {str(broker): status.broker(broker).starts for broker in running},
+            "starts": status.starts(running),
             "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
         }
 

@@ -41,9 +41,9 @@ class ControlledShutdown(BrokerFault):
         status = await arena.driver.status()
         partitions = await arena.view.partitions()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "running": status.running(brokers),
             "controller": (await arena.view.controller()).broker_id,
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "starts": status.starts(brokers),
             "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
             "led": [
                 {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}

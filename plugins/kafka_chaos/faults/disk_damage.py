@@ -9,7 +9,6 @@ from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanDamageDisk
 from harness.contracts.faults import (
     Arena,
-    BrokerFault,
     Effect,
     Fault,
     Injection,
@@ -20,7 +19,7 @@ from harness.contracts.faults import (
     not_running,
 )
 from harness.contracts.restoring import of_all, start_stopped
-from harness.contracts.sparing import lives, missed, replicated_on_others, start_missed
+from harness.contracts.sparing import Forfeiting, missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
 CHECKPOINT = Checkpoint.RECOVERY_POINTS
@@ -57,7 +56,7 @@ class Parameters(MayForfeit):
         return self
 
 
-class DiskDamage(BrokerFault):
+class DiskDamage(Forfeiting):
     """Kills brokers, damages their disks, waits until they are missed, and starts them."""
 
     name: ClassVar[str] = "disk-damage"
@@ -66,24 +65,14 @@ class DiskDamage(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("recovery",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, for which it waits."""
-        return session_timeout_s
-
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
-        """Wait, if committed records are spared, until all are elsewhere too; note which log is meant."""
+        """Note which log is meant too."""
         assert isinstance(parameters, Parameters)
-        if parameters.spares_committed:
-            await replicated_on_others(arena, brokers, parameters.whole_timeout_s)
         injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
         of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
         return injection.with_state(log=parameters.log or of_target)
-
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, under which sessions."""
-        return await lives(arena, brokers)
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill all at once, change what their disks hold, wait until they are missed, and start them."""
@@ -103,10 +92,6 @@ class DiskDamage(BrokerFault):
             return idle
         seen = [await _outcome(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
-
-    async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run, once it is missed."""
-        await start_missed(arena, injection)
 
 
 async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:

@@ -31,8 +31,7 @@ class FailingDisk(BrokerFault):
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, how often each broker was started, and where its log ends."""
-        status = await arena.driver.status()
-        starts = {str(broker): status.broker(broker).starts for broker in brokers}
+        starts = (await arena.driver.status()).starts(brokers)
         ends = {str(broker): await arena.state_changes.end_of(broker) for broker in brokers}
         return {"at_most_s": duration_s, "starts": starts, "ends": ends}
 

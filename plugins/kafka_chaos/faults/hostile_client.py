@@ -98,8 +98,8 @@ class HostileClient(BrokerFault):
         """Note who runs, and how often each was started."""
         status = await arena.driver.status()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "running": status.running(brokers),
+            "starts": status.starts(brokers),
         }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
