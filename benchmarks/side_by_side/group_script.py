@@ -69,7 +69,9 @@ class Script:
     async def find(self, version: int) -> None:
         """Say every field of what FindCoordinator says."""
         request = m.FindCoordinatorRequest(key=self.group, key_type=0, coordinator_keys=[self.group])
-        self.say(f"find v{version}: {self._told((await self._ask(self.host, self.port, request, version)).to_dict())}")
+        self.say(
+            f"find v{version}: {self._in_words((await self._ask(self.host, self.port, request, version)).to_dict())}"
+        )
 
     async def _coordinates(self, host: str, port: int) -> bool:
         """Whether a broker knows the group's members: it says of nobody that he is none."""
@@ -272,15 +274,15 @@ class Script:
     async def fields(self, message: Any, version: int) -> Any:
         """Ask, say every field of the answer by its name, and return the answer."""
         answer = await self.ask(message, version)
-        self.say(f"{type(message).__name__.removesuffix('Request')} v{version}: {self._told(answer.to_dict())}")
+        self.say(f"{type(message).__name__.removesuffix('Request')} v{version}: {self._in_words(answer.to_dict())}")
         return answer
 
-    def _told(self, value: Any, field_name: str = "") -> Any:
+    def _in_words(self, value: Any, field_name: str = "") -> Any:
         """Return a field's value; ids of members by their names, and of a broker or client only whether it is named."""
         if isinstance(value, dict):
-            return {name: self._told(of, name) for name, of in sorted(value.items())}
+            return {name: self._in_words(of, name) for name, of in sorted(value.items())}
         if isinstance(value, list):
-            return [self._told(each, field_name) for each in (sorted(value) if field_name in _SETS else value)]
+            return [self._in_words(each, field_name) for each in (sorted(value) if field_name in _SETS else value)]
         if field_name in ("member_id", "leader"):
             return self.name(value)
         if field_name in ("node_id", "host", "port", "client_host"):
@@ -324,7 +326,7 @@ class Script:
         """Say every field in which ListGroups tells of the group, and whether it names it."""
         listed = (await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=[]), version)).to_dict()
         listed["groups"] = [each for each in listed["groups"] if each["group_id"] == self.group]
-        self.say(f"ListGroups v{version}: {self._told(listed)}")
+        self.say(f"ListGroups v{version}: {self._in_words(listed)}")
 
     async def list_of_type(self, *types: str) -> None:
         """Say whether ListGroups names the group among those of a type (KIP-848), and which type that is."""
