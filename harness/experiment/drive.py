@@ -257,7 +257,7 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
     Raises:
         ClusterError: the folder was moved or removed.
     """
-    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(folder))
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_folder_gone(folder))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -274,7 +274,7 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
             await working
 
 
-async def _gone(folder: Path) -> None:
+async def _folder_gone(folder: Path) -> None:
     """Return when the folder that is now at this path no longer is."""
     inode = folder.stat().st_ino  # noqa: ASYNC240  takes microseconds
     while folder.is_dir() and folder.stat().st_ino == inode:  # noqa: ASYNC240, ASYNC110  the kernel has no event for it

@@ -127,7 +127,9 @@ class _Reaper:
             return [_left_alone(root, str(error))]
         except PermissionError as error:
             return [
-                _run(root, Fate.FAILED, str(error)) if _own(root) else _left_alone(root, f"another user's: {error}")
+                _run(root, Fate.FAILED, str(error))
+                if _belongs_to_user(root)
+                else _left_alone(root, f"another user's: {error}")
             ]
         except (HarnessError, OSError) as error:
             return [_run(root, Fate.FAILED, str(error))]
@@ -157,7 +159,7 @@ class _Reaper:
         liveness = liveness_of(run, patience_s=self.patience_s, remember=not self.dry_run)
         if liveness.state is State.ACTIVE:
             return [_left_alone(run.root, liveness.reason)]
-        if _held(run.cluster / CONTAINERS_LOCK_NAME):
+        if _is_locked(run.cluster / CONTAINERS_LOCK_NAME):
             return [_left_alone(run.root, "another process copies its containers' data or removes them")]
         if self.dry_run or supervised(run) or not run.cluster.exists():
             return self._dead(run, liveness)
@@ -242,7 +244,7 @@ def _exists(root: Path) -> bool:
     return True
 
 
-def _own(root: Path) -> bool:
+def _belongs_to_user(root: Path) -> bool:
     """Return whether a folder belongs to this user."""
     try:
         return root.stat().st_uid == os.geteuid()
@@ -266,7 +268,7 @@ def _locked(path: Path) -> Iterator[bool]:
         os.close(lock)
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Return whether a process holds the lock of a file."""
     if not path.exists():
         return False

@@ -116,7 +116,9 @@ class Search:
                 continue
             alone = dict(zip(probes, failing[1:], strict=True))
             too_low |= {name: probes[name] for name, candidate in alone.items() if candidate is None}
-            self._together(scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None})
+            self._turn_down_many(
+                scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None}
+            )
 
     def _probes(self, too_low: Mapping[str, float]) -> dict[str, float]:
         """Return the next value of every dial that may go lower."""
@@ -124,7 +126,7 @@ class Search:
         nexts = {dial.name: dial.halfway(too_low[dial.name]) if dial.name in too_low else dial.lowest for dial in dials}
         return {name: value for name, value in nexts.items() if value is not None}
 
-    def _together(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
+    def _turn_down_many(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
         """Turn down as many as can be of the dials that can be turned down for themselves, the first ones first."""
         names = list(turns)
         combined = [

@@ -82,13 +82,13 @@ PLANTED = (
             sets=["planted_bugs=[isr-before-zookeeper]"],
             verdicts=VIOLATED,
             exit_code=1,
-            found=frozenset({"I10"}),
+            findings=frozenset({"I10"}),
         ),
         "a leader that is cut off without the bug": Case(scenario="cut-off", verdicts=HELD, exit_code=0),
     },
     {
         "a controller that was replaced decides all the same": Case(
-            scenario="controller-writes-unfenced", verdicts=VIOLATED, exit_code=1, found=frozenset({"I2"})
+            scenario="controller-writes-unfenced", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I2"})
         ),
         "a controller that was replaced without the bug": Case(
             scenario="controller-writes-unfenced", sets=SOUND, verdicts=HELD, exit_code=0
@@ -96,7 +96,7 @@ PLANTED = (
     },
     {
         "a leader that was replaced writes its ISR all the same": Case(
-            scenario="isr-write-without-version", verdicts=VIOLATED, exit_code=1, found=frozenset({"I1", "I5"})
+            scenario="isr-write-without-version", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I1", "I5"})
         ),
         "a leader that was replaced without the bug": Case(
             scenario="isr-write-without-version", sets=SOUND, verdicts=HELD, exit_code=0
@@ -104,7 +104,7 @@ PLANTED = (
     },
     {
         "a leader without a disk leads on": Case(
-            scenario="leads-on-without-disk", verdicts=VIOLATED, exit_code=1, found=frozenset({"I40"})
+            scenario="leads-on-without-disk", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I40"})
         ),
         "a leader without a disk, without the bug": Case(
             scenario="leads-on-without-disk", sets=SOUND, verdicts=HELD, exit_code=0
@@ -112,7 +112,7 @@ PLANTED = (
     },
     {
         "a broker that takes an old registration for its own disappears with it": Case(
-            scenario="registration-of-old-session", verdicts=VIOLATED, exit_code=1, found=frozenset({"I18"})
+            scenario="registration-of-old-session", verdicts=VIOLATED, exit_code=1, findings=frozenset({"I18"})
         ),
         "a broker that is back too early without the bug": Case(
             scenario="registration-of-old-session", sets=SOUND, verdicts=HELD, exit_code=0

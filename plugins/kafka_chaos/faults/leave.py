@@ -58,14 +58,16 @@ class Leave(BrokerFault):
             await members.leave(process)
             if number < injection.parameters["times"]:
                 await members.start_again(process)
-                await self._heard(arena, injection, joined=number)
+                await self._await_membership(arena, injection, joined=number)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until its coordinators have told of each coming and going, and of a generation without it."""
         times = injection.parameters["times"]
         try:
-            membership = await self._heard(arena, injection, removed=times, joined=times - 1, without_it=True)
+            membership = await self._await_membership(
+                arena, injection, removed=times, joined=times - 1, without_it=True
+            )
         except DeadlineError as error:
             return mismatch(str(error))
         reasons = ", ".join(membership["reasons"])
@@ -79,7 +81,7 @@ class Leave(BrokerFault):
         if arena.members is not None and await arena.members.state(process) == "stopped":
             await arena.members.start_again(process)
 
-    async def _heard(
+    async def _await_membership(
         self, arena: Arena, injection: Injection, *, joined: int = 0, removed: int = 0, without_it: bool = False
     ) -> dict[str, Any]:
         """Return what coordinators have told of it, once they have told so much."""
