@@ -207,7 +207,7 @@ async def written(bootstrap_servers: str, topic: str) -> None:
     def write() -> None:
         producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all"})
         producer.produce(topic, b"kept", on_delivery=lambda error, _: outcomes.append(str(error)))
-        producer.flush(20)
+        producer.flush(120)
 
     await asyncio.to_thread(write)
     assert outcomes == ["None"]

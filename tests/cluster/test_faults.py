@@ -256,7 +256,7 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
         yield
     finally:
         writing.cancel()
-        producer.flush(20)
+        producer.flush(120)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from harness.contracts import registry
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.contracts.targets import Target
 from harness.errors import ClusterError
 from harness.experiment import nemesis as nemesis_module
 from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
@@ -33,7 +33,7 @@ class NoParameters(Strict):
 
 
 @dataclass
-class FakeFault:
+class FakeFault(BrokerFault):
     """Does as told, and writes down what was asked of it."""
 
     log: list[str] = field(default_factory=list)
@@ -44,14 +44,6 @@ class FakeFault:
     verdict: FaultVerdict = FaultVerdict.CONFIRMED
     _reached: dict[str, asyncio.Event] = field(default_factory=dict)
     name: ClassVar[str] = "fake"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
-    zookeeper: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    hits_all: ClassVar[bool] = False
-    shortest_s: ClassVar[float] = 0.0
-    witnesses: ClassVar[tuple[str, ...]] = ()
-    Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def reached(self, entry: str) -> asyncio.Event:
         """Return what is set once it has come to a step."""
@@ -109,7 +101,7 @@ class Stage:
         yield running
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(running, 1)
+            await asyncio.wait_for(running, 120)
         journal.close()
 
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
@@ -123,7 +115,7 @@ class Stage:
         async def steps() -> list[str]:
             return self.steps
 
-        await until(steps, lambda seen: step in seen, what=step, timeout_s=10, every_s=0.001)
+        await until(steps, lambda seen: step in seen, what=step, timeout_s=120, every_s=0.001)
 
     @property
     def steps(self) -> list[str]:
