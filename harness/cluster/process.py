@@ -38,7 +38,7 @@ from harness.cluster.supervised_driver import (
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
 from harness.cluster.supervisor import PIDS_NAME
-from harness.cluster.systems.system import STARTED, system_named
+from harness.cluster.systems.system import started, system_named
 from harness.errors import ClusterError
 
 PRELOAD = "LD_PRELOAD"
@@ -54,7 +54,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
     """
 
     name = "process"
-    families: ClassVar[frozenset[str]] = frozenset(STARTED)
+    families: ClassVar[frozenset[str]] = started()
     without_zookeeper: ClassVar[bool] = True
 
     @classmethod

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.configs.config import PROPERTIES
+from harness.cluster.systems.system import System
 from harness.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -84,3 +85,6 @@ class External:
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Do nothing: there is nothing to make a log of."""
         return []
+
+
+SYSTEM: type[System] = External

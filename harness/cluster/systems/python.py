@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from harness.broker.log.sync_log import read_syncs
 from harness.cluster import broker_properties
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_LOGS, BROKER_SYNCS, Contained
+from harness.cluster.systems.system import System
 from harness.errors import ScenarioError
 from harness.events import KINDS
 
@@ -113,3 +114,6 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+SYSTEM: type[System] = PythonBroker
