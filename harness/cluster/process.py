@@ -55,7 +55,6 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
 
     name = "process"
     families: ClassVar[frozenset[str]] = started()
-    without_zookeeper: ClassVar[bool] = True
 
     @classmethod
     def lacks(cls) -> dict[str, str]:

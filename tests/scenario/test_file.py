@@ -285,6 +285,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:4.4.0\ndriver: docker", "s.yaml:19: system: "
                      "the driver docker does not start kafka:4.4.0; drivers that do: process",
                      id="no ZooKeeper where it takes one"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:2.2.2\ndriver: docker", "s.yaml:19: system: "
+                     "the driver docker does not start kafka:2.2.2; drivers that do: process",
+                     id="a release of an older Java in containers"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -58,6 +58,7 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
 
     name = "docker"
     families: ClassVar[frozenset[str]] = started()
+    in_containers: ClassVar[bool] = True
 
     def __init__(self, root: Path, run_id: str) -> None:
         super().__init__(root, run_id)

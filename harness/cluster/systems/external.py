@@ -29,6 +29,7 @@ class External:
     tells: ClassVar[frozenset[str]] = frozenset()
     omits: ClassVar[frozenset[str]] = frozenset()
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = False
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
 

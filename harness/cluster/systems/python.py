@@ -34,6 +34,7 @@ class PythonBroker:
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = True
 
     @classmethod
     def releases(cls) -> list[str]:

@@ -77,6 +77,11 @@ class System(Protocol):
         """Whether it keeps its metadata in ZooKeeper; if not, its brokers are controllers of a quorum too."""
         ...
 
+    @property
+    def in_containers(self) -> bool:
+        """Whether it runs in a container of one of our images."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...
