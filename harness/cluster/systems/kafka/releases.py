@@ -41,6 +41,7 @@ RELEASES = {
         Release(version="2.3.1", scala="2.12", last_java=_RESOLVES_ADDRESSES),
         Release(version="2.4.1", scala="2.13"),
         Release(version="2.5.1", scala="2.13"),
+        Release(version="2.8.0", scala="2.13"),
         Release(version="2.8.2", scala="2.13"),
         Release(version="3.0.2", scala="2.13"),
         Release(version="3.3.2", scala="2.13"),
