@@ -39,6 +39,13 @@ def _ids(value: Any) -> Any:
     return [str(item) if type(item) is int else item for item in value] if isinstance(value, list) else value
 
 
+def _by_id(value: Any) -> Any:
+    """Return what is given by ids, which YAML's keys are as texts, by numbers."""
+    if not isinstance(value, dict):
+        return value
+    return {int(key) if isinstance(key, str) and key.isdecimal() else key: each for key, each in value.items()}
+
+
 def _template(value: str) -> str:
     if problem := problem_of(value):
         raise ValueError(problem)
@@ -65,6 +72,7 @@ class TopicSpec(Strict):
 
 Command = Annotated[str, AfterValidator(_template)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,252}$")]
+Address = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+$")]
 Addresses = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$")]
 
 
@@ -93,7 +101,12 @@ class ExternalSpec(Strict):
 
     id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
     bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
-    zookeeper: Annotated[Addresses, Field(description="host:port of its ZooKeeper servers")]
+    zookeeper: Annotated[Addresses | None, Field(description="host:port of its ZooKeeper servers")] = None
+    controllers: Annotated[
+        dict[int, Address],
+        BeforeValidator(_by_id),
+        Field(description="Without ZooKeeper, host:port of each controller of its quorum, by id"),
+    ] = Field(default_factory=dict)
     brokers: Annotated[list[ExternalBroker], Field(min_length=1, max_length=32, description="All that it has")]
     commands: Annotated[ExternalCommands, Field(description="Its owner's")] = ExternalCommands()
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
