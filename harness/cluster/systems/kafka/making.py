@@ -1,11 +1,22 @@
 """Makes events of lines that were understood: of each, with what the lines before it told, the event or a note."""
 
+import json
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.cluster.systems.kafka.teller import FOLLOWER, LEADER, NO_EPOCH, Replica, Request, Teller
+from harness.cluster.systems.kafka.teller import (
+    FOLLOWER,
+    LATE_NS,
+    LEADER,
+    NO_EPOCH,
+    Answer,
+    Appended,
+    Replica,
+    Request,
+    Teller,
+)
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
@@ -21,12 +32,14 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    IsrPropose,
     Recovery,
     Truncate,
     ZkSession,
 )
 from harness.values import TopicPartition
 
+_MEMBER = re.compile(r"brokerId=(\d+)")
 LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
 APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
 STALE = "stale_controller_epoch"
@@ -74,6 +87,11 @@ def registers(teller: Teller, match: re.Match[str]) -> Event:
     return BrokerRegistered(czxid=teller.broker_epoch)
 
 
+def registers_somehow(_teller: Teller, _match: re.Match[str]) -> Event:
+    """It is registered by its session, and does not say in which transaction."""
+    return BrokerRegistered(czxid=None)
+
+
 def is_incarnated(teller: Teller, match: re.Match[str]) -> None:
     """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
     teller.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
@@ -93,6 +111,7 @@ def opens(teller: Teller, match: re.Match[str]) -> Event:
     """It has opened a log; it does not say in that line what it dropped."""
     key, end = _key(match), int(match["end"])
     teller.log_ends[key] = end
+    teller.reaches(key, int(match["high_watermark"]))
     return Recovery(
         topic=key[0],
         partition=key[1],
@@ -110,8 +129,12 @@ def leads(teller: Teller, match: re.Match[str]) -> Event:
     key, epoch = _key(match), int(match["epoch"])
     isr = _ids(match["isr"])
     before = teller.previous_epoch(key)
-    teller.replicas[key] = Replica(role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]))
-    teller.log_ends[key] = int(match["offset"])
+    offset = int(match["offset"])
+    teller.replicas[key] = Replica(
+        role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]), start_offset=offset
+    )
+    _begins_anew(teller, match)
+    teller.has_in_sync(key, len(isr))
     return BecomeLeader(
         topic=key[0],
         partition=key[1],
@@ -119,7 +142,7 @@ def leads(teller: Teller, match: re.Match[str]) -> Event:
         previous_leader_epoch=before,
         log_start_offset=NO_OFFSET,
         high_watermark=int(match["high_watermark"]),
-        log_end_offset=int(match["offset"]),
+        log_end_offset=offset,
         isr=isr,
         zk_version=int(match["version"]),
     )
@@ -130,7 +153,7 @@ def follows(teller: Teller, match: re.Match[str]) -> Event:
     key, epoch = _key(match), int(match["epoch"])
     before = teller.previous_epoch(key)
     teller.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
-    teller.log_ends[key] = int(match["offset"])
+    _begins_anew(teller, match)
     return BecomeFollower(
         topic=key[0],
         partition=key[1],
@@ -143,16 +166,80 @@ def follows(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
+def _begins_anew(teller: Teller, match: re.Match[str]) -> None:
+    """Note what is known of a replica that leads or follows from now on."""
+    key = _key(match)
+    teller.log_ends[key] = int(match["offset"])
+    teller.reaches(key, int(match["high_watermark"]))
+    teller.follower_ends.pop(key, None)
+    teller.proposals.pop(key, None)
+
+
 def has_isr(teller: Teller, match: re.Match[str]) -> None:
     """Note the ISR that counts from now on."""
     replica = teller.replicas.get(_key(match))
     if replica is not None:
         replica.isr, replica.zk_version = _ids(match["isr"]), int(match["version"])
+        teller.has_in_sync(_key(match), len(replica.isr))
+
+
+def proposes(teller: Teller, match: re.Match[str]) -> Event | None:
+    """It wants another ISR; where the log of one that it wants to take in ends is told when its fetch is done.
+
+    What it wanted already it tries again.
+    """
+    key, old, new = _key(match), _ids(match["old"]), [int(each) for each in _MEMBER.findall(match["new"])]
+    replica = teller.replicas.get(key)
+    if replica is None or replica.role != LEADER:
+        return None
+    joins = set(new) > set(old)
+    proposal = IsrPropose(
+        topic=key[0],
+        partition=key[1],
+        kind="expand" if joins else "shrink",
+        leader_epoch=int(match["epoch"]),
+        old=old,
+        new=new,
+        zk_version=int(match["version"]),
+        log_end_offset=teller.log_ends.get(key, NO_OFFSET),
+        high_watermark=teller.high_watermarks.get(key, NO_OFFSET),
+        epoch_start_offset=replica.start_offset,
+        ends=[],
+    )
+    if not joins:
+        return replace(proposal, ends=_ends(teller, match, new))
+    teller.has_in_sync(key, len(new))
+    if not _is_tried_again(teller.proposals.get(key), proposal):
+        teller.proposals[key] = proposal
+    return None
+
+
+def fetches(teller: Teller, match: re.Match[str]) -> Event | None:
+    """A follower's fetch is done: the log of one that was proposed for it ended there."""
+    key, follower = _key(match), int(match["follower"])
+    teller.follower_ends.setdefault(key, {})[follower] = int(match["end"])
+    proposal = teller.proposals.get(key)
+    if proposal is None or proposal.ends or follower not in set(proposal.new) - set(proposal.old):
+        return None
+    teller.proposals[key] = replace(proposal, ends=_ends(teller, match, proposal.new))
+    return teller.proposals[key]
+
+
+def _is_tried_again(before: IsrPropose | None, now: IsrPropose) -> bool:
+    return before is not None and (before.zk_version, before.new) == (now.zk_version, now.new)
+
+
+def _ends(teller: Teller, match: re.Match[str], members: list[int]) -> list[int]:
+    """Return where the logs of members end, as far as it was told: of this broker, and of those that fetched."""
+    key = _key(match)
+    ends = {int(match["broker"]): teller.log_ends.get(key, NO_OFFSET), **teller.follower_ends.get(key, {})}
+    return [ends.get(each, NO_OFFSET) for each in members]
 
 
 def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
-    """Only a leader says so; the line has no log end."""
+    """Only a leader says so; what it appended before was told before, as both take the log's lock for it."""
     key = _key(match)
+    teller.reaches(key, int(match["new"]))
     replica = teller.replicas.get(key)
     if replica is None or replica.role != LEADER:
         return None
@@ -163,7 +250,7 @@ def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
         leader_epoch=replica.leader_epoch,
         old=int(match["old"]),
         new=int(match["new"]),
-        log_end_offset=None,
+        log_end_offset=teller.log_ends.get(key),
         isr=list(replica.isr),
         zk_version=replica.zk_version,
         cause="",
@@ -180,6 +267,9 @@ def appends(teller: Teller, match: re.Match[str]) -> Event | None:
     replica = teller.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
     if not replica.role and not teller.begun_before:
         return None
+    if replica.role == LEADER:
+        batch = Appended(last_offset=int(match["last"]), leader_epoch=replica.leader_epoch, isr_size=replica.isr_size)
+        teller.appends(key, int(match["first"]), batch)
     return Append(
         topic=key[0],
         partition=key[1],
@@ -197,17 +287,48 @@ def appends(teller: Teller, match: re.Match[str]) -> Event | None:
     )
 
 
+def answers(teller: Teller, match: re.Match[str]) -> None:
+    """Note what a producer was answered of which the batch was told; errors say nothing of the ISR that they are by.
+
+    It is told a little later: another thread may have seen a high watermark before the one that raised it logs it.
+    """
+    completed = json.loads(match["request"])
+    for topic in (completed["response"] or {}).get("responses", ()):
+        for partition in topic["partitionResponses"]:
+            key, base_offset = (topic["name"], partition["index"]), partition["baseOffset"]
+            batch = teller.appended.get(key, {}).pop(base_offset, None)
+            if batch is None or partition["errorCode"]:
+                continue
+            teller.answers.append(
+                Answer(
+                    time_ns=teller.time_ns,
+                    due_ns=teller.lasted_ns + LATE_NS,
+                    key=key,
+                    acks=completed["request"]["acks"],
+                    base_offset=base_offset,
+                    batch=batch,
+                    high_watermark=teller.high_watermarks.get(key, NO_OFFSET),
+                    correlation_id=completed["requestHeader"]["correlationId"],
+                    client=completed["requestHeader"]["clientId"],
+                    duration_ms=completed["totalTimeMs"],
+                )
+            )
+
+
 def truncates(teller: Teller, match: re.Match[str]) -> Event:
-    """It says neither why nor how far the high watermark was."""
+    """It does not say why; the high watermark was at least as far as was told last."""
     key, to = _key(match), int(match["to"])
     replica, log_end = teller.replicas.get(key), teller.log_ends.get(key)
+    high_watermark = teller.high_watermarks.get(key)
     teller.log_ends[key] = to
+    if high_watermark is not None:
+        teller.high_watermarks[key] = min(high_watermark, to)
     return Truncate(
         topic=key[0],
         partition=key[1],
         log_end_offset=log_end,
         to=to,
-        high_watermark=None,
+        high_watermark=high_watermark,
         leader_epoch=None if replica is None else replica.leader_epoch,
         reason="",
         asked_epoch=None,
@@ -269,8 +390,7 @@ def is_to_delete(teller: Teller, match: re.Match[str]) -> None:
 def deletes(teller: Teller, match: re.Match[str]) -> Event | None:
     """A log is put aside for good, as somebody wanted."""
     key = _key(match)
-    teller.replicas.pop(key, None)
-    teller.log_ends.pop(key, None)
+    teller.forgets(key)
     if key not in teller.deletions:
         return None
     sender, controller_epoch, leader_epoch = teller.deletions.pop(key)

@@ -110,7 +110,7 @@ class ApacheKafka:
         """Write a broker's properties and its logging configuration; return the path of the former."""
         change = dict if self.zookeeper else kraft.changed(broker_id, driver)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
-        (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
+        (path.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
