@@ -108,7 +108,7 @@ class ApacheKafka:
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        change = dict if self.zookeeper else kraft.changed(broker_id, driver)
+        change = dict if self.zookeeper else kraft.changed(broker_id, driver, broker=broker_id in layout.brokers)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
         (path.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
         return path
