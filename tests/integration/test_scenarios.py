@@ -83,7 +83,7 @@ OF_KAFKA = Case(
     sets=["system=kafka:3.9.1"],
     verdicts=HELD,
     exit_code=0,
-    not_judged=frozenset({"I5", "I11", "I22", "I24", "high_watermarks"}),
+    not_judged=frozenset({"I5", "I15", "I22", "I24", "group_commits"}),
 )
 LONGEST = {
     KAFKA: OF_KAFKA,
