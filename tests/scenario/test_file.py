@@ -246,7 +246,9 @@ def test_what_a_cluster_would_not_heed_is_refused(system: str, cluster: str, why
 def test_which_faults_hit_controllers(system: str, cluster: str, fault: str, why: str) -> None:
     before, _, after = GOOD.partition("cluster:")
     topics, _, _ = after[after.index("topics:") :].partition("faults:")
-    topics = topics.replace("    partitions: 2", "    replication_factor: 1\n    partitions: 2").replace(": 2\n", ": 1\n")
+    topics = topics.replace("    partitions: 2", "    replication_factor: 1\n    partitions: 2").replace(
+        ": 2\n", ": 1\n"
+    )
     planned = fault.replace("}", ", at_s: 1, duration_s: 2}")
     text = f"{before}cluster: {cluster}\n{topics}faults:\n  - {planned}\nduration_s: 10\nsystem: {system}\n"
     if why:
