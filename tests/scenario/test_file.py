@@ -258,6 +258,37 @@ def test_which_faults_hit_controllers(system: str, cluster: str, fault: str, why
         assert read_scenario(text, "s.yaml")
 
 
+@pytest.mark.parametrize(
+    ("system", "options", "recovery_s", "load"),
+    [
+        pytest.param("python", [], 30.0, {}, id="of our broker those of the scenario and its load"),
+        pytest.param(
+            "kafka:3.9.1",
+            [],
+            60.0,
+            {"message_timeout_ms": 10_000, "request_timeout_ms": 4000},
+            id="a broker in Java has its own",
+        ),
+        pytest.param(
+            "kafka:3.9.1",
+            ["recovery_timeout_s=5", "workloads.0.parameters.request_timeout_ms=900"],
+            5.0,
+            {"request_timeout_ms": 900},
+            id="what a scenario names counts",
+        ),
+    ],
+)
+def test_time_outs_are_those_of_what_is_under_test(
+    system: str, options: list[str], recovery_s: float, load: dict[str, int]
+) -> None:
+    overrides = [set_option(option) for option in (f"system={system}", *options)]
+    topic = GOOD.replace("    partitions: 2", "    replication_factor: 2\n    partitions: 2")
+    scenario = read_scenario(topic, "s.yaml", overrides)
+    assert scenario.recovery_timeout_s == recovery_s
+    assert scenario.workloads[0].parameters == {"acks": "all", **load}
+    assert read_scenario(scenario_yaml(scenario), "again.yaml") == scenario
+
+
 def _with_fault(fault: str) -> str:
     """Return the scenario with another fault instead of its own."""
     before, _, _ = GOOD.partition("faults:")

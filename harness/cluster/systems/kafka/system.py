@@ -16,6 +16,7 @@ from harness.cluster.systems.kafka import jars, kraft, log4j, told
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.teller import Teller
+from harness.cluster.systems.system import OF_A_JVM
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class ApacheKafka:
 
     start_timeout_s: ClassVar[float] = 240.0
     """A JVM on a machine under heavy load."""
+    steady_timeout_s: ClassVar[float] = 120.0
+    recovery_timeout_s: ClassVar[float] = 60.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     """`LogManager`'s `InitialTaskDelayMs`."""
     gone_timeout_s: ClassVar[float] = 30.0
