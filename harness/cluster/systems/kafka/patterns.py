@@ -199,8 +199,9 @@ PATTERNS = (
         "kafka.cluster.Partition",
         rf"\[Partition {_PARTITION} broker=(?P<broker>\d+)\] Submitting ISR state change Pending(?:Expand|Shrink)Isr\("
         r".*sentLeaderAndIsr=LeaderAndIsr\(leader=\d+, leaderEpoch=(?P<epoch>\d+),"
-        r" isrWithBrokerEpoch=List\((?P<new>(?:BrokerState\([^()]*\)(?:, )?)*)\), .*partitionEpoch=(?P<version>\d+)\).*"
-        r" lastCommittedState=CommittedPartitionState\(isr=Set\((?P<old>[\d, ]*)\), .*",
+        r" isrWithBrokerEpoch=(?:List\(|\[)(?P<new>(?:BrokerState\([^()]*\)(?:, )?)*)[)\]], .*"
+        r"partitionEpoch=(?P<version>\d+)\).*"
+        r" lastCommittedState=CommittedPartitionState[(\[]isr=(?:Set\(|\[)(?P<old>[\d, ]*)[)\]], .*",
         making.proposes,
         since=(3, 9),
         watched=r".* Submitting ISR state change .*",
@@ -221,6 +222,16 @@ PATTERNS = (
         making.answers,
         since=SINCE_ANSWERS,
         watched=r".*PRODUCE.*",
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
+        rf"\[.*\] Skipped the become-leader state change for {_PARTITION} with topic id \S+ .*"
+        r"partitionEpoch=(?P<version>\d+).* since it is already the leader with leader epoch \d+\."
+        r" Current high watermark \d+, ISR \[(?P<isr>[\d,]*)\], .*",
+        making.has_isr,
+        since=(3, 9),
+        watched=r".* Skipped the become-leader .* already the leader .*",
     ),
     Pattern(
         HighWatermark,
