@@ -51,7 +51,8 @@ WANTED = (
     " change PendingExpandIsr(newInSyncReplicaId=1, sentLeaderAndIsr=LeaderAndIsr(leader=0, leaderEpoch=1,"
     " isrWithBrokerEpoch=[BrokerState(brokerId=0, brokerEpoch=20), BrokerState(brokerId=2, brokerEpoch=17),"
     " BrokerState(brokerId=1, brokerEpoch=19)], leaderRecoveryState=RECOVERED, partitionEpoch=3),"
-    " leaderRecoveryState=RECOVERED, lastCommittedState=CommittedPartitionState[isr=[0, 2], leaderRecoveryState=RECOVERED])"
+    " leaderRecoveryState=RECOVERED, lastCommittedState="
+    "CommittedPartitionState[isr=[0, 2], leaderRecoveryState=RECOVERED])"
 )
 STOPPED = f"{AT}kafka.server.BrokerServer: [BrokerServer id=1] shut down completed"
 
