@@ -57,9 +57,9 @@ async def coordinator(peer: Peer, group: str) -> tuple[str, int]:
         for server in itertools.cycle(peer.bootstrap_servers.split(",")):
             host, _, port = server.rpartition(":")
             with suppress(PeerError):  # one that was killed lately is not back yet
-                found = await _ask(host, int(port), m.FindCoordinatorRequest(key=group), 2)
-                if not found.error_code and await _coordinates(found, group):
-                    return found.host, found.port
+                response = await _ask(host, int(port), m.FindCoordinatorRequest(key=group), 2)
+                if not response.error_code and await _coordinates(response, group):
+                    return response.host, response.port
             await asyncio.sleep(0.1)
     raise AssertionError("there is no end to a cycle")
 
@@ -72,8 +72,8 @@ async def _ask(host: str, port: int, request: Any, version: int) -> Any:
         connection.close()
 
 
-async def _coordinates(found: Any, group: str) -> bool:
-    answer = await _ask(found.host, found.port, m.HeartbeatRequest(group_id=group), 0)
+async def _coordinates(response: Any, group: str) -> bool:
+    answer = await _ask(response.host, response.port, m.HeartbeatRequest(group_id=group), 0)
     return bool(answer.error_code == 25)  # it knows that nobody is a member
 
 

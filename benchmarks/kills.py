@@ -95,8 +95,8 @@ class Place:
 
     def _names(self, process: psutil.Process) -> bool:
         try:
-            said = [*process.cmdline(), *process.environ().values()]
-            return process.status() != psutil.STATUS_ZOMBIE and any(str(self.root) in text for text in said)
+            texts = [*process.cmdline(), *process.environ().values()]
+            return process.status() != psutil.STATUS_ZOMBIE and any(str(self.root) in text for text in texts)
         except psutil.Error:
             return False
 

@@ -49,10 +49,10 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def relayed(folder: Path, target_port: int) -> AsyncIterator[tuple[dict[str, int], psutil.Process]]:
     """Start a relay; yield the ports by what they are, and its process."""
     with PortReservations() as ports:
-        plain, asked, framed = ports.reserve(3)
+        plain, asking, framed = ports.reserve(3)
         listeners = [
             Listener(port=plain, destination="broker-0", target_port=target_port, source="clients"),
-            Listener(port=asked, destination="broker-0", target_port=target_port),
+            Listener(port=asking, destination="broker-0", target_port=target_port),
             Listener(
                 port=framed,
                 destination="zookeeper-1",
@@ -74,7 +74,7 @@ async def relayed(folder: Path, target_port: int) -> AsyncIterator[tuple[dict[st
 
         try:
             await until(ready, bool, what="the relay", timeout_s=READY_TIMEOUT_S)
-            yield {"relay": plain, "relay, asks the kernel": asked, "relay, framed": framed}, psutil.Process(relay.pid)
+            yield {"relay": plain, "relay, asks the kernel": asking, "relay, framed": framed}, psutil.Process(relay.pid)
         finally:
             relay.terminate()
             await relay.wait()

@@ -114,10 +114,10 @@ def checked_out(revision: str, scratch: Path) -> Iterator[Side]:
         subprocess.run([*git, "remove", "--force", str(scratch)], check=True)
 
 
-def scenarios(side: Side, kept: Path, *, quick: bool) -> dict[str, str]:
+def scenarios(side: Side, histories: Path, *, quick: bool) -> dict[str, str]:
     """Return what to plan and simulate, as the command line takes it, by what it is called here."""
     built_in = [each["name"] for each in json.loads(side.chaos("list", "scenarios", "--json").stdout)]
-    of_histories = {f"kept/{path.parent.name}": str(path) for path in sorted(kept.glob("*/scenario.yaml"))}
+    of_histories = {f"kept/{path.parent.name}": str(path) for path in sorted(histories.glob("*/scenario.yaml"))}
     return {name: name for name in built_in} | ({} if quick else of_histories)
 
 
@@ -170,9 +170,9 @@ def simulated_evidence(runs: Path, into: Path) -> None:
                 shutil.copy(part, new / part.name)
 
 
-def kept_evidence(side: Side, kept: Path, into: Path) -> None:
+def kept_evidence(side: Side, histories: Path, into: Path) -> None:
     """Lay out each kept history as the folder of a run."""
-    for history in sorted(kept.glob("*/history.parquet")):
+    for history in sorted(histories.glob("*/history.parquet")):
         folder = into / f"kept-{history.parent.name}"
         (row,) = parquet.read_table(history).to_pylist()
         scenario = history.with_name("scenario.yaml")
@@ -293,22 +293,22 @@ def compared(before: Side, after: Side, sample: Sample, scratch: Path, console: 
     def done(what: str) -> None:
         console.print(f"{time.monotonic() - began_s:5.0f} s  {what}", highlight=False)
 
-    kept = next((before.tree / "tests").rglob("history.parquet")).parent.parent
+    kept_folder = next((before.tree / "tests").rglob("history.parquet")).parent.parent
     seen: list[Facts] = []
     for side in (before, after):
-        asked = scenarios(side, kept, quick=sample.quick)
-        simulating = {"smoke": "smoke"} if sample.quick else asked
+        to_plan = scenarios(side, kept_folder, quick=sample.quick)
+        simulating = {"smoke": "smoke"} if sample.quick else to_plan
         runs = scratch / f"runs-{len(seen)}"
-        plans = (partial(planned, side, *each, seed) for each in asked.items() for seed in sample.seeds)
+        plans = (partial(planned, side, *each, seed) for each in to_plan.items() for seed in sample.seeds)
         schedules = (
             partial(simulated, side, runs, *each, seed) for each in simulating.items() for seed in sample.seeds
         )
         seen.append(together((*plans, *schedules)))
-        done(f"{side.name}: {len(asked)} scenarios planned, {len(simulating)} simulated, seeds {sample.seeds}")
+        done(f"{side.name}: {len(to_plan)} scenarios planned, {len(simulating)} simulated, seeds {sample.seeds}")
     whole, histories = scratch / "whole", scratch / "kept"
     simulated_evidence(scratch / "runs-0", whole)
     if not sample.quick:
-        kept_evidence(before, kept, histories)
+        kept_evidence(before, kept_folder, histories)
     for number in range(sample.damaged):
         damaged_evidence(whole, scratch / "damaged", number)
     shutil.copytree(scratch / "damaged", whole, dirs_exist_ok=True)

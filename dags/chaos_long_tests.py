@@ -34,7 +34,8 @@ however the steps ended: it writes `index.html` there, and fails if any step fai
 - **By hand**: a night holds the one slot of the pool for hours, so `chaos_nightly` would wait. Where nothing else
   needs the machine, give it a schedule.
 - **It needs a checkout with its tests** and what `requirements-dev.txt` names; `steps` fails where they are missing.
-- A small `scale` tries every step small.
+- Bugs that Kafka has published are a step for each release; one that was not fetched is not run, and the page says so.
+- A small `scale` tries every other step small.
 """,
 )
 def chaos_long_tests() -> None:

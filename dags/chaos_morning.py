@@ -36,11 +36,11 @@ def chaos_morning() -> None:
         entries = [entry for event in events for entry in event.extra.get("entries", ())]
         if events and not entries:
             raise AirflowFailException("the event says of no run how it ended")
-        found = [entry for entry in entries if entry["outcome"] != entry["expect"]]
-        for entry in found:
+        differing = [entry for entry in entries if entry["outcome"] != entry["expect"]]
+        for entry in differing:
             log.warning("%(run)s is %(outcome)s, expected was %(expect)s: %(reason)s", entry)
-        log.info("%d of %d runs are as expected", len(entries) - len(found), len(entries))
-        return found
+        log.info("%d of %d runs are as expected", len(entries) - len(differing), len(entries))
+        return differing
 
     @task(execution_timeout=SHORT, retries=0)
     def trend() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, Param, dag
 
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.several import VERDICTS, several_runs
 
 AT_NIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
@@ -39,7 +39,7 @@ def chaos_nightly() -> None:
     several_runs(requests_of_suite, title_of=itemgetter("suite"), verdicts=VERDICTS)
 
 
-def requests_of_suite(params: Mapping[str, Any]) -> list[Request]:
+def requests_of_suite(params: Mapping[str, Any]) -> list[RunRequest]:
     """Return the runs of the suite that is asked for."""
     from chaos_airflow.tasks.suite import requests_of
 

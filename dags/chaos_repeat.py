@@ -7,7 +7,7 @@ from airflow.sdk import Param, dag
 
 from chaos_airflow.tasks.form import request_of_form, scenario_name
 from chaos_airflow.tasks.ready import ready_form
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.several import several_runs
 
 MOST = 200
@@ -42,7 +42,7 @@ def chaos_repeat() -> None:
     several_runs(requests_of_repetition, title_of=lambda params: f"repeat-{scenario_name(params)}")
 
 
-def requests_of_repetition(params: Mapping[str, Any]) -> list[Request]:
+def requests_of_repetition(params: Mapping[str, Any]) -> list[RunRequest]:
     """Return as many runs as are asked for."""
     from chaos_airflow.tasks.suite import repetitions
 

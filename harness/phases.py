@@ -19,7 +19,7 @@ from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
-from harness.experiment.handover import end_elsewhere
+from harness.experiment.handover import end_in_other_process
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import (
@@ -133,7 +133,7 @@ def start(
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )
     progress = progress or Logged()
-    with _held(interrupts) as signals, entered(folder, Phase.START, progress):
+    with _interrupts_of(interrupts) as signals, entered(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
         keepers = number_of(len(status.controllers), "controller") if status.controllers else "ZooKeeper"
         up = f"{number_of(len(status.brokers), 'broker')} and {keepers} are up: {status.bootstrap_servers}"
@@ -149,7 +149,7 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
     """Put the cluster under load and faults; when it returns or raises, faults are healed and the load has ended."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     progress = progress or Logged()
-    with _held(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
+    with _interrupts_of(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
         driver = driver_of(folder, scenario)
         if isinstance(driver, CarriesOutRuns):
             driver.carry_out(progress, notes)
@@ -163,8 +163,8 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     A process that still drives the cluster is ended first: a scheduler may have given it up without its knowing.
     """
     progress = progress or Logged()
-    with _held(interrupts) as signals:
-        signals.run(end_elsewhere(folder, Phase.DRIVE, progress), tolerated=1)
+    with _interrupts_of(interrupts) as signals:
+        signals.run(end_in_other_process(folder, Phase.DRIVE, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:
             signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), tolerated=1)
 
@@ -177,7 +177,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
     from harness.analysis.sealing.sealed import sealed_tables
 
     progress = progress or Logged()
-    with _held(interrupts) as signals:
+    with _interrupts_of(interrupts) as signals:
         with entered(folder, Phase.STOP, progress) as notes:
             driver = driver_of(folder, scenario_of(folder))
 
@@ -230,7 +230,7 @@ def judge(
     """
     read_version(folder)
     progress = progress or Logged()
-    with _held(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
+    with _interrupts_of(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
         checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
@@ -248,7 +248,11 @@ def expectations(
 ) -> RunResult:
     """Let the suites judge the facts that `judge` left, and save and return the result; without them nothing passes."""
     progress = progress or Logged()
-    with _held(interrupts), _open(background) as thread, entered(folder, Phase.EXPECTATIONS, progress) as notes:
+    with (
+        _interrupts_of(interrupts),
+        _open(background) as thread,
+        entered(folder, Phase.EXPECTATIONS, progress) as notes,
+    ):
         suites = thread.run(lambda: run_suites(folder, progress, notes))
     result = assemble(folder, suites=suites)
     result.save(folder.verdict)
@@ -341,7 +345,7 @@ def driver_of(folder: RunFolder, scenario: Scenario) -> ClusterDriver:
     return driver
 
 
-def _held(interrupts: Interrupts | None) -> AbstractContextManager[Interrupts]:
+def _interrupts_of(interrupts: Interrupts | None) -> AbstractContextManager[Interrupts]:
     """Return the signals as the whole run holds them, or hold them for one phase."""
     return Interrupts() if interrupts is None else nullcontext(interrupts)
 

@@ -46,8 +46,8 @@ class Airflow:
         return str(answer.raise_for_status().json()["dag_run_id"])
 
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.api.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}").raise_for_status().json()
-        return found
+        content: dict[str, Any] = self.api.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}").raise_for_status().json()
+        return content
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Return the state of each task; of a mapped one as `task_id[index]`."""

@@ -52,6 +52,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
     severed: str = ""
+    produce_error: int = 10
+    """What a batch that is too large is answered with."""
     next_session: int = 200
     controlled: bool = True
     started: bool = False
@@ -144,6 +146,13 @@ class FakeCluster(FakePowers, ZookeeperView):
             self.isr += [] if broker_id in self.isr else [broker_id]
             self._register(broker_id)
 
+    async def start_early(self, broker_id: int) -> None:
+        if self._enter("start_early", broker_id):
+            self.starts[broker_id] += 1
+            if broker_id not in self.sessions:
+                self.states[broker_id] = "running"
+                self._register(broker_id)
+
     def _register(self, broker_id: int) -> None:
         self.sessions[broker_id] = self.next_session
         self.next_session += 1
@@ -169,7 +178,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     async def kill_broker(self, broker_id: int) -> None:
         if self._enter("kill_broker", broker_id):
             self.states[broker_id] = "stopped"
-            self.sessions.pop(broker_id, None)
+            if "miss" not in self.deaf:
+                self.sessions.pop(broker_id, None)
             self.isr = [broker for broker in self.isr if broker != broker_id] or self.isr
             self.elect()
 
@@ -265,8 +275,8 @@ class FakeCluster(FakePowers, ZookeeperView):
         return True
 
     def _assign(self, topic: str, data: bytes) -> None:
-        found = json.loads(data)["partitions"]
-        self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in found.items()}
+        partitions = json.loads(data)["partitions"]
+        self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in partitions.items()}
 
     async def create(self, path: str, data: bytes) -> bool:
         """What is asked for in `/admin` is done at once, unless that is unheard of, or nobody acts."""
@@ -280,12 +290,12 @@ class FakeCluster(FakePowers, ZookeeperView):
         elif path.startswith("/brokers/topics/"):
             self._assign(name, data)
         elif name == "reassign_partitions" and heard:
-            for asked in json.loads(data)["partitions"]:
-                self._move((asked["topic"], asked["partition"]), tuple(asked["replicas"]))
+            for each in json.loads(data)["partitions"]:
+                self._move((each["topic"], each["partition"]), tuple(each["replicas"]))
             self.znodes.remove(path)
         elif name == "preferred_replica_election" and heard and not (self.written or self.epoch_gone):
-            for asked in json.loads(data)["partitions"]:
-                self.leader = self.assignments[asked["topic"], asked["partition"]][0]
+            for each in json.loads(data)["partitions"]:
+                self.leader = self.assignments[each["topic"], each["partition"]][0]
                 self.leader_epoch += 1
             self.znodes.remove(path)
         elif path.startswith("/admin/delete_topics/") and heard:
@@ -322,4 +332,6 @@ class FakeCluster(FakePowers, ZookeeperView):
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if "accept" in self.deaf:
             raise ClusterError(f"broker {broker_id} takes no connection")
-        return await stream(closes="close" not in self.deaf, serves="serve" not in self.deaf)
+        return await stream(
+            closes="close" not in self.deaf, serves="serve" not in self.deaf, produce_error=self.produce_error
+        )

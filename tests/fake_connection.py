@@ -16,6 +16,7 @@ from harness.broker.wire.transport import Message
 
 API_VERSIONS = 18
 TOPIC = 2
+LARGEST_READ = 65536
 
 
 class Administered(Protocol):
@@ -122,17 +123,26 @@ def _ends() -> Iterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         yield own, asyncio.StreamWriter(_End(others), asyncio.StreamReaderProtocol(own, loop=loop), own, loop)
 
 
-async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return a connection to somebody who answers ApiVersions, if it `serves`, and `closes` what is anything else."""
+async def stream(
+    *, closes: bool, serves: bool, produce_error: int = 10
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection to somebody who answers ApiVersions, if it `serves`, and `closes` what is anything else.
+
+    A Produce request that is larger than a batch may be is answered with an error.
+    """
     (near_reader, near_writer), (reader, writer) = _ends()
 
     async def serve() -> None:
         try:
-            first = await reader.read(65536)
-            asked = len(first) > 8 and struct.unpack_from(">h", first, 4) == (API_VERSIONS,)
-            if asked and serves:
+            first = await reader.read(LARGEST_READ)
+            if len(first) >= LARGEST_READ:
+                await reader.readexactly(struct.unpack_from(">i", first)[0] + 4 - len(first))
+                writer.write(_produced("orders", produce_error))
+                return
+            asks_versions = len(first) > 8 and struct.unpack_from(">h", first, 4) == (API_VERSIONS,)
+            if asks_versions and serves:
                 writer.write(struct.pack(">i", 4) + first[8:12])
-            if not (asked or closes):
+            if not (asks_versions or closes):
                 await reader.read()  # until the client leaves
         finally:
             writer.close()
@@ -141,6 +151,13 @@ async def stream(*, closes: bool, serves: bool) -> tuple[asyncio.StreamReader, a
     SERVING.add(serving)
     serving.add_done_callback(SERVING.discard)
     return near_reader, near_writer
+
+
+def _produced(topic: str, error: int) -> bytes:
+    """Return the beginning of an answer to Produce (version 7)."""
+    name = topic.encode()
+    answer = struct.pack(f">iih{len(name)}siih", 1, 1, len(name), name, 1, 0, error)
+    return struct.pack(">i", len(answer)) + answer
 
 
 SERVING: set[asyncio.Task[None]] = set()

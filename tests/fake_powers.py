@@ -30,6 +30,8 @@ class FakePowers:
     rhythms: dict[int, Rhythm] = field(default_factory=dict)
     slow: dict[int, Slowness] = field(default_factory=dict)
     probed: dict[tuple[int, Side, Direction], int] = field(default_factory=dict)
+    stalled: int = 0
+    """So many probes of a link that comes and goes are held up at first, whatever its rhythm."""
     connections_of: dict[int, set[str]] = field(
         default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
     )
@@ -74,7 +76,7 @@ class FakePowers:
     def _each_second(self, link: tuple[int, Side, Direction]) -> int:
         """Return 0 and 1 in turn, for what comes and goes, or is drawn."""
         self.probed[link] = self.probed.get(link, 1) + 1
-        return self.probed[link] % 2
+        return 1 if self.probed[link] <= self.stalled + 1 else self.probed[link] % 2
 
     async def strangers(self) -> set[str]:
         return self.unknown

@@ -34,8 +34,8 @@ def kafka_tool(name: str, *arguments: str, sent: str = "") -> str:
 def dumps(segments: Iterable[Path]) -> dict[Path, str]:
     """Return what Kafka reads in each of these segments, record by record."""
     files = ",".join(map(str, segments))
-    said = kafka_tool("kafka.tools.DumpLogSegments", "--print-data-log", "--deep-iteration", "--files", files)
-    parts = (part.partition("\n") for part in said.split(DUMPING)[1:])
+    output = kafka_tool("kafka.tools.DumpLogSegments", "--print-data-log", "--deep-iteration", "--files", files)
+    parts = (part.partition("\n") for part in output.split(DUMPING)[1:])
     return {Path(file): lines for file, _, lines in parts}
 
 

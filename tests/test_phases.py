@@ -352,8 +352,12 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
     for old, new in changes.items():
         text = text.replace(old, new)
     scenario = read_scenario(text, "x")
-    found = judging.settings_of(scenario, make_plan(scenario, 1))
-    assert (found.acks, found.min_insync_replicas, found.unclean_leader_election) == settings
+    settings_of_run = judging.settings_of(scenario, make_plan(scenario, 1))
+    assert (
+        settings_of_run.acks,
+        settings_of_run.min_insync_replicas,
+        settings_of_run.unclean_leader_election,
+    ) == settings
 
 
 @pytest.mark.parametrize(
@@ -383,10 +387,10 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
     monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr(judging, "holes_in", lambda *_: [])
     notes = PhaseNotes()
-    with ExitStack() as kept:
-        found = judging.run_checks(stage.folder, Silent(), notes, kept, judge).checks
+    with ExitStack() as stack:
+        answers = judging.run_checks(stage.folder, Silent(), notes, stack, judge).checks
         expected = judging.run_suites(stage.folder, Silent(), notes)
-    assert [*found, *expected] == [
+    assert [*answers, *expected] == [
         *(checks if isinstance(checks, list) else []),
         *(suites if isinstance(suites, list) else []),
     ]
@@ -445,7 +449,7 @@ CLEANED = {"cluster": {"properties": {"log.cleaner.backoff.ms": 9}}}
 
 
 @pytest.mark.parametrize(
-    ("changed", "kind", "told"),
+    ("changed", "kind", "by_check"),
     [
         pytest.param({}, None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
         pytest.param(
@@ -470,13 +474,13 @@ CLEANED = {"cluster": {"properties": {"log.cleaner.backoff.ms": 9}}}
     ],
 )
 def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothing(
-    changed: dict[str, Any], kind: str | None, told: dict[str, SystemVerdict]
+    changed: dict[str, Any], kind: str | None, by_check: dict[str, SystemVerdict]
 ) -> None:
     verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
     results = judging.within_holes(checks, holes, scenario(**changed))
-    assert {result.check: result.verdict for result in results} == told
+    assert {result.check: result.verdict for result in results} == by_check
     for result in results:
         if result.verdict is UNKNOWN:
             reason = "1 violation found in evidence that cannot be relied on: a/b.jsonl: it is missing"

@@ -2,10 +2,10 @@
 
     python -m benchmarks.nightly [--scale 1] [--seed N] [--step NAME | --page | --list] [--out artifacts/nightly]
 
-A step that fails ends none of the others. Ends 0 where every step passed or left doubts only, and 1 otherwise. Each
-step leaves its log and its result, and the page `index.html` is written anew, from all results of this night in the
-folder: a night that is cut off shows how far it came, and steps may be run by as many calls. CHAOS_DAY names another
-day than today.
+A step that fails ends none of the others. One whose release of Kafka is missing is not run, and says so. Ends 0 where
+every other step passed or left doubts only, and 1 otherwise. Each step leaves its log and its result, and the page
+`index.html` is written anew, from all results of this night in the folder: a night that is cut off shows how far it
+came, and steps may be run by as many calls. CHAOS_DAY names another day than today.
 """
 
 import argparse
@@ -40,6 +40,7 @@ def carried_out(
     log: Path,
     most_s: float = LONGEST_S,
     meanwhile: Callable[[float, str], None] = lambda seconds, line: None,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> Result:
     """Run a step and return what came of it; all that it says goes to its log.
 
@@ -48,8 +49,9 @@ def carried_out(
         log: File for what it says.
         most_s: When it is ended, and has failed.
         meanwhile: Is told, again and again, for how many seconds it runs, and what it said last.
+        now_s: The clock.
     """
-    began_s = time.monotonic()
+    began_s = now_s()
     with log.open("w", encoding="utf-8") as file:
         environment = {**os.environ, **step.environment}
         command = subprocess.Popen(
@@ -61,18 +63,18 @@ def carried_out(
             start_new_session=True,  # a terminal's Ctrl-C comes once, from here: the second one forbids to clean up
         )
         try:
-            while command.poll() is None and (seconds := time.monotonic() - began_s) < most_s:
+            while command.poll() is None and (seconds := now_s() - began_s) < most_s:
                 meanwhile(seconds, last_lines(log, 1))
                 _wait(command, min(LOOK_EVERY_S, most_s - seconds))
         finally:
             in_time = _ended(command)
     code = command.returncode
-    outcome = Outcome.PASSED if code == 0 else Outcome.DOUBTS if code in step.doubtful else Outcome.FAILED
+    outcome = Outcome.PASSED if code == step.passing else Outcome.DOUBTS if code in step.doubtful else Outcome.FAILED
     return Result(
         step=step,
         outcome=outcome if in_time else Outcome.FAILED,
         why=f"exit code {code}" if in_time else f"ended after {most_s:.0f} s",
-        seconds=time.monotonic() - began_s,
+        seconds=now_s() - began_s,
         last_lines=last_lines(log, LAST_LINES),
     )
 
@@ -105,7 +107,7 @@ def last_lines(log: Path, number: int) -> str:
 
 
 def shown(console: Console, step: Step, log: Path, most_s: float) -> Result:
-    """Run a step, and say that it runs, since when, what it says meanwhile, and what came of it."""
+    """Run a step, if it can be, and say that it runs, since when, what it says meanwhile, and what came of it."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -121,6 +123,9 @@ def shown(console: Console, step: Step, log: Path, most_s: float) -> Result:
             said_s = seconds
             say(text)
 
+    if step.lacking:
+        say(f"{step.name} {Outcome.NOT_HERE}: {step.lacking}")
+        return Result(step=step, outcome=Outcome.NOT_HERE, why=step.lacking)
     say(f"{step.name} runs since {datetime.now().astimezone():%H:%M:%S %Z}: {step.about} {log}")
     with console.status(step.name) as status:
         result = carried_out(step, log, most_s, meanwhile)

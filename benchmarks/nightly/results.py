@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     DOUBTS = "doubts"
     FAILED = "failed"
     NOT_RUN = "not run"
+    NOT_HERE = "not run here"
+    """This machine lacks something that it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def path_of(step: Step, folder: Path) -> Path:
 
 def worst(results: Iterable[Result]) -> Outcome:
     """Return what came of the night."""
-    order = (Outcome.FAILED, Outcome.NOT_RUN, Outcome.DOUBTS, Outcome.PASSED)
+    order = (Outcome.FAILED, Outcome.NOT_RUN, Outcome.DOUBTS, Outcome.NOT_HERE, Outcome.PASSED)
     return min((result.outcome for result in results), key=order.index)
 
 

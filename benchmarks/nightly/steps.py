@@ -5,6 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.cluster.systems.system import system_named
+from harness.scenario.file import load_scenario
+from harness.scenario.source import options
+from harness.scenario.suite import SuiteRun, load_suite
+from harness.verdict import ExitCode
+
 HISTORIES = 2_000
 DAMAGES = 2_000
 FEWEST_DAMAGES = 8
@@ -17,7 +23,7 @@ FAULT_EVERY_S = 15
 LONGEST_S = 6 * 3600.0
 SHORTEST_LIMIT_S = 900.0
 """For the smallest steps, which take a few minutes where nothing else runs."""
-SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml", "benchmarks/groups-light.yaml")
+SWEPT = ("mix", "storm-sweep", "benchmarks/administration-light.yaml", "benchmarks/groups-light.yaml")
 HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",
@@ -29,6 +35,9 @@ HISTORIES_TESTS = (
 """Those that a night makes longer; a small one has no others."""
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
+PUBLISHED = "published-bugs"
+"""The suite whose runs are a step each, whatever the scale."""
+INCONCLUSIVE = frozenset({ExitCode.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +49,12 @@ class Step:
     """What it is, with its size, in a sentence."""
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    passing: int = 0
+    """The exit code of a step that has passed."""
     doubtful: frozenset[int] = frozenset()
     """Exit codes that prove nothing and are no failure."""
+    lacking: str = ""
+    """Why it cannot be carried out here; empty if it can."""
 
 
 def limit_s(scale: float) -> float:
@@ -67,9 +80,8 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     is_whole = scale >= 1
-    sample, tests = ("all", ("-m", "rest")) if is_whole else ("of the day", HISTORIES_TESTS)
+    sample, tests = ("all", ("-m", "rest and not published")) if is_whole else ("of the day", HISTORIES_TESTS)
     faults = max(1, soak_s // FAULT_EVERY_S)
-    inconclusive = frozenset({3})
     return [
         Step(
             name="tests",
@@ -82,6 +94,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             about="Every mutant of every check." if every == 1 else f"One of {every:,} mutants of all checks.",
             command=(*python, "tests.mutation", "--every", str(every)),
         ),
+        *(published_bug(run, seed, folder) for run in load_suite(PUBLISHED).runs),
         *(
             Step(
                 name=f"sweep-{Path(scenario).stem}",
@@ -90,7 +103,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
                     *(*chaos, "simulate", scenario, "--schedules", str(schedules), "--seed", str(seed)),
                     *("--out", str(folder / "sweeps")),
                 ),
-                doubtful=inconclusive,
+                doubtful=INCONCLUSIVE,
             )
             for scenario in SWEPT
         ),
@@ -101,7 +114,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
                 *(*chaos, "run", "mix", "--seed", str(seed), "--runs", str(folder / "runs")),
                 *("--set", f"duration_s={soak_s}", "--set", f"mix.count={faults}"),
             ),
-            doubtful=inconclusive,
+            doubtful=INCONCLUSIVE,
         ),
         Step(
             name="kills",
@@ -119,3 +132,23 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             command=(*python, "benchmarks.same_behaviour", "HEAD", "HEAD", *(() if is_whole else ("--quick",))),
         ),
     ]
+
+
+def published_bug(run: SuiteRun, seed: int, folder: Path) -> Step:
+    """Return a run of a suite as a step: it passes if it comes to what the suite expects."""
+    scenario = load_scenario(run.scenario, options(run.driver, run.planted_bugs, run.set))
+    is_violated = run.expect == "violated"
+    sets = [part for each in run.set for part in ("--set", each)]
+    bugs = [part for bug in run.planted_bugs for part in ("--planted-bug", bug)]
+    own_seed = seed if run.seed is None else run.seed
+    return Step(
+        name=f"{run.scenario}-{scenario.system.replace(':', '-')}",
+        about=f"{run.scenario} on {scenario.system} {'is found to break a promise' if is_violated else 'holds'}.",
+        command=(
+            *(sys.executable, "-m", "harness", "run", run.scenario, "--driver", scenario.driver, *sets, *bugs),
+            *("--seed", str(own_seed), "--runs", str(folder / "runs")),
+        ),
+        passing=ExitCode.VIOLATED if is_violated else ExitCode.HELD,
+        doubtful=INCONCLUSIVE,
+        lacking=system_named(scenario.system).lacks(),
+    )

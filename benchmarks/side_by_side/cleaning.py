@@ -1,17 +1,18 @@
 """Situations of a compacted topic, batch by batch: what does a cleaner leave of what was written?
 
-`cleaning-3.9.json` has what one broker of Kafka 3.9 left, with log.cleaner.backoff.ms=100, to
-`python -m benchmarks.side_by_side.cleaning HOST:PORT`. A test plays the same to this broker.
+`cleaning-3.9.json` has what one broker of Kafka 3.9 with `PROPERTIES` left, to
+`python -m benchmarks.side_by_side.cleaning`. A test plays the same to this broker.
 """
 
 import asyncio
 import json
-import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers import running
 from harness.broker.log.batch import (
     UNNUMBERED,
     BatchHeader,
@@ -36,6 +37,9 @@ QUIET_S = 2.0
 LOOK_EVERY_S = 0.1
 BEGAN_MS = 1_700_000_000_000
 """Timestamps count from here, whatever the time is."""
+FUTURE_MS = 50 * 365 * 86_400_000
+"""So much later than those timestamps is in nobody's past."""
+PROPERTIES = {"log.cleaner.backoff.ms": "100"}
 CONFIG = {
     "segment.bytes": "1000",
     "cleanup.policy": "delete",
@@ -46,6 +50,7 @@ CONFIG = {
 }
 TOPIC_RESOURCE = 2
 SET = 0
+EARLIEST = -2
 
 Pair = tuple[str | None, str | None]
 
@@ -58,7 +63,7 @@ class Script:
     host: str
     port: int
     topic: str
-    said: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
     _written: int = 0
 
     async def ask(self, message: Any, version: int) -> Any:
@@ -79,13 +84,20 @@ class Script:
             while (await self._fetched(0)).error_code:  # noqa: ASYNC110  another process knows
                 await asyncio.sleep(LOOK_EVERY_S)
 
-    async def write(self, *pairs: Pair, codec: int = NO_COMPRESSION, numbering: Numbering = UNNUMBERED) -> None:
-        """Write one batch; each record is a millisecond later than the one before."""
+    async def write(
+        self, *pairs: Pair, codec: int = NO_COMPRESSION, numbering: Numbering = UNNUMBERED, later_ms: int = 0
+    ) -> None:
+        """Write one batch; each record is a millisecond later than the one before, and so much later still."""
         records = []
         for key, value in pairs:
             headers = (("h", b"v"),) if key == "with-header" else ()
             records.append(
-                Record(key=_encoded(key), value=_encoded(value), timestamp_ms=BEGAN_MS + self._written, headers=headers)
+                Record(
+                    key=_encoded(key),
+                    value=_encoded(value),
+                    timestamp_ms=BEGAN_MS + self._written + later_ms,
+                    headers=headers,
+                )
             )
             self._written += 1
         plain = build_batch(records, numbering=numbering)
@@ -97,16 +109,16 @@ class Script:
         )
         answer = (await self.ask(request, 8)).responses[0].partition_responses[0]
         if answer.error_code:
-            self.said.append(f"write: error {answer.error_code}")
+            self.transcript.append(f"write: error {answer.error_code}")
 
-    async def roll(self) -> None:
+    async def roll(self, later_ms: int = 0) -> None:
         """Write what fills a segment, so that nothing before it is in the last one."""
-        await self.write((f"filling-{self._written}", "x" * 900))
+        await self.write((f"filling-{self._written}", "x" * 900), later_ms=later_ms)
 
-    async def clean(self) -> None:
+    async def clean(self, policy: str = "compact", **more: str) -> None:
         """Let the topic be compacted, tell what is left when nothing changes any more, and stop that again."""
         before = await self._everything()
-        await self._configure("compact")
+        await self._configure(policy, **more)
         seen, since_s = before, asyncio.get_running_loop().time()
         async with asyncio.timeout(TIMEOUT_S):
             while seen == before or asyncio.get_running_loop().time() - since_s < QUIET_S:
@@ -115,22 +127,33 @@ class Script:
                 if now != seen:
                     seen, since_s = now, asyncio.get_running_loop().time()
         await self._configure("delete")
-        self.said += [_told(header, batch) for header, batch in iter_batches(seen)]
-        self.said.append("--")
+        self.transcript.append(f"from {await self._start()} on")
+        self.transcript += [_line(header, batch) for header, batch in iter_batches(seen)]
+        self.transcript.append("--")
 
-    async def _configure(self, policy: str) -> None:
+    async def _configure(self, policy: str, **more: str) -> None:
         resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource
-        change = resource.AlterableConfig(name="cleanup.policy", config_operation=SET, value=policy)
-        wanted = resource(resource_type=TOPIC_RESOURCE, resource_name=self.topic, configs=[change])
+        values = {"cleanup.policy": policy} | {name.replace("_", "."): value for name, value in more.items()}
+        changes = [
+            resource.AlterableConfig(name=name, config_operation=SET, value=value) for name, value in values.items()
+        ]
+        wanted = resource(resource_type=TOPIC_RESOURCE, resource_name=self.topic, configs=changes)
         await self.ask(m.IncrementalAlterConfigsRequest(resources=[wanted], validate_only=False), 0)
 
     async def _everything(self) -> bytes:
-        data, offset = b"", 0
+        data, offset = b"", await self._start()
         while records := (await self._fetched(offset)).records:
             data += bytes(records)
             *_, (last, _) = iter_batches(bytes(records))
             offset = last.last_offset + 1
         return data
+
+    async def _start(self) -> int:
+        """Return where the log begins."""
+        topic = m.ListOffsetsRequest.ListOffsetsTopic
+        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        request = m.ListOffsetsRequest(replica_id=-1, topics=[topic(name=self.topic, partitions=[partition])])
+        return int((await self.ask(request, 1)).topics[0].partitions[0].offset)
 
     async def _fetched(self, offset: int) -> Any:
         topic = m.FetchRequest.FetchTopic
@@ -151,7 +174,7 @@ def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _told(header: BatchHeader, batch: memoryview) -> str:
+def _line(header: BatchHeader, batch: memoryview) -> str:
     records = [
         f"{record.offset}:{_text(record.key)}={_text(record.value)}@{record.timestamp_ms - BEGAN_MS}"
         + ("+header" if record.headers else "")
@@ -264,6 +287,29 @@ async def small_segments(s: Script) -> None:
         await s.clean()
 
 
+async def deleted_by_size(s: Script) -> None:
+    """With `compact,delete` a topic is compacted, and its oldest segments go while it is larger than it may be."""
+    for number in range(40):
+        await s.write((f"k{number % 20}", f"{number}" + "x" * 90))
+    await s.roll()
+    await s.clean("compact,delete")
+    await s.clean("compact,delete", retention_bytes="2500")
+
+
+async def deleted_by_time(s: Script) -> None:
+    """With `compact,delete` the oldest segments go that are too old as well, by the records that stayed.
+
+    Something stays of each segment: how old an empty one is, is not the same here and there.
+    """
+    for number in range(20):
+        await s.write((f"old{number}" if number % 2 else "again", f"{number}" + "x" * 90))
+    for number in range(20, 40):
+        await s.write((f"k{number % 15}", f"{number}" + "x" * 90), later_ms=FUTURE_MS)
+    await s.roll(later_ms=FUTURE_MS)
+    await s.clean("compact,delete")
+    await s.clean("compact,delete", retention_ms="86400000")
+
+
 SITUATIONS: tuple[Situation, ...] = (
     overwritten,
     batches,
@@ -274,6 +320,8 @@ SITUATIONS: tuple[Situation, ...] = (
     compacted_refuses,
     producers,
     small_segments,
+    deleted_by_size,
+    deleted_by_time,
 )
 
 
@@ -282,16 +330,19 @@ async def play(situation: Situation, transport: Transport, host: str, port: int)
     script = Script(transport, host, port, topic=situation.__name__)
     await script.create()
     await situation(script)
-    return script.said
+    return script.transcript
 
 
-async def _record(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    said = {}
-    for situation in SITUATIONS:
-        said[situation.__name__] = await play(situation, TcpTransport(), host, int(port))
-    RECORDED.write_text(json.dumps(said, indent=1) + "\n")
+def main() -> None:
+    """Play all situations to real Kafka, and keep what it leaves."""
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder,
+        running("kafka", Path(folder), brokers=1, properties=PROPERTIES) as peer,
+    ):
+        host, _, port = peer.bootstrap_servers.rpartition(":")
+        transcripts = {each.__name__: asyncio.run(play(each, TcpTransport(), host, int(port))) for each in SITUATIONS}
+    RECORDED.write_text(json.dumps(transcripts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    asyncio.run(_record(sys.argv[1]))
+    main()

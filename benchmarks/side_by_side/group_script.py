@@ -8,8 +8,11 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.side_by_side.stored_bytes import in_short, masked_group, masked_offset, version_of
 from harness.broker.coordinator.placement import partition_of
-from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_chunk
+from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_record
+from harness.broker.log.batch import iter_batches, parse_records
+from harness.broker.log.records import Record
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import PeerError, Transport
 from harness.values import OFFSETS_TOPIC
@@ -20,6 +23,7 @@ REPLICATED_S = 0.5
 CONSUMER = "consumer"
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
 RANGE = (("range", SUBSCRIPTION),)
+_SETS = ("authorized_operations",)
 
 
 @dataclass(slots=True)
@@ -31,7 +35,7 @@ class Script:
     port: int
     """Of any broker."""
     group: str
-    said: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
     _coordinator: tuple[str, int] = ("", 0)
 
@@ -50,17 +54,22 @@ class Script:
     async def _find(self) -> tuple[str, int]:
         async with asyncio.timeout(TIMEOUT_S):
             while not self._coordinator[1]:
-                found = await self.found()
-                if found.error_code == 0 and await self._coordinates(found.host, found.port):
-                    self._coordinator = (found.host, found.port)
+                answer = await self.find_coordinator()
+                if answer.error_code == 0 and await self._coordinates(answer.host, answer.port):
+                    self._coordinator = (answer.host, answer.port)
                 else:
                     await asyncio.sleep(0.1)
         return self._coordinator
 
-    async def found(self) -> Any:
+    async def find_coordinator(self) -> Any:
         """Return what FindCoordinator says."""
         request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
         return (await self._ask(self.host, self.port, request, 4)).coordinators[0]
+
+    async def find(self, version: int) -> None:
+        """Say every field of what FindCoordinator says."""
+        request = m.FindCoordinatorRequest(key=self.group, key_type=0, coordinator_keys=[self.group])
+        self.say(f"find v{version}: {self._shown((await self._ask(self.host, self.port, request, version)).to_dict())}")
 
     async def _coordinates(self, host: str, port: int) -> bool:
         """Whether a broker knows the group's members: it says of nobody that he is none."""
@@ -89,7 +98,7 @@ class Script:
 
     def say(self, line: str) -> None:
         """Write a line of the transcript."""
-        self.said.append(line)
+        self.transcript.append(line)
 
     # --- members ---
 
@@ -174,6 +183,13 @@ class Script:
         await (await self.member(session_ms=session_ms, rebalance_ms=rebalance_ms))
         await self.sync("m1", 1, {"m1": b"all"}, quietly=True)
 
+    async def stable_at_once(
+        self, *, session_ms: int = 10_000, protocols: tuple[tuple[str, bytes], ...] = RANGE
+    ) -> None:
+        """The same without an id first: a group that has given one away and has no members is gone at the next look."""
+        await self.join(version=3, session_ms=session_ms, protocols=protocols, quietly=True)
+        await self.sync("m1", 1, {"m1": b"all"}, quietly=True)
+
     async def stable_pair(self) -> None:
         """Make m1, who leads, and m2 the members of a stable group of generation 2."""
         await self.stable()
@@ -228,8 +244,8 @@ class Script:
         instance: str | None = None,
         version: int = 7,
         retention_ms: int = -1,
-    ) -> None:
-        """Commit an offset, and say the answer."""
+    ) -> int:
+        """Commit an offset, and say the answer; return its error."""
         topic = m.OffsetCommitRequest.OffsetCommitRequestTopic
         partition = topic.OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=""
@@ -242,8 +258,9 @@ class Script:
             retention_time_ms=retention_ms,
             topics=[topic(name=TOPIC, partitions=[partition])],
         )
-        error = (await self.ask(request, version)).topics[0].partitions[0].error_code
+        error = int((await self.ask(request, version)).topics[0].partitions[0].error_code)
         self.say(f"commit {offset} by {member!r} of {generation}: {error}")
+        return error
 
     async def committed(self) -> None:
         """Say what is committed."""
@@ -251,6 +268,24 @@ class Script:
         answer = await self.ask(m.OffsetFetchRequest(group_id=self.group, topics=[topic]), 5)
         offsets = [partition.committed_offset for topic in answer.topics for partition in topic.partitions]
         self.say(" ".join(map(str, ("committed:", answer.error_code, *offsets))))
+
+    async def fields(self, message: Any, version: int) -> Any:
+        """Ask, say every field of the answer by its name, and return the answer."""
+        answer = await self.ask(message, version)
+        self.say(f"{type(message).__name__.removesuffix('Request')} v{version}: {self._shown(answer.to_dict())}")
+        return answer
+
+    def _shown(self, value: Any, field_name: str = "") -> Any:
+        """Return a field's value; ids of members by their names, and of a broker or client only whether it is named."""
+        if isinstance(value, dict):
+            return {name: self._shown(of, name) for name, of in sorted(value.items())}
+        if isinstance(value, list):
+            return [self._shown(each, field_name) for each in (sorted(value) if field_name in _SETS else value)]
+        if field_name in ("member_id", "leader"):
+            return self.name(value)
+        if field_name in ("node_id", "host", "port", "client_host"):
+            return value not in ("", -1)
+        return value
 
     # --- administrators ---
 
@@ -282,14 +317,20 @@ class Script:
     async def list(self, *states: str) -> None:
         """Say whether ListGroups names the group."""
         listed = await self.ask(m.ListGroupsRequest(states_filter=list(states), types_filter=[]), 4)
-        found = [(each.protocol_type, each.group_state) for each in listed.groups if each.group_id == self.group]
-        self.say(f"list {states}: {listed.error_code} {found}")
+        groups = [(each.protocol_type, each.group_state) for each in listed.groups if each.group_id == self.group]
+        self.say(f"list {states}: {listed.error_code} {groups}")
+
+    async def list_in_version(self, version: int) -> None:
+        """Say every field in which ListGroups tells of the group, and whether it names it."""
+        listed = (await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=[]), version)).to_dict()
+        listed["groups"] = [each for each in listed["groups"] if each["group_id"] == self.group]
+        self.say(f"ListGroups v{version}: {self._shown(listed)}")
 
     async def list_of_type(self, *types: str) -> None:
         """Say whether ListGroups names the group among those of a type (KIP-848), and which type that is."""
         listed = await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=list(types)), 5)
-        found = [(each.group_type, each.group_state) for each in listed.groups if each.group_id == self.group]
-        self.say(f"list of {types}: {listed.error_code} {found}")
+        groups = [(each.group_type, each.group_state) for each in listed.groups if each.group_id == self.group]
+        self.say(f"list of {types}: {listed.error_code} {groups}")
 
     async def delete(self) -> None:
         """Delete the group, and say the answer."""
@@ -304,6 +345,12 @@ class Script:
         answer = await self.ask(request, 0)
         each = [one.error_code for of in answer.topics for one in of.partitions]
         self.say(f"delete offset of {topic}: {answer.error_code} {each}")
+
+    async def stored_bytes(self, host: str, port: int) -> int:
+        """Return how much a broker has of the first partition of `__consumer_offsets`."""
+        wanted = m.DescribeLogDirsRequest.DescribableLogDirTopic(topic=OFFSETS_TOPIC, partitions=[0])
+        answer = await self._ask(host, port, m.DescribeLogDirsRequest(topics=[wanted]), 1)
+        return sum(each.partition_size for of in answer.results for topic in of.topics for each in topic.partitions)
 
     async def log(self) -> None:
         """Say what the log of `__consumer_offsets` holds about the group, once it has been replicated."""
@@ -331,12 +378,30 @@ class Script:
             rack_id="",
         )
         data = (await self.ask(request, 11)).responses[0].partitions[0].records
-        for record in decode_chunk(bytes(data)).records:
+        for raw in (record for _, batch in iter_batches(bytes(data)) for record in parse_records(batch)):
+            record = decode_record(raw)
             if isinstance(record, OffsetRecord) and record.key.group == self.group:
                 value = record.value and (record.value.offset, record.value.expires_ms is not None)
-                self.say(f"log: offset of {record.key.topic}: {value}")
+                self.say(f"log: offset of {record.key.topic}: {value}; {self._bytes_of(raw, record)}")
             elif isinstance(record, GroupRecord) and record.group == self.group:
-                self.say(f"log: {self._stored(record)}")
+                self.say(f"log: {self._stored(record)}; {self._bytes_of(raw, record)}")
+
+    def _bytes_of(self, raw: Record, record: OffsetRecord | GroupRecord) -> str:
+        """Return versions and bytes of a record; a digest where these are many."""
+        assert raw.key is not None
+        key = version_of(raw.key)
+        if raw.value is None:
+            return f"key {key}"
+        masked = self._masked(raw.value, record)
+        return f"key {key} value {version_of(raw.value)} bytes {in_short(masked)}"
+
+    def _masked(self, value: bytes, record: OffsetRecord | GroupRecord) -> bytes:
+        """Return a value without times and ids: members have their names, and stand in the order of these."""
+        if isinstance(record, OffsetRecord):
+            return masked_offset(value, record)
+        assert record.value is not None
+        names = {each.member_id: self.name(each.member_id) for each in record.value.members}
+        return masked_group(value, record.value, names)
 
     def _stored(self, record: GroupRecord) -> str:
         value = record.value

@@ -10,9 +10,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.peers import create_topic, running
-from benchmarks.side_by_side.group_script import SUBSCRIPTION, TOPIC, Script
+from benchmarks.side_by_side.group_script import SUBSCRIPTION, TIMEOUT_S, TOPIC, Script
+from benchmarks.side_by_side.group_versions import every_version
 from harness.broker.wire import messages as m
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import PeerError, Transport
@@ -22,6 +24,8 @@ RECORDED = Path(__file__).with_name("groups-3.9.json")
 PROPERTIES = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
 EXPIRED_S = 1.5
 """In this time expired offsets are looked for in the situations that are about them."""
+
+ELSEWHERE = (("range", b"\0\0\0\0\0\1\0\6others\xff\xff\xff\xff"),)
 
 Situation = Callable[[Script], Awaitable[None]]
 
@@ -145,7 +149,7 @@ async def expiry(s: Script) -> None:
     await asyncio.sleep(EXPIRED_S)
     await s.committed()
     await s.describe()
-    await s.stable()
+    await s.stable_at_once()
     await s.commit(6, "m1", 1, version=4, retention_ms=0)
     await asyncio.sleep(EXPIRED_S)
     await s.committed()
@@ -476,7 +480,88 @@ async def a_thousand_groups(s: Script) -> None:
         await asyncio.gather(*(each.stable(session_ms=60_000) for each in groups[some : some + 50]))
     for each in groups:
         await each.commit(5, "m1", 1)
-    s.say(f"committed: {Counter(line for each in groups for line in each.said)}")
+    s.say(f"committed: {Counter(line for each in groups for line in each.transcript)}")
+
+
+async def initial_delay(s: Script) -> None:
+    """A new group waits for more members, and anew when one comes; a group that has lost all its members does again."""
+    await s.committed()
+    began_s = now_s()
+    first = await s.member()
+    await asyncio.sleep(0.5)
+    second = await s.member()
+    await _say_when(s, began_s, first, second)
+    synced = asyncio.gather(s.sync("m2", 1, quietly=True), s.sync("m1", 1, {"m1": b"one", "m2": b"two"}, quietly=True))
+    s.say(f"assigned: {[each.assignment for each in await synced]}")
+    began_s = now_s()
+    third = await s.member()
+    await s.until_preparing()
+    await _say_when(s, began_s, s.join("m1", quietly=True), s.join("m2", quietly=True), third)
+    await s.leave(("m1", None), ("m2", None), ("m3", None))
+    began_s = now_s()
+    await _say_when(s, began_s, await s.member())
+
+
+async def _say_when(s: Script, began_s: float, *joining: Awaitable[Any]) -> None:
+    """Say after how many whole seconds members have joined, in which generation, and who is told of how many."""
+    joined = await asyncio.gather(*joining)
+    s.say(f"{int(now_s() - began_s)} s: {[(each.generation_id, len(each.members)) for each in joined]}")
+
+
+async def initial_delay_ends(s: Script) -> None:
+    """Who keeps coming puts the first generation off for the members' rebalance time at most."""
+    await s.committed()
+    began_s = now_s()
+    coming = []
+    for after_s in (0, 0.75, 1.5, 2.25):
+        await until_s(began_s + after_s)
+        coming.append(await s.member(rebalance_ms=3_000))
+    await _say_when(s, began_s, *coming)
+
+
+async def several_coordinators(s: Script) -> None:
+    """Several keys at once (KIP-699), as far as each can be answered; a transactional id beside them is no group."""
+    await s.committed()
+    for version in (1, 3):
+        await s.fields(m.FindCoordinatorRequest(key_type=7, key=s.group), version)
+    for version in (4, 5, 6):
+        keys = [s.group, "", s.group]
+        await s.fields(m.FindCoordinatorRequest(key_type=0, coordinator_keys=keys), version)
+        await s.fields(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[]), version)
+        await s.fields(m.FindCoordinatorRequest(key_type=7, coordinator_keys=[s.group]), version)
+
+
+async def retention(s: Script) -> None:
+    """Offsets live from when the group lost its members, without any from their commit (KIP-211), for a minute here."""
+    left, alone, elsewhere = (Script(s.transport, s.host, s.port, f"{s.group}-{name}") for name in "abc")
+    await left.stable_at_once(session_ms=120_000)
+    await elsewhere.stable_at_once(session_ms=120_000, protocols=ELSEWHERE)
+    async with asyncio.timeout(TIMEOUT_S):
+        while await alone.commit(6):  # the topic has just been made
+            alone.transcript.clear()
+    await asyncio.gather(left.commit(5, "m1", 1), elsewhere.commit(7, "m1", 1))
+    began_s = now_s()
+    await until_s(began_s + 20)
+    await left.leave(("m1", None))
+    for after_s in (50, 70, 90):
+        await until_s(began_s + after_s)
+        for each in (left, alone, elsewhere):
+            await each.committed()
+    await left.list()
+    await elsewhere.list()
+    for name, each in (("left", left), ("alone", alone), ("elsewhere", elsewhere)):
+        await each.log()
+        s.transcript += [f"{name}: {line}" for line in each.transcript]
+
+
+def now_s() -> float:
+    """Return the time of the loop, which may be virtual."""
+    return asyncio.get_running_loop().time()
+
+
+async def until_s(instant_s: float) -> None:
+    """Wait until then."""
+    await asyncio.sleep(instant_s - now_s())
 
 
 SITUATIONS: tuple[Situation, ...] = (
@@ -512,12 +597,21 @@ SITUATIONS: tuple[Situation, ...] = (
     expiry,
     id_expires,
     full,
+    every_version,
+    several_coordinators,
+    initial_delay,
+    initial_delay_ends,
+    retention,
 )
 _LOOKS_OFTEN = {"offsets.retention.check.interval.ms": "500"}
+_WAITS_FOR_MORE = {"group.initial.rebalance.delay.ms": "1000"}
 PARTICULAR: Mapping[Situation, Mapping[str, str]] = {
     expiry: _LOOKS_OFTEN,
     id_expires: _LOOKS_OFTEN,
     full: {"group.max.size": "2"},
+    initial_delay: _WAITS_FOR_MORE,
+    initial_delay_ends: _WAITS_FOR_MORE,
+    retention: _LOOKS_OFTEN | {"offsets.retention.minutes": "1"},
 }
 """Situations in which the brokers are told more."""
 
@@ -526,12 +620,12 @@ async def play(situation: Situation, transport: Transport, host: str, port: int)
     """Return what a cluster answers and stores in a situation."""
     script = Script(transport, host, port, group=situation.__name__)
     await situation(script)
-    return script.said
+    return script.transcript
 
 
 def main() -> None:
     """Play all situations to real Kafka, and keep what it says."""
-    said = {}
+    transcripts = {}
     for properties in ({}, *(dict(each) for each in {tuple(each.items()) for each in PARTICULAR.values()})):
         with (
             tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder,
@@ -540,8 +634,8 @@ def main() -> None:
             create_topic(peer, TOPIC, 1)
             host, _, port = peer.bootstrap_servers.split(",")[0].rpartition(":")
             for situation in (each for each in SITUATIONS if PARTICULAR.get(each, {}) == properties):
-                said[situation.__name__] = asyncio.run(play(situation, TcpTransport(), host, int(port)))
-    recorded = {each.__name__: said[each.__name__] for each in SITUATIONS}
+                transcripts[situation.__name__] = asyncio.run(play(situation, TcpTransport(), host, int(port)))
+    recorded = {each.__name__: transcripts[each.__name__] for each in SITUATIONS}
     RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
 

@@ -26,11 +26,11 @@ def _without_remark(subject: str, *, torn_too: bool = False) -> Assumption:
 
 
 @cache
-def said(field: str, fact: str, unsaid: Callable[[DataFrame], DataFrame] | None = None) -> Assumption:
-    """Every row of a fact has a field that logs of older brokers lack; `unsaid` picks rows of theirs otherwise."""
+def has_field(field: str, fact: str, older: Callable[[DataFrame], DataFrame] | None = None) -> Assumption:
+    """Every row of a fact has a field that logs of older brokers lack; `older` picks rows of theirs otherwise."""
     return Assumption(
         facts=(fact,),
-        broken=unsaid or (lambda rows: rows.where(F.col(field).isNull())),
+        broken=older or (lambda rows: rows.where(F.col(field).isNull())),
         reason=f"the brokers' logs are older: they do not say {field}",
     )
 

@@ -73,7 +73,7 @@ def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
     Returns:
         One row a group and partition, with `instance`, `generation` and `members`, the ids of the instance in it.
     """
-    told = (
+    earlier = (
         generations.where(F.col("source") == "coordinator")
         .join(looks.groupBy(*_GROUP).agg(F.max("looked_ns").alias("looked_ns")), on=list(_GROUP), how="inner")
         .where(F.col("time_ns") <= F.col("looked_ns"))
@@ -81,7 +81,7 @@ def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
     )
     began_ns = F.when(F.col("rebalance_ns") <= F.col("looked_ns"), F.col("rebalance_ns"))
     in_force = (
-        told.groupBy(*_GROUP)
+        earlier.groupBy(*_GROUP)
         .agg(
             F.max(F.when(F.col("reason") == "stored", F.col("at"))).alias("stored"),
             F.max(F.struct("at", began_ns.alias("rebalance_ns"))).alias("last"),
@@ -90,14 +90,14 @@ def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
         .select(*_GROUP, "stored")
     )
     returned = (
-        told.join(in_force, on=list(_GROUP), how="inner")
+        earlier.join(in_force, on=list(_GROUP), how="inner")
         .where(F.col("at") >= F.col("stored"))
         .groupBy(*_GROUP, "stored", F.col("owner").alias("instance"))
         .agg(F.collect_set("member").alias("members"))
         .where(F.size("members") > 1)
     )
     owners = (
-        told.groupBy(*_GROUP, "topic", "partition")
+        earlier.groupBy(*_GROUP, "topic", "partition")
         .agg(F.max(F.struct("at", F.col("owner").alias("instance"))).alias("had"))
         .select("*", "had.instance")
     )

@@ -90,10 +90,10 @@ Criteria = tuple[Settings, tuple[str, ...]]
 
 def questions(criteria: Mapping[str, Criteria]) -> list[Question]:
     """Return what is asked of runs, by their ids; those that the same checks judge stand together."""
-    asked: dict[tuple[str, ...], dict[str, Settings]] = {}
+    by_checks: dict[tuple[str, ...], dict[str, Settings]] = {}
     for run_id, (settings, checks) in criteria.items():
-        asked.setdefault(checks, {})[run_id] = settings
-    return [Question(settings=settings, checks=checks) for checks, settings in asked.items()]
+        by_checks.setdefault(checks, {})[run_id] = settings
+    return [Question(settings=settings, checks=checks) for checks, settings in by_checks.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def judge_sources(
             facts = _planned_away(facts, counts)
         unknown: Unknown = {}
         rows_made = sum(sum(of_run.values()) for of_run in counts.values())
-        asked = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
-        with step(progress, f"{asked} judge {rows_made:,} rows of facts"):
+        number = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
+        with step(progress, f"{number} judge {rows_made:,} rows of facts"):
             for question, checks in checks_of:
                 of_runs = facts if len(questions) == 1 else _only(facts, question.settings)
                 rows = {run_id: counts[run_id] for run_id in question.settings}
@@ -201,10 +201,10 @@ def judge_sources(
     ]
 
 
-def _read_by(asked: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
+def _read_by(checks_of: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
     """Return the names of the facts on which these answers rest."""
-    of_checks = {name for _, checks in asked for check in checks for name in read_by(check)}
-    cuts = READ_FOR_POWER_LOSSES if any(_any_power_loss(question.settings) for question, _ in asked) else ()
+    of_checks = {name for _, checks in checks_of for check in checks for name in read_by(check)}
+    cuts = READ_FOR_POWER_LOSSES if any(_any_power_loss(question.settings) for question, _ in checks_of) else ()
     return {*of_checks, *cuts, *READ_BY_ALL}
 
 

@@ -174,8 +174,10 @@ def last_words(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    said = {NUMBER.sub("#", line): line.strip() for line in reversed(lines) if line.strip() and not FRAME.match(line)}
-    last = list(said.values())[TAIL_LINES - 1 :: -1]
+    distinct = {
+        NUMBER.sub("#", line): line.strip() for line in reversed(lines) if line.strip() and not FRAME.match(line)
+    }
+    last = list(distinct.values())[TAIL_LINES - 1 :: -1]
     end = f"the end of its log: {' | '.join(last) or 'nothing'}"
     return f"it was out of memory, {MORE_MEMORY}; {end}" if any(OUT_OF_MEMORY in line for line in last) else end
 

@@ -120,6 +120,8 @@ REFUSALS = PROTOCOL_TABLES.declare(
     Column("isr_size", "int", "members of the ISR when it answered"),
     Column("answers", "bigint", "number of answers"),
     Column("seq", "bigint", "line of one of them"),
+    Column("from_ns", "bigint", "when the first of them was given, on the broker's monotonic clock"),
+    Column("to_ns", "bigint", "when the last one was"),
 )
 
 REFUSED_RETRIES = PROTOCOL_TABLES.declare(

@@ -43,8 +43,8 @@ def make_views(spark: SparkSession, folders: Sequence[RunFolder], query: str) ->
         rows = _read(spark, [to_read(spark, path) for path in paths if path.is_dir()], TABLES[name].columns)
         rows.createOrReplaceTempView(name)
     for name in _named(query, [FINDINGS]):
-        found = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
-        _read(spark, found, _FINDINGS).createOrReplaceTempView(name)
+        findings = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
+        _read(spark, findings, _FINDINGS).createOrReplaceTempView(name)
 
 
 def _named(query: str, names: Iterable[str]) -> list[str]:

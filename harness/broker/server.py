@@ -262,6 +262,8 @@ class Broker:
             )
         )
         _log.info("startup.started broker=%d planted_bugs=%s", self._config.broker_id, self._planted_bugs)
+        if self._config.without_effect:
+            _log.info("startup.without_effect properties=%s", ",".join(self._config.without_effect))
 
     def _load_logs(self) -> None:
         loaded_logs = self._logs.load()

@@ -29,15 +29,15 @@ class InSteps(Generic[T]):
 
     def __init__(self, items: Sequence[T]) -> None:
         self._items = iter(items)
-        self._given = 0
+        self._delivered = 0
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
         for item in self._items:
-            if self._given and self._given % DECISIONS_A_STEP == 0:
+            if self._delivered and self._delivered % DECISIONS_A_STEP == 0:
                 await asyncio.sleep(0)
-            self._given += 1
+            self._delivered += 1
             return item
         raise StopAsyncIteration

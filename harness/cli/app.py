@@ -49,14 +49,14 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 """By name, each with the arguments of its example."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"chaos {version('kafka-chaos-harness')}")
         raise typer.Exit
 
 
 def _options(
-    _asked: Annotated[
+    _version_wanted: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

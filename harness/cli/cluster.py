@@ -79,11 +79,11 @@ def groups(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
     require("confluent_kafka")
     from harness.experiment.groups import groups_of, lines_of
 
-    found = groups_of(_run(_attach(folder).status()).bootstrap_servers)
+    listed = groups_of(_run(_attach(folder).status()).bootstrap_servers)
     if as_json:
-        typer.echo(json.dumps([group.as_dict() for group in found], indent=2))
+        typer.echo(json.dumps([group.as_dict() for group in listed], indent=2))
     else:
-        typer.echo("\n".join(lines_of(found)) or "no groups")
+        typer.echo("\n".join(lines_of(listed)) or "no groups")
 
 
 @app.command(epilog="Example: chaos cluster down")

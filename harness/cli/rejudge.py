@@ -60,7 +60,7 @@ def rejudge(
         if not as_json:
             sweep_command.show(console, summary, root)
     answers = []
-    for each in _again(folders, dry_run):
+    for each in _rejudged(folders, dry_run):
         answers.append(each)
         codes.append(each.result.verdicts.exit_code)
         if not as_json:
@@ -93,7 +93,7 @@ def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
     return whole, refused
 
 
-def _again(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]":
+def _rejudged(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]":
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.rejudging import rejudge as rejudging
 

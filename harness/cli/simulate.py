@@ -117,8 +117,8 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
     from harness.sweep import jobs as jobs
 
     console = PatientConsole(stderr=True)
-    said = TerminalProgress(console)
-    simulating = partial(spark_session, jobs.patient(master), lasting=shrink or _lasts(sweep), progress=said)
+    terminal = TerminalProgress(console)
+    simulating = partial(spark_session, jobs.patient(master), lasting=shrink or _lasts(sweep), progress=terminal)
     with ExitStack() as stack:
         spark = stack.enter_context(simulating())
         with SweepBars(console) as progress:
@@ -128,12 +128,12 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
         judging: AbstractContextManager[SparkSession] = nullcontext(spark)
         if not by_jvm():
             stack.close()
-            judging = spark_session(progress=said, anywhere=True)
+            judging = spark_session(progress=terminal, anywhere=True)
         with judging as judge, SweepBars(console) as progress:
             summary = _judge(judge, sweep, progress, simulated_s=simulated_s)
         if shrink:
             with simulating() as spark:
-                summary = with_small_ones(spark, sweep, summary, said)
+                summary = with_small_ones(spark, sweep, summary, terminal)
             _write(sweep, summary)
     return summary
 
@@ -171,7 +171,7 @@ class SweepBars:
             TextColumn("{task.description:>9}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[found]}"),
+            TextColumn("{task.fields[outcome]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=console,
             disable=not console.is_terminal,
@@ -196,16 +196,16 @@ class SweepBars:
         """Leave it to the bars."""
         return self._console.is_terminal
 
-    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+    def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
         """Show how far one kind of work is, how quick, and what it has found."""
         now_s = time.monotonic()
         if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=of, found="")
+            self._tasks[what] = self._bars.add_task(what, total=of, outcome="")
             self._began_s[what] = now_s
         passed_s = now_s - self._began_s[what]
         rate = f"{schedules / passed_s:.1f}/s" if passed_s and schedules else ""
-        parts = ", ".join(part for part in (rate, f"{found} violated" if found else "") if part)
-        self._bars.update(self._tasks[what], completed=schedules, found=parts)
+        parts = ", ".join(part for part in (rate, f"{violated} violated" if violated else "") if part)
+        self._bars.update(self._tasks[what], completed=schedules, outcome=parts)
         if not self._console.is_terminal and (now_s >= self._next_s.get(what, 0.0) or schedules == of):
             self._next_s[what] = now_s + EVERY_S
             line = f"{what:>9}  {schedules} of {of}" + (f"  {parts}" if parts else "")

@@ -100,7 +100,7 @@ class TerminalProgress:
         text = " · ".join(f"{what}, {now_s - began_s:.0f} s so far" for what, began_s in parts if what)
         self._spinner.update(text=Text(text))
         rows = self._watch.look().rows if self._watch is not None else []
-        return Group(self._spinner, *(Text(f"  {about:<15} {said}") for about, said in rows))
+        return Group(self._spinner, *(Text(f"  {about:<15} {words}") for about, words in rows))
 
     def _tell(self, watch: Watch) -> None:
         while not self._over.wait(EVERY_S):

@@ -79,8 +79,8 @@ def cooperative_sticky(candidates: Sequence[Candidate], partitions: Mapping[str,
         has_more = more > 0 and len(assigned[member_id]) > least
         more -= has_more
         del assigned[member_id][least + has_more :]
-    kept = {partition for each in assigned.values() for partition in each}
-    left = deque(partition for partition in everything if partition not in kept)
+    retained = {partition for each in assigned.values() for partition in each}
+    left = deque(partition for partition in everything if partition not in retained)
     even = [each for each in sorted(assigned) if len(assigned[each]) == least]
     while left and (short := [each for each in sorted(assigned) if len(assigned[each]) < least]):
         for member_id in short[: len(left)]:
@@ -89,8 +89,8 @@ def cooperative_sticky(candidates: Sequence[Candidate], partitions: Mapping[str,
     for member_id, partition in zip(even, left, strict=False):
         assigned[member_id].append(partition)
     return {
-        member_id: [each for each in given if owners.get(each, member_id) == member_id]
-        for member_id, given in assigned.items()
+        member_id: [each for each in share if owners.get(each, member_id) == member_id]
+        for member_id, share in assigned.items()
     }
 
 

@@ -41,7 +41,7 @@ class Commits:
         if code == ErrorCode.NONE:
             self.acknowledged[partition] = invoked.offset
 
-    def told(self, partition: TopicPartition, offset: int, code: int, error: str) -> None:
+    def answered(self, partition: TopicPartition, offset: int, code: int, error: str) -> None:
         """Write down a commit of which nothing was known before its answer."""
         self.invoke({partition: offset})
         self.decided(partition, code, error)

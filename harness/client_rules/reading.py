@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from harness.client_rules.committing import Commits
 from harness.client_rules.steps import (
     RETRY_S,
-    Answer,
     Pause,
     Poll,
     ReadFromTheStart,
     Restart,
     Script,
+    StepResult,
     ask,
     partitions_of,
 )
@@ -127,7 +127,7 @@ class Reading:
             self.positions.setdefault(partition, answer.log_start)
         return answer.offset
 
-    def ask(self, kind: OpKind, partition: TopicPartition, deadline_s: float) -> Script[Answer | None]:
+    def ask(self, kind: OpKind, partition: TopicPartition, deadline_s: float) -> Script[StepResult | None]:
         """Ask until there is an answer or the deadline has passed; every try is an operation."""
         while True:
             answer = yield from ask(self._recorder, self._plan.process, kind, partition)

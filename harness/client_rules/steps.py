@@ -88,7 +88,7 @@ Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause | Subscribe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StepResult:
     """What came of a step."""
 
     records: tuple[Record, ...] = ()
@@ -103,11 +103,11 @@ class Answer:
     """Of a poll: whether this client can do nothing any more, as another one has its instance (KIP-345)."""
 
 
-DONE = Answer()
-Script = Generator[Step, Answer, T]
+DONE = StepResult()
+Script = Generator[Step, StepResult, T]
 
 
-def carry_out(script: Script[T], act: Callable[[Step], Answer]) -> T:
+def carry_out(script: Script[T], act: Callable[[Step], StepResult]) -> T:
     """Return what a script comes to, each of its steps done by `act`."""
     try:
         step = next(script)
@@ -118,7 +118,7 @@ def carry_out(script: Script[T], act: Callable[[Step], Answer]) -> T:
         return result
 
 
-async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[Answer]]) -> T:
+async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[StepResult]]) -> T:
     """Return what a script comes to, each of its steps awaited."""
     try:
         step = next(script)
@@ -129,7 +129,7 @@ async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[Ans
         return result
 
 
-def ask(recorder: Recorder, group: str, kind: OpKind, partition: TopicPartition) -> Script[Answer | None]:
+def ask(recorder: Recorder, group: str, kind: OpKind, partition: TopicPartition) -> Script[StepResult | None]:
     """Return the answer to one question, None when there was none; one try is one operation."""
     topic, number = partition
     of_group = group if kind is OpKind.FETCH_COMMITTED else ""

@@ -11,13 +11,13 @@ from dataclasses import replace
 from harness.client_rules.committing import Commits
 from harness.client_rules.steps import (
     RETRY_S,
-    Answer,
     Assign,
     Leave,
     Pause,
     Poll,
     Restart,
     Script,
+    StepResult,
     Subscribe,
     Unassign,
     ask,
@@ -61,7 +61,7 @@ class Subscribing:
             plan: Which group, and how.
             recorder: What it does is written down by it.
             now_s: A clock.
-            library_commits: A library that commits by itself says so to `commits.told`.
+            library_commits: A library that commits by itself says so to `commits.answered`.
             at_once: Whether who is stopped leaves at once, whatever there is to be read.
         """
         self._at_once = at_once
@@ -155,7 +155,7 @@ class Subscribing:
         if self._in_poll and self._subscribing is None:
             self._poll = self._recorder.invoke(OpKind.POLL, group=self.group, mode=SUBSCRIBED)
 
-    def _end_poll(self, answer: Answer) -> None:
+    def _end_poll(self, answer: StepResult) -> None:
         for record in answer.records:
             self.positions[record.topic, record.partition] = record.offset + 1
         if self._poll is not None:
@@ -222,7 +222,7 @@ class Subscribing:
     def _begin(
         self, kind: OpKind, partitions: Iterable[TopicPartition], before: tuple[Record, ...]
     ) -> dict[TopicPartition, Operation]:
-        self._end_poll(Answer(records=before))
+        self._end_poll(StepResult(records=before))
         return {
             (topic, partition): self._recorder.invoke(
                 kind,
@@ -242,7 +242,7 @@ class Subscribing:
             self._recorder.end(known, OpType.OK)
             self._subscribing = None
 
-    def _committed(self, partition: TopicPartition, deadline_s: float) -> Script[Answer | None]:
+    def _committed(self, partition: TopicPartition, deadline_s: float) -> Script[StepResult | None]:
         """Return how far the group has come, None when nobody says so in time."""
         while True:
             answer = yield from ask(self._recorder, self.group, OpKind.FETCH_COMMITTED, partition)

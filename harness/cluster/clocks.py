@@ -50,10 +50,10 @@ def setting_of(clock: Clock | None, started_ns: int) -> str:
 def read_clocks(events: Path, name: str) -> list[Clock]:
     """Return what the supervisor did to a process's clock, by its own events, in order."""
     with events.open("rb") as lines:
-        told = [json.loads(line) for line in lines if SET.encode() in line]
+        settings = [json.loads(line) for line in lines if SET.encode() in line]
     return [
         Clock(since_ns=each["since_ns"], step_s=each["step_s"], rate=each["rate"])
-        for each in told
+        for each in settings
         if each["event"] == SET and each["name"] == name
     ]
 
@@ -75,9 +75,9 @@ class Rectified:
 
     def instant_ns(self, wall_ns: int) -> int:
         """Return the instant of the next line."""
-        found = min((self._fit(wall_ns - self._ahead_ns, clock, end_ns) for clock, end_ns in self._spans))
-        self._last_ns = max(self._last_ns, found[1])
-        return found[1]
+        nearest = min((self._fit(wall_ns - self._ahead_ns, clock, end_ns) for clock, end_ns in self._spans))
+        self._last_ns = max(self._last_ns, nearest[1])
+        return nearest[1]
 
     def _fit(self, wall_ns: int, clock: Clock, end_ns: int | None) -> tuple[int, int]:
         """Return how far outside the clock's time, or before the last line, that would be, and the instant."""

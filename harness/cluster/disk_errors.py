@@ -47,8 +47,8 @@ def error_number(error: DiskError) -> int:
 def libraries() -> list[Path]:
     """Return where what servers load is installed; nothing where it is not."""
     folders = (Path("/usr", folder, "fiu") for folder in _FOLDERS)
-    found = ([folder / name for name in _LIBRARIES] for folder in folders)
-    return next((paths for paths in found if all(path.exists() for path in paths)), [])
+    candidates = ([folder / name for name in _LIBRARIES] for folder in folders)
+    return next((paths for paths in candidates if all(path.exists() for path in paths)), [])
 
 
 def lacking() -> str:

@@ -5,6 +5,7 @@ starts it, another one drives it, a third one stops it.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
@@ -29,6 +30,7 @@ from harness.cluster.powers import (
     CanSendBytes,
     CanSetClock,
     CanSlowSyncs,
+    CanStartEarly,
 )
 from harness.values import PYTHON, value_class
 
@@ -115,6 +117,18 @@ class ClusterStatus:
             if status.broker_id == broker_id:
                 return status
         raise KeyError(broker_id)
+
+    def running(self, brokers: Iterable[int]) -> list[int]:
+        """Return those of these brokers that run, and do not stand still."""
+        return [broker for broker in brokers if self.broker(broker).state == "running"]
+
+    def alive(self, brokers: Iterable[int]) -> list[int]:
+        """Return those that have a process, whether or not it stands still."""
+        return [broker for broker in brokers if self.broker(broker).state != "stopped"]
+
+    def starts(self, brokers: Iterable[int]) -> dict[str, int]:
+        """Return how often each was started, by its id, as JSON has it."""
+        return {str(broker): self.broker(broker).starts for broker in brokers}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON types; `brokers` is a list in the order of their ids.
@@ -322,6 +336,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     DISK_ERRORS: CanFailDisk,
     DISK_FILES: CanDamageDisk,
     DISK_SPACE: CanFillDisk,
+    "early-start": CanStartEarly,
     FILE_LIMIT: CanLimit,
     "isolate": CanIsolate,
     "kill": CanKill,

@@ -22,7 +22,7 @@ async def listed_brokers(host: str, port: int, *, timeout_s: float) -> dict[int,
     Raises:
         ClusterError: it does not answer within `timeout_s`, or not with metadata.
     """
-    response = await _asked(host, port, METADATA_VERSION, timeout_s)
+    response = await _metadata_of(host, port, METADATA_VERSION, timeout_s)
     return _decode(response, f"{host}:{port}")[0]
 
 
@@ -36,7 +36,7 @@ async def described_cluster(addresses: Iterable[str], *, timeout_s: float) -> tu
     for address in addresses:
         host, _, port = address.strip().rpartition(":")
         try:
-            response = await _asked(host, int(port), VERSION_WITH_ID, timeout_s)
+            response = await _metadata_of(host, int(port), VERSION_WITH_ID, timeout_s)
             brokers, position = _decode(response, address)
             (length,) = struct.unpack_from(">h", response, position)
             return response[position + 2 : position + 2 + max(length, 0)].decode(), brokers
@@ -45,7 +45,7 @@ async def described_cluster(addresses: Iterable[str], *, timeout_s: float) -> tu
     raise ClusterError("; ".join(problems))
 
 
-async def _asked(host: str, port: int, version: int, timeout_s: float) -> bytes:
+async def _metadata_of(host: str, port: int, version: int, timeout_s: float) -> bytes:
     request = struct.pack(
         f">hhih{len(CLIENT_ID)}si", METADATA_KEY, version, CORRELATION_ID, len(CLIENT_ID), CLIENT_ID, NO_TOPICS
     )

@@ -266,6 +266,15 @@ class CanKillZookeeper(SeesZookeeper, Protocol):
 
 
 @runtime_checkable
+class CanStartEarly(Protocol):
+    """Can start a broker whose earlier process is still registered."""
+
+    async def start_early(self, broker_id: int) -> None:
+        """Start a stopped broker with its data at once, and return without waiting for what becomes of it."""
+        ...
+
+
+@runtime_checkable
 class CanPauseZookeeper(SeesZookeeper, Protocol):
     """Can freeze a ZooKeeper server."""
 

@@ -69,7 +69,7 @@ def without_clients() -> dict[str, str]:
 
 
 class SupervisedDriver(RunsClients, ABC):
-    """Implements ClusterDriver, CanKill, CanKillZookeeper, CanAsk, CanSendBytes and CanRunClients.
+    """Implements ClusterDriver, CanKill, CanStartEarly, CanKillZookeeper, CanAsk, CanSendBytes and CanRunClients.
 
     The abstract methods deal with one server each.
     """
@@ -204,15 +204,23 @@ class SupervisedDriver(RunsClients, ABC):
         First wait until the registration of its previous process has expired: while that exists, the new process could
         not register.
         """
-        layout = self._layout_with(broker_id)
-        name = broker_process(broker_id)
-        if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
-            raise ClusterError(f"broker {broker_id} runs already")
+        layout = await self._with_stopped(broker_id)
         timeout_s = system_named(layout.system).start_timeout_s
         if not layout.controllers:  # a broker without ZooKeeper asks until its old registration is gone
             await readiness.broker_unregistered(layout, broker_id, timeout_s=timeout_s)
         await self._start_broker(layout, broker_id)
+        name = broker_process(broker_id)
         await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=timeout_s))
+
+    async def start_early(self, broker_id: int) -> None:
+        """Start a stopped broker with its data, whoever is registered under its id; what becomes of it, status says."""
+        await self._start_broker(await self._with_stopped(broker_id), broker_id)
+
+    async def _with_stopped(self, broker_id: int) -> ClusterLayout:
+        layout = self._layout_with(broker_id)
+        if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != "stopped":
+            raise ClusterError(f"broker {broker_id} runs already")
+        return layout
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
@@ -229,8 +237,8 @@ class SupervisedDriver(RunsClients, ABC):
     async def answers_all(self, broker_id: int, clients: int) -> bool:
         """Connect to a broker as so many clients at once; return whether all have an answer within `ANSWER_S`."""
         host, port = self._client_endpoint(broker_id)
-        asked = (listed_brokers(host, port, timeout_s=ANSWER_S) for _ in range(clients))
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+        requests = (listed_brokers(host, port, timeout_s=ANSWER_S) for _ in range(clients))
+        answers = await asyncio.gather(*requests, return_exceptions=True)
         return not any(isinstance(answer, ClusterError) for answer in answers)
 
     async def connect(self, broker_id: int, *, timeout_s: float) -> "Connection":

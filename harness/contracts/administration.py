@@ -30,8 +30,8 @@ async def ask_for_election(arena: Arena, partition: TopicPartition, *, timeout_s
     Raises:
         DeadlineError: that does not come to an end.
     """
-    asked = {"version": 1, "partitions": [{"topic": partition[0], "partition": partition[1]}]}
-    data = json.dumps(asked, separators=(",", ":")).encode()
+    election = {"version": 1, "partitions": [{"topic": partition[0], "partition": partition[1]}]}
+    data = json.dumps(election, separators=(",", ":")).encode()
     await until(
         lambda: arena.zookeeper.create(ELECTIONS, data),
         bool,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts.faults import Fault, HoldsMore
+from harness.contracts.faults import Fault
 from harness.contracts.targets import CLIENTS, Target
 
 
@@ -49,13 +49,12 @@ def claim_of(
     plugin: Fault, target: Target, brokers: Iterable[int], parameters: Mapping[str, Any], beside: int | None = None
 ) -> Claim:
     """Return what an injection on these brokers claims; raises ValidationError for parameters that it does not take."""
-    more = isinstance(plugin, HoldsMore) and plugin.holds(target, plugin.Parameters.model_validate(parameters))
     return Claim(
         fault=plugin.name,
         composes=plugin.composes,
         brokers=frozenset(brokers),
         member=target.described if target.role in CLIENTS else "",
-        holds=more or frozenset(),
+        holds=plugin.holds(plugin.Parameters.model_validate(parameters)),
         beside=beside,
     )
 

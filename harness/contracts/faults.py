@@ -146,18 +146,9 @@ class TakesTime(Protocol):
 
 
 CONTROLLER = "what makes a broker controller"
-"""Held by faults that write to it."""
+"""Touched by faults that write to it."""
 ASSIGNMENT = "the assignment of replicas"
 """Of all topics, as one znode has what is asked for."""
-
-
-@runtime_checkable
-class HoldsMore(Protocol):
-    """A fault that has something to itself beside brokers."""
-
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
-        """Return what, in words that all who touch the same have in common."""
-        ...
 
 
 class Fault(Protocol):
@@ -185,7 +176,13 @@ class Fault(Protocol):
     """Whether it can hit a controller that is no broker."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
+    touches: ClassVar[frozenset[str]]
+    """What it has to itself beside brokers, in words that all who touch the same have in common."""
     Parameters: ClassVar[type[BaseModel]]
+
+    def holds(self, parameters: BaseModel) -> frozenset[str]:
+        """Return `touches`, with what its parameters add."""
+        ...
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
@@ -226,7 +223,12 @@ class BrokerFault:
     zookeeper: ClassVar[bool] = False
     controllers: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
+    touches: ClassVar[frozenset[str]] = frozenset()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
+
+    def holds(self, parameters: BaseModel) -> frozenset[str]:
+        """Return what it touches, whatever its parameters."""
+        return self.touches
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float

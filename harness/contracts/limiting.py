@@ -23,8 +23,8 @@ class Limiting(BrokerFault):
         before = {broker: await driver.usage(broker, self.resource) for broker in brokers}
         return {
             "at_most_s": duration_s,
-            "running": [broker for broker in brokers if status.broker(broker).state != "stopped"],
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "running": status.alive(brokers),
+            "starts": status.starts(brokers),
             "limits": {str(broker): usage.limit for broker, usage in before.items()},
             "hits": {str(broker): usage.hits for broker, usage in before.items()},
         }

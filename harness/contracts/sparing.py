@@ -1,11 +1,53 @@
 """How does a fault that takes records away spare those that are committed? It waits until others have them too."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from harness.contracts.faults import Arena, Injection
+from pydantic import BaseModel
+
+from harness.contracts.faults import Arena, BrokerFault, Injection, MayForfeit
 from harness.contracts.restoring import start_stopped, stopped_of
+from harness.contracts.targets import Target
 from harness.system.waiting import until
+
+
+class Forfeiting(BrokerFault):
+    """What the faults have in common that end brokers and take records from their disks.
+
+    Healing starts what does not run, once it is missed.
+    """
+
+    Parameters: ClassVar[type[BaseModel]] = MayForfeit
+
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until its session has timed out, for which it waits."""
+        return session_timeout_s
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Wait, if committed records are spared, until all are elsewhere too."""
+        assert isinstance(parameters, MayForfeit)
+        if parameters.spares_committed:
+            await replicated_on_others(arena, brokers, parameters.whole_timeout_s)
+        return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note who runs, under which sessions."""
+        return await lives(arena, brokers)
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run; if committed records are spared, only what is missed.
+
+        Whatever has become of the injection: it may have failed, or its run have ended, after records were taken away.
+
+        Raises:
+            ClusterError: they are not missed in time, and none was started; or one could not be started.
+        """
+        stopped = await stopped_of(arena, injection.targets)
+        if stopped and injection.parameters["spares_committed"]:
+            await missed(arena, replace(injection, targets=tuple(stopped)))
+        await start_stopped(arena, tuple(stopped))
 
 
 async def lives(arena: Arena, brokers: tuple[int, ...]) -> dict[str, Any]:
@@ -13,12 +55,12 @@ async def lives(arena: Arena, brokers: tuple[int, ...]) -> dict[str, Any]:
     status = await arena.driver.status()
     registered = await arena.view.registrations()
     return {
-        "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+        "running": status.running(brokers),
         "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
     }
 
 
-async def everything_elsewhere(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
+async def replicated_on_others(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
     """Return when all that these brokers have is elsewhere too; raises DeadlineError."""
     await until(
         lambda: _at_stake(arena, brokers),
@@ -36,20 +78,6 @@ async def missed(arena: Arena, injection: Injection) -> None:
         what="end of processes and registrations",
         timeout_s=injection.parameters["confirm_timeout_s"],
     )
-
-
-async def start_missed(arena: Arena, injection: Injection) -> None:
-    """Start what does not run; if committed records are spared, only what is missed.
-
-    Whatever has become of the injection: it may have failed, or its run have ended, after it had taken records away.
-
-    Raises:
-        ClusterError: they are not missed in time, and none was started; or one could not be started.
-    """
-    stopped = await stopped_of(arena, injection.targets)
-    if stopped and injection.parameters["spares_committed"]:
-        await missed(arena, replace(injection, targets=tuple(stopped)))
-    await start_stopped(arena, tuple(stopped))
 
 
 async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:

@@ -48,7 +48,7 @@ class LogFiles:
         """Return the events of these kinds from `position` on, and the position for the next look."""
         path, system = await self._log(broker_id)
         lines = whole_lines(path, position)
-        return system.told(lines, kinds), position + len(lines)
+        return system.state_changes(lines, kinds), position + len(lines)
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
         """Return what a broker's wall clock showed at its last line, and the position for the next look."""
@@ -64,4 +64,4 @@ class LogFiles:
         """Return where a broker tells what it does, and what understands that."""
         status = await self.driver.status()
         system = system_named(status.system)
-        return system.told_in(status.broker(broker_id)), system
+        return system.event_log(status.broker(broker_id)), system

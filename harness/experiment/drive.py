@@ -173,9 +173,9 @@ async def drive_cluster(
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.broker.wire.tcp import TcpTransport
-    from harness.experiment.any_release import AnyRelease
-    from harness.experiment.asking import PROCESS, Asking
+    from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
+    from harness.experiment.version_negotiation import NegotiatingTransport
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
@@ -187,8 +187,8 @@ async def drive_cluster(
         stack.push_async_callback(_stop, observer, notes)
         view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
-        ask = Asking(
-            AnyRelease(TcpTransport()),
+        ask = ServiceProbe(
+            NegotiatingTransport(TcpTransport()),
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,
@@ -256,7 +256,7 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
     Raises:
         ClusterError: the folder was moved or removed.
     """
-    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(folder))
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_folder_gone(folder))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -273,7 +273,7 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
             await working
 
 
-async def _gone(folder: Path) -> None:
+async def _folder_gone(folder: Path) -> None:
     """Return when the folder that is now at this path no longer is."""
     inode = folder.stat().st_ino  # noqa: ASYNC240  takes microseconds
     while folder.is_dir() and folder.stat().st_ino == inode:  # noqa: ASYNC240, ASYNC110  the kernel has no event for it

@@ -7,7 +7,7 @@ import socket
 from harness.errors import DeadlineError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Entry, Phase, entries
+from harness.store.phase_log import Phase, PhaseEntry, entries
 from harness.system.waiting import until
 
 GOOD_ORDER_TIMEOUT_S = 15.0
@@ -15,7 +15,7 @@ GOOD_ORDER_TIMEOUT_S = 15.0
 GONE_TIMEOUT_S = 5.0
 
 
-async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> None:
+async def end_in_other_process(folder: RunFolder, phase: Phase, progress: Progress) -> None:
     """Ask the process that carries out this phase of the run to end it, and kill it if it does not.
 
     Nothing happens when no other process of this machine does.
@@ -38,13 +38,13 @@ async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> 
 
 
 async def _over(folder: RunFolder, phase: Phase, timeout_s: float) -> None:
-    async def running() -> list[Entry]:
+    async def running() -> list[PhaseEntry]:
         return _in_another_process(folder, phase)
 
     await until(running, lambda seen: not seen, what=f"end of the phase {phase} elsewhere", timeout_s=timeout_s)
 
 
-def _in_another_process(folder: RunFolder, phase: Phase) -> list[Entry]:
+def _in_another_process(folder: RunFolder, phase: Phase) -> list[PhaseEntry]:
     """Return the last time the phase was entered, if another process of this machine still carries it out."""
     return [
         entry

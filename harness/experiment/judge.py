@@ -274,9 +274,9 @@ def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], scenario:
         reason = _unreliable(kinds_of(_read_by(registry.check(result.check), scenario)), holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
-        found = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
+        counted = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
         return CheckResult(
-            check=result.check, promise=result.promise, verdict=SystemVerdict.UNKNOWN, reason=f"{found}{reason}"
+            check=result.check, promise=result.promise, verdict=SystemVerdict.UNKNOWN, reason=f"{counted}{reason}"
         )
 
     return [as_far_as_known(result) for result in checks] if holes else list(checks)
@@ -314,7 +314,7 @@ class Judging(Protocol):
 
 
 def run_checks(
-    folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: ExitStack, judging: Judging | None = None
+    folder: RunFolder, progress: Progress, notes: PhaseNotes, stack: ExitStack, judging: Judging | None = None
 ) -> Checked:
     """Return what the checks say; the Spark session that they need is left open in `kept`.
 
@@ -336,7 +336,7 @@ def run_checks(
         from harness.analysis.jvm import watched
         from harness.analysis.session import spark_session
 
-        kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress, anywhere=True))
+        stack.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress, anywhere=True))
         with watched():
             judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks

@@ -23,7 +23,7 @@ class TopicAdmin:
 
     def __init__(self, bootstrap_servers: str, *, shared: bool = False) -> None:
         self._shared = shared
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._client = AdminClient(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -50,8 +50,8 @@ class TopicAdmin:
         answers = self._client.create_topics(
             requests, operation_timeout=REQUEST_TIMEOUT_S, request_timeout=REQUEST_TIMEOUT_S
         )
-        problems = problems_of(answers, theirs=set(answers) - self._asked if self._shared else set())
-        self._asked.update(answers)
+        problems = problems_of(answers, theirs=set(answers) - self._requested if self._shared else set())
+        self._requested.update(answers)
         return problems
 
 

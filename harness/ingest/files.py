@@ -39,7 +39,7 @@ class Files(Protocol):
     compressions: tuple[str, ...]
     """How names of text end that is unpacked while it is read."""
 
-    def found(self, text: str) -> list[tuple[str, int]]:
+    def matches(self, text: str) -> list[tuple[str, int]]:
         """Return path, with its scheme, and size of every file that a text stands for.
 
         Below a folder, what is empty does not count, nor what has a name that begins with `_` or `.`, as Spark leaves
@@ -65,12 +65,12 @@ def stored_files(files: Files, text: str) -> list[StoredFile]:
         EvidenceError: there is nothing, it cannot be read or named, or it is neither JSON Lines nor Parquet.
     """
     _check_name(text)
-    found = files.found(text)
-    if not found:
+    paths = files.matches(text)
+    if not paths:
         raise EvidenceError(f"{text}: there is no file")
-    for path, _ in found:
+    for path, _ in paths:
         _check_name(path)
-    return [_stored(files, path, size) for path, size in sorted(found)]
+    return [_stored(files, path, size) for path, size in sorted(paths)]
 
 
 def is_compressed(files: Files, path: str) -> bool:

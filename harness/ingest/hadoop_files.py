@@ -26,10 +26,10 @@ class HadoopFiles:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def found(self, text: str) -> list[tuple[str, int]]:
+    def matches(self, text: str) -> list[tuple[str, int]]:
         """Return path and size of every file that a path, a folder, a glob or a URI stands for."""
         with _readable(text):
-            return list(self._found(text))
+            return list(self._matches(text))
 
     def end(self, path: str, offset: int) -> bytes:
         """Return the bytes of a file from an offset on."""
@@ -45,7 +45,7 @@ class HadoopFiles:
             codec = codecs.getCodec(java_path(self._spark, path))
             return int(self._io.skip(codec.createInputStream(stream), limit))
 
-    def _found(self, text: str) -> Iterator[tuple[str, int]]:
+    def _matches(self, text: str) -> Iterator[tuple[str, int]]:
         path = java_path(self._spark, text if is_uri(text) else str(Path(text).absolute()))
         system = self._system(path)
         if system.exists(path):

@@ -23,7 +23,7 @@ class LocalFiles:
 
     compressions: tuple[str, ...] = (".gz", ".bz2", ".zst")
 
-    def found(self, text: str) -> list[tuple[str, int]]:
+    def matches(self, text: str) -> list[tuple[str, int]]:
         """Return path and size of every file that a path, a folder or a glob of `*`, `?` and `[…]` stands for."""
         path = local_path(text)
         with _readable(text):

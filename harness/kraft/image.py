@@ -16,9 +16,9 @@ from harness.kraft.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
-    Entry,
     FenceBrokerRecord,
     LeaderChange,
+    MetadataEntry,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -80,7 +80,7 @@ class MetadataImage:
     _configs: dict[str, dict[str, str]] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
     """Of the znodes that are there, but for those of partitions' states."""
-    _waiting: list[Entry] | None = None
+    _waiting: list[MetadataEntry] | None = None
     """What came since the begin of a transaction; None outside of one."""
 
     @property
@@ -97,7 +97,7 @@ class MetadataImage:
         """The names of the topics that there are."""
         return set(self._topics.values())
 
-    def apply(self, entries: Sequence[Entry]) -> Iterator[ZnodeChange]:
+    def apply(self, entries: Sequence[MetadataEntry]) -> Iterator[ZnodeChange]:
         """Take the records of a batch in; yield the changes that they stand for."""
         for entry in entries:
             if entry.record is Bound.BEGIN:
@@ -112,14 +112,14 @@ class MetadataImage:
             else:
                 yield from self._changes(entry)
 
-    def _changes(self, entry: Entry) -> Iterator[ZnodeChange]:
+    def _changes(self, entry: MetadataEntry) -> Iterator[ZnodeChange]:
         apply = _APPLY.get(type(entry.record))
         if apply is not None:
             yield from apply(self, entry, entry.record)
 
     # --- controllers and brokers ---
 
-    def _elected(self, entry: Entry, record: LeaderChange) -> Iterator[ZnodeChange]:
+    def _elected(self, entry: MetadataEntry, record: LeaderChange) -> Iterator[ZnodeChange]:
         self._waiting = None  # what an earlier controller did not end, it never will
         self.controller = Controller(broker_id=record.leader_id, controller_epoch=entry.epoch, session="")
         yield self._put(entry, "/controller_epoch", str(entry.epoch))
@@ -129,7 +129,7 @@ class MetadataImage:
         leader = {"version": 2, "brokerid": record.leader_id, "kraftControllerEpoch": entry.epoch}
         yield self._put(entry, "/controller", _json(leader))
 
-    def _registered(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _registered(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         session = session_of(record.incarnation_id)
         before = self._brokers.get(record.broker_id)
         if before is not None and before.session == session:
@@ -140,12 +140,12 @@ class MetadataImage:
         self._brokers[record.broker_id] = _Broker(record.broker_epoch, session, fenced=record.fenced)
         yield self._put(entry, _broker(record.broker_id), "{}", owner=session)
 
-    def _unregistered(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _unregistered(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         broker = self._brokers.pop(record.broker_id, None)
         if broker is not None and broker.registered:
             yield self._deleted(entry, _broker(record.broker_id), owner=broker.session)
 
-    def _fencing(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _fencing(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         if isinstance(record, BrokerRegistrationChangeRecord):
             broker_id, fenced = record.broker_id, record.fenced
         else:
@@ -163,13 +163,13 @@ class MetadataImage:
 
     # --- topics ---
 
-    def _topic(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _topic(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         self._topics[record.topic_id] = record.name
         self._configs[record.name] = {}
         yield self._put(entry, f"/config/topics/{record.name}", _config({}))
         yield self._put(entry, f"/brokers/topics/{record.name}", self._assignment(record.name))
 
-    def _topic_removed(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _topic_removed(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         name = self._topics.pop(record.topic_id)
         self._configs.pop(name, None)
         for key in sorted(key for key in self.partitions if key[0] == name):
@@ -178,7 +178,7 @@ class MetadataImage:
         yield self._deleted(entry, f"/brokers/topics/{name}")
         yield self._deleted(entry, f"/config/topics/{name}")
 
-    def _configured(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _configured(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         own = self._configs.get(record.resource_name) if record.resource_type == TOPIC else None
         if own is None:
             return
@@ -193,7 +193,7 @@ class MetadataImage:
 
     # --- partitions ---
 
-    def _partition(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _partition(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         key = self._topics[record.topic_id], record.partition_id
         there = key in self.partitions
         view = PartitionView(
@@ -214,7 +214,7 @@ class MetadataImage:
         yield self._put(entry, f"/brokers/topics/{key[0]}", self._assignment(key[0]))
         yield self._state(entry, key, "set" if there else "create")
 
-    def _partition_changed(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _partition_changed(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         key = self._topics[record.topic_id], record.partition_id
         before = self.partitions[key]
         decided = record.leader != SAME_LEADER
@@ -237,14 +237,14 @@ class MetadataImage:
             yield self._put(entry, f"/brokers/topics/{key[0]}", self._assignment(key[0]))
         yield self._state(entry, key, "set")
 
-    def _eligible_cleared(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _eligible_cleared(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         for key, partition in sorted(self.partitions.items()):
             if record.topic_name in ("", key[0]) and (partition.eligible or partition.last_known):
                 view = replace(partition.view, zk_version=partition.view.zk_version + 1)
                 self.partitions[key] = Partition(view=view)
                 yield self._state(entry, key, "set")
 
-    def _state(self, entry: Entry, key: TopicPartition, type_: str) -> ZnodeChange:
+    def _state(self, entry: MetadataEntry, key: TopicPartition, type_: str) -> ZnodeChange:
         partition = self.partitions[key]
         view = partition.view
         state = {
@@ -260,22 +260,22 @@ class MetadataImage:
 
     # --- the rest ---
 
-    def _block(self, entry: Entry, record: Any) -> Iterator[ZnodeChange]:
+    def _block(self, entry: MetadataEntry, record: Any) -> Iterator[ZnodeChange]:
         last = record.next_producer_id - 1
         block = {"version": 1, "broker": record.broker_id, "block_start": str(last - BLOCK + 1), "block_end": str(last)}
         yield self._put(entry, "/latest_producer_id_block", _json(block))
 
-    def _put(self, entry: Entry, path: str, data: str, owner: str = "") -> ZnodeChange:
+    def _put(self, entry: MetadataEntry, path: str, data: str, owner: str = "") -> ZnodeChange:
         there = path in self._versions
         self._versions[path] = self._versions[path] + 1 if there else 0
         return _change(entry, "set" if there else "create", path, data, self._versions[path], owner)
 
-    def _deleted(self, entry: Entry, path: str, owner: str = "") -> ZnodeChange:
+    def _deleted(self, entry: MetadataEntry, path: str, owner: str = "") -> ZnodeChange:
         del self._versions[path]
         return _change(entry, "delete", path, "", -1, owner)
 
 
-_APPLY: dict[type, Callable[[MetadataImage, Entry, Any], Iterator[ZnodeChange]]] = {
+_APPLY: dict[type, Callable[[MetadataImage, MetadataEntry, Any], Iterator[ZnodeChange]]] = {
     LeaderChange: MetadataImage._elected,
     RegisterBrokerRecord: MetadataImage._registered,
     UnregisterBrokerRecord: MetadataImage._unregistered,
@@ -292,7 +292,7 @@ _APPLY: dict[type, Callable[[MetadataImage, Entry, Any], Iterator[ZnodeChange]]]
 }
 
 
-def _change(entry: Entry, type_: str, path: str, data: str, version: int, owner: str = "") -> ZnodeChange:
+def _change(entry: MetadataEntry, type_: str, path: str, data: str, version: int, owner: str = "") -> ZnodeChange:
     return ZnodeChange(
         zxid=entry.offset,
         time_ms=entry.time_ms,

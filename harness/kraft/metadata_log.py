@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import EvidenceError
 from harness.kraft.image import MetadataImage
-from harness.kraft.records import Entry, LeaderChange, entries
+from harness.kraft.records import LeaderChange, MetadataEntry, entries
 from harness.store.history import ZnodeChange
 
 FOLDER = "__cluster_metadata-0"
@@ -57,13 +57,13 @@ def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambd
     return QuorumLog(changes=changes, damage=damage)
 
 
-def _read(data_dir: Path, damage: list[str]) -> list[Entry]:
+def _read(data_dir: Path, damage: list[str]) -> list[MetadataEntry]:
     """Return a controller's log by offset, up to where it is damaged; at most one sentence says that it is.
 
     Of its last segment a batch may be half written.
     """
     folder = next(data_dir.glob(f"*/{FOLDER}"), data_dir / FOLDER)  # of several data directories it is in the first
-    log: list[Entry] = []
+    log: list[MetadataEntry] = []
     try:
         for segment in sorted(folder.glob(SEGMENTS)):
             if int(segment.stem) != len(log):
@@ -79,13 +79,13 @@ def _read(data_dir: Path, damage: list[str]) -> list[Entry]:
     return log
 
 
-def _must_follow(log: Sequence[Entry], entry: Entry) -> None:
+def _must_follow(log: Sequence[MetadataEntry], entry: MetadataEntry) -> None:
     if entry.offset != len(log) or (log and entry.epoch < log[-1].epoch):
         after = f"{log[-1].offset} of epoch {log[-1].epoch}" if log else "none"
         raise EvidenceError(f"the metadata log has offset {entry.offset} of epoch {entry.epoch} after {after}")
 
 
-def _committed(last: Sequence[Entry], logs: Sequence[Sequence[Entry]], majority: int) -> int:
+def _committed(last: Sequence[MetadataEntry], logs: Sequence[Sequence[MetadataEntry]], majority: int) -> int:
     """Return how many entries of the last leader's log will never be replaced.
 
     One that a majority has may be, by a voter that lacks it and has an entry of a later epoch (Raft, 5.4.2).
@@ -97,13 +97,13 @@ def _committed(last: Sequence[Entry], logs: Sequence[Sequence[Entry]], majority:
     return committed
 
 
-def _common(one: Sequence[Entry], other: Sequence[Entry]) -> int:
+def _common(one: Sequence[MetadataEntry], other: Sequence[MetadataEntry]) -> int:
     """Return how many entries two logs begin with that have the same epochs."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (mine, yours) in enumerate(pairs) if mine.epoch != yours.epoch), min(len(one), len(other)))
 
 
-def _must_agree(last: Sequence[Entry], logs: Iterable[Sequence[Entry]]) -> None:
+def _must_agree(last: Sequence[MetadataEntry], logs: Iterable[Sequence[MetadataEntry]]) -> None:
     """Raise where a log has something else than the last leader's under the same offset and epoch."""
     for log in logs:
         for mine, yours in zip(last, log, strict=False):
@@ -111,11 +111,11 @@ def _must_agree(last: Sequence[Entry], logs: Iterable[Sequence[Entry]]) -> None:
                 raise EvidenceError(f"two controllers have different records at offset {mine.offset} of the log")
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: MetadataEntry) -> str:
     return f"{entry.time_ms} {entry.record!r}"
 
 
-def _rectified(log: Iterable[Entry], rectified_ms: RectifiedMs) -> Iterator[Entry]:
+def _rectified(log: Iterable[MetadataEntry], rectified_ms: RectifiedMs) -> Iterator[MetadataEntry]:
     """Put what the leader of each epoch wrote on the machine's wall clock."""
     leader = None
     for entry in log:

@@ -106,7 +106,7 @@ _LEADER = struct.Struct(">hi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class MetadataEntry:
     """One record of the metadata log."""
 
     offset: int
@@ -118,7 +118,7 @@ class Entry:
     """A record of `KINDS`, a Bound or a LeaderChange; None for one that is ignored."""
 
 
-def entries(data: Buffer) -> Iterator[list[Entry]]:
+def entries(data: Buffer) -> Iterator[list[MetadataEntry]]:
     """Yield the records of every whole batch; a last one that is cut short is left out.
 
     Raises:
@@ -132,7 +132,9 @@ def entries(data: Buffer) -> Iterator[list[Entry]]:
                 raise ValueError("a batch with a wrong CRC")
             decode = _control if header.is_control else _metadata
             yield [
-                Entry(offset=each.offset, epoch=header.leader_epoch, time_ms=each.timestamp_ms, record=decode(each))
+                MetadataEntry(
+                    offset=each.offset, epoch=header.leader_epoch, time_ms=each.timestamp_ms, record=decode(each)
+                )
                 for each in parse_records(batch)
             ]
     except (ValueError, IndexError, struct.error) as error:

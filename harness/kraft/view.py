@@ -150,13 +150,13 @@ class QuorumView:
             validate_only=False,
         )
         answer = await self._of_leader(request, CREATE_VERSION)
-        return _done(answer.topics[0].error_code, ErrorCode.TOPIC_ALREADY_EXISTS)
+        return _accepted(answer.topics[0].error_code, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     async def delete_topic(self, topic: str) -> None:
         """Delete a topic; nothing happens when there is none."""
         request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=int(WRITE_TIMEOUT_S * 1000))
         answer = await self._of_leader(request, DELETE_VERSION)
-        _done(answer.responses[0].error_code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        _accepted(answer.responses[0].error_code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> bool:
         """Ask for other replicas of a partition, whatever was asked for before."""
@@ -172,13 +172,13 @@ class QuorumView:
         )
         answer = await self._of_leader(request, REASSIGN_VERSION)
         code = answer.error_code or answer.responses[0].partitions[0].error_code
-        return _done(code)
+        return _accepted(code)
 
     async def reassigning(self) -> bool:
         """Return whether any partition still moves."""
         request = ListPartitionReassignmentsRequest(timeout_ms=int(WRITE_TIMEOUT_S * 1000), topics=None)
         answer = await self._of_leader(request, LIST_VERSION)
-        _done(answer.error_code)
+        _accepted(answer.error_code)
         return bool(answer.topics)
 
     # --- the quorum ---
@@ -286,7 +286,7 @@ class QuorumView:
         return await connection.request(request, version, timeout_s=timeout_s)
 
 
-def _done(code: int, needless: ErrorCode | None = None) -> bool:
+def _accepted(code: int, needless: ErrorCode | None = None) -> bool:
     """Return False when nothing was to be done; raises ClusterError when it was refused."""
     if code == needless:
         return False

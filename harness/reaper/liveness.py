@@ -11,7 +11,7 @@ from enum import StrEnum
 from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.reaper import PATIENCE_S
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Entry, Phase, entries
+from harness.store.phase_log import Phase, PhaseEntry, entries
 from harness.system.pids import read_pid_file
 
 MAKING_S = 60.0
@@ -46,7 +46,7 @@ def supervised(folder: RunFolder) -> bool:
     return supervisor is not None and supervisor.alive()
 
 
-def stopped(log: Sequence[Entry]) -> bool:
+def stopped(log: Sequence[PhaseEntry]) -> bool:
     """Return whether the last stop phase was completed."""
     return next((entry.over for entry in reversed(log) if entry.phase is Phase.STOP), False)
 
@@ -94,7 +94,7 @@ def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Liv
     return Liveness(state=State.ABANDONED, reason="it was never started")
 
 
-def _nobody_can(log: Sequence[Entry]) -> bool:
+def _nobody_can(log: Sequence[PhaseEntry]) -> bool:
     """Return whether no process can go on with the run: it did not start, or one process did all phases and is gone."""
     first, last = log[0], log[-1]
     if last.phase is Phase.START:

@@ -120,13 +120,17 @@ class _Reaper:
             if not _exists(root):
                 return self._without_folder(root)
             with _locked(root) as locked:
-                return self._folder(RunFolder(root)) if locked else [_kept(root, "another reaper works on it")]
+                return self._folder(RunFolder(root)) if locked else [_left_alone(root, "another reaper works on it")]
         except Interrupted:
             raise
         except (EvidenceError, PluginError, ScenarioError) as error:
-            return [_kept(root, str(error))]
+            return [_left_alone(root, str(error))]
         except PermissionError as error:
-            return [_run(root, Fate.FAILED, str(error)) if _own(root) else _kept(root, f"another user's: {error}")]
+            return [
+                _run(root, Fate.FAILED, str(error))
+                if _belongs_to_user(root)
+                else _left_alone(root, f"another user's: {error}")
+            ]
         except (HarnessError, OSError) as error:
             return [_run(root, Fate.FAILED, str(error))]
 
@@ -154,20 +158,22 @@ class _Reaper:
             return [self._half_made(run)]
         liveness = liveness_of(run, patience_s=self.patience_s, remember=not self.dry_run)
         if liveness.state is State.ACTIVE:
-            return [_kept(run.root, liveness.reason)]
-        if _held(run.cluster / CONTAINERS_LOCK_NAME):
-            return [_kept(run.root, "another process copies its containers' data or removes them")]
+            return [_left_alone(run.root, liveness.reason)]
+        if _is_locked(run.cluster / CONTAINERS_LOCK_NAME):
+            return [_left_alone(run.root, "another process copies its containers' data or removes them")]
         if self.dry_run or supervised(run) or not run.cluster.exists():
             return self._dead(run, liveness)
         with _locked(run.cluster / LOCK_NAME) as locked:
-            return self._dead(run, liveness) if locked else [_kept(run.root, "a supervisor is starting there")]
+            return self._dead(run, liveness) if locked else [_left_alone(run.root, "a supervisor is starting there")]
 
     def _half_made(self, run: RunFolder) -> Item:
         """Remove a folder that lacks its plan, unless it may still be in the making or has other files."""
         if others := foreign_files(run):
-            return _kept(run.root, f"its plan is missing or incomplete, but it has other files: {', '.join(others)}")
+            return _left_alone(
+                run.root, f"its plan is missing or incomplete, but it has other files: {', '.join(others)}"
+            )
         if made_just_now(run):
-            return _kept(run.root, "it is being made")
+            return _left_alone(run.root, "it is being made")
         if self.dry_run:
             return Item(kind=ItemKind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.DUE)
         for path in run.root.iterdir():
@@ -197,7 +203,7 @@ class _Reaper:
     def _abandoned(self, run: RunFolder, reason: str, left: list[Leftover]) -> list[Item]:
         """Collect and stop a run as its own phases would have; what they leave is removed one by one."""
         if why := closing.unreadable(run):
-            return [_kept(run.root, f"{reason}, and it cannot be closed: {why}"), *self._sweep(run.root, left)]
+            return [_left_alone(run.root, f"{reason}, and it cannot be closed: {why}"), *self._sweep(run.root, left)]
         if not run.phases.exists():
             assemble(run).save(run.verdict)
             return [_run(run.root, Fate.CLOSED, f"{reason}; {_verdicts(run)}")]
@@ -238,7 +244,7 @@ def _exists(root: Path) -> bool:
     return True
 
 
-def _own(root: Path) -> bool:
+def _belongs_to_user(root: Path) -> bool:
     """Return whether a folder belongs to this user."""
     try:
         return root.stat().st_uid == os.geteuid()
@@ -262,7 +268,7 @@ def _locked(path: Path) -> Iterator[bool]:
         os.close(lock)
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Return whether a process holds the lock of a file."""
     if not path.exists():
         return False
@@ -279,7 +285,7 @@ def _run(root: Path, fate: Fate, detail: str) -> Item:
     return Item(kind=ItemKind.RUN, name=root.name, run=root.name, fate=fate, detail=detail)
 
 
-def _kept(root: Path, reason: str) -> Item:
+def _left_alone(root: Path, reason: str) -> Item:
     return _run(root, Fate.KEPT, reason)
 
 

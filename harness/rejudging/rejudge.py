@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness import phases
 from harness.analysis.judge import Judgement
+from harness.analysis.judge_many import BATCH_BYTES, Case, judge_many
 from harness.analysis.jvm import watched
 from harness.analysis.session import spark_session
-from harness.analysis.together import BATCH_BYTES, Case, judge_together
 from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
@@ -90,7 +90,7 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {}
     with watched(), scratch_folder() as scratch:
-        for folder, answer in judge_together(spark, cases, scratch, keep=keep, progress=progress):
+        for folder, answer in judge_many(spark, cases, scratch, keep=keep, progress=progress):
             judged[folder.root] = answer
             if len(folders) > 1:
                 progress.message(f"{folder.run_id}: the checks have answered, {len(judged)} of {len(folders)}")

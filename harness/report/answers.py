@@ -8,7 +8,7 @@ from harness.progress import number_of
 from harness.store.result import CheckResult, SuiteResult
 from harness.verdict import SystemVerdict
 
-Answer = TypeVar("Answer", bound=CheckResult | SuiteResult)
+Result = TypeVar("Result", bound=CheckResult | SuiteResult)
 
 MOODS = {
     "CONFIRMED": "good",
@@ -26,29 +26,29 @@ def mood(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers(Generic[Answer]):
+class Answers(Generic[Result]):
     """The answers of all checks, or of all suites, by how much they matter."""
 
-    shown: list[Answer]
+    shown: list[Result]
     """What failed, what has no answer, what held with anomalies that the settings allow; in this order."""
-    held: list[Answer]
+    held: list[Result]
     """Without any anomaly."""
-    not_judged: list[Answer]
+    not_judged: list[Result]
 
     @property
-    def all(self) -> list[Answer]:
+    def all(self) -> list[Result]:
         """Each of them, those that matter most first."""
         return [*self.shown, *self.held, *self.not_judged]
 
-    def folded(self, what: str) -> list[tuple[str, list[Answer]]]:
+    def folded(self, what: str) -> list[tuple[str, list[Result]]]:
         """Return the others, each kind with what became of it in words, where one of them is called `what`."""
         parts = ((self.held, "held"), (self.not_judged, "not judged"))
         return [(f"{number_of(len(answers), what)} {became}", answers) for answers, became in parts if answers]
 
 
-def answers(given: Sequence[Answer]) -> Answers[Answer]:
+def answers(results: Sequence[Result]) -> Answers[Result]:
     """Return them in order, those of one kind as they were given."""
-    by_verdict = {verdict: [each for each in given if each.verdict is verdict] for verdict in SystemVerdict}
+    by_verdict = {verdict: [each for each in results if each.verdict is verdict] for verdict in SystemVerdict}
     excused = [each for each in by_verdict[SystemVerdict.PASS] if each.expected]
     return Answers(
         shown=[*by_verdict[SystemVerdict.FAIL], *by_verdict[SystemVerdict.UNKNOWN], *excused],

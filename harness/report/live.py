@@ -46,7 +46,7 @@ class Situation:
     @property
     def line(self) -> str:
         """All of it, where there is one line for it."""
-        return " · ".join(f"{about}: {said}" for about, said in self.rows)
+        return " · ".join(f"{about}: {words}" for about, words in self.rows)
 
 
 class Tail:

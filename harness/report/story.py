@@ -82,13 +82,13 @@ class Story:
 def story_of(evidence: RunEvidence, finding: Row) -> Story:
     """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
     shades = list(_shades(evidence))
-    told = list(_of_controllers(evidence))
+    moments = list(_of_controllers(evidence))
     if finding["topic"] is not None and finding["partition"] is not None:
-        told += _Partition(evidence, finding).moments()
-    told += _of_faults(shades, [moment.at_ns for moment in told if moment.matters])
-    told.sort(key=lambda moment: moment.at_ns)
-    shown = _shown(told)
-    return Story(finding=finding, moments=shown, left_out=len(told) - len(shown), shades=shades)
+        moments += _Partition(evidence, finding).moments()
+    moments += _of_faults(shades, [moment.at_ns for moment in moments if moment.matters])
+    moments.sort(key=lambda moment: moment.at_ns)
+    shown = _shown(moments)
+    return Story(finding=finding, moments=shown, left_out=len(moments) - len(shown), shades=shades)
 
 
 def _shown(moments: Sequence[Moment]) -> list[Moment]:

@@ -136,9 +136,9 @@ def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[s
     except ScenarioError:
         return
     fields = plugin.Parameters.model_fields
-    asked = [name for name in parameters if name in fields and OfZookeeper() in fields[name].metadata]
+    named = [name for name in parameters if name in fields and OfZookeeper() in fields[name].metadata]
     if not system.zookeeper:
-        for name in (name for name in asked if parameters[name]):
+        for name in (name for name in named if parameters[name]):
             yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
 
 

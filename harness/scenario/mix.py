@@ -25,14 +25,14 @@ CALM_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class PlannedWindow:
     """The time from one injection until it is certainly healed, and what the injection claims meanwhile."""
 
     at_s: float
     end_s: float
     claim: Claim
 
-    def overlaps(self, other: "Window") -> bool:
+    def overlaps(self, other: "PlannedWindow") -> bool:
         """Return whether the two overlap in time."""
         return self.at_s < other.end_s and other.at_s < self.end_s
 
@@ -81,7 +81,7 @@ class Mix:
         at_s: float,
         duration_s: float,
         beside: int | None = None,
-    ) -> Window:
+    ) -> PlannedWindow:
         """Return when an injection is in force, and whom it claims: any broker can have its role at that moment."""
         plugin = self.plugins[kind]
         if plugin.hits_all or not (brokers or target.role in NO_BROKERS):
@@ -90,9 +90,9 @@ class Mix:
             least_s = plugin.least_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
             duration_s = max(duration_s, least_s)
         claim = claim_of(plugin, target, brokers, parameters, beside)
-        return Window(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
+        return PlannedWindow(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
 
-    def draw(self, seed: int, scheduled: Sequence[Window]) -> list[DrawnFault]:
+    def draw(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
         """Return the drawn faults, not ordered by time: as many as stated, if there is room for them.
 
         `scheduled`: the windows of the faults in the schedule.
@@ -116,7 +116,7 @@ class Mix:
         shortest_s = min(kind.duration_s[0] for kind in self.spec.kinds) + self.spec.settle_s
         return self.stated * shortest_s > self.spec.at_once * (1 - CALM_SHARE) * self.duration_s
 
-    def _round(self, seed: int, scheduled: Sequence[Window]) -> list[DrawnFault]:
+    def _round(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
         windows, faults = [*scheduled], []
         for number in range(self.stated):
             for attempt in range(TRIES):
@@ -159,7 +159,7 @@ class Mix:
             seed=derived_seed(seed, "fault"),
         )
 
-    def _fits(self, window: Window, others: list[Window]) -> bool:
+    def _fits(self, window: PlannedWindow, others: list[PlannedWindow]) -> bool:
         if window.end_s > self.duration_s:
             return False
         overlapping = [other for other in others if window.overlaps(other)]
@@ -182,12 +182,12 @@ def _winner(kinds: list[MixKind], seed: int) -> MixKind:
     return kinds[min(range(len(kinds)), key=instant)]
 
 
-def disturbed_s(windows: Iterable[Window]) -> float:
+def disturbed_s(windows: Iterable[PlannedWindow]) -> float:
     """Return how many seconds at least one window covers."""
     return sum(end_s - start_s for start_s, end_s in _merged(windows))
 
 
-def _merged(windows: Iterable[Window]) -> Iterator[tuple[float, float]]:
+def _merged(windows: Iterable[PlannedWindow]) -> Iterator[tuple[float, float]]:
     spans = sorted((window.at_s, window.end_s) for window in windows)
     while spans:
         start_s, end_s = spans.pop(0)

@@ -231,10 +231,10 @@ def _planned_writers(scenario: Scenario, seed: int) -> list[PlannedClient]:
     return writers
 
 
-def _clients(scenario: Scenario, kind: str, given: dict[str, Any], prefix: str, seed: int) -> list[PlannedClient]:
+def _clients(scenario: Scenario, kind: str, parameters: dict[str, Any], prefix: str, seed: int) -> list[PlannedClient]:
     workload = registry.workload(kind)
     planned = workload.clients(
-        workload.Parameters.model_validate(given),
+        workload.Parameters.model_validate(parameters),
         bootstrap_servers="",
         topics={topic.name: topic.partitions for topic in scenario.topics},
         seed=seed,

@@ -97,11 +97,19 @@ class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
             what=f"end of broker {broker_id}'s old registration",
             timeout_s=OLD_SESSION_TIMEOUT_S,
         )
+        broker = self._stopped(broker_id)
+        if not await broker.start():
+            raise ClusterError(f"broker {broker_id} did not start: {broker.failure or 'it was killed'}")
+
+    async def start_early(self, broker_id: int) -> None:
+        """Start a stopped broker with its disk, whoever is registered under its id."""
+        await self._stopped(broker_id).start()
+
+    def _stopped(self, broker_id: int) -> SimulatedBroker:
         broker = self._cluster[broker_id]
         if broker.state != STOPPED:
             raise ClusterError(f"broker {broker_id} runs already")
-        if not await broker.start():
-            raise ClusterError(f"broker {broker_id} did not start: {broker.failure or 'it was killed'}")
+        return broker
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         """Ask a broker to shut down cleanly and wait for its end."""

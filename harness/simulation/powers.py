@@ -137,7 +137,7 @@ class _Expiring:
 
     _timers: dict[str, asyncio.TimerHandle]
 
-    def _later(self, what: str, delay_s: float, end: Callable[[], None]) -> None:
+    def _end_after(self, what: str, delay_s: float, end: Callable[[], None]) -> None:
         if what in self._timers:
             self._timers[what].cancel()
         self._timers[what] = asyncio.get_running_loop().call_later(delay_s, end)
@@ -174,7 +174,7 @@ class DiskPowers(_Expiring):
         """Leave no space on a broker's disk."""
         disk = self._cluster[broker_id].disk
         disk.space_left = 0
-        self._later(f"full disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "space_left", None))
+        self._end_after(f"full disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "space_left", None))
 
     async def free_disk(self, broker_id: int) -> None:
         """Give the space back."""
@@ -188,7 +188,7 @@ class DiskPowers(_Expiring):
         """Let a broker's disk fail."""
         disk = self._cluster[broker_id].disk
         disk.failing = error_number(error)
-        self._later(f"failing disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "failing", None))
+        self._end_after(f"failing disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "failing", None))
 
     async def mend_disk(self, broker_id: int) -> None:
         """Let it work again."""
@@ -204,7 +204,7 @@ class ClockPowers(_Expiring):
         """Let a broker's wall clock go apart; virtual time is everybody's."""
         log = self._cluster[broker_id].log
         log.clock = Clock(since_ns=now_ns(), step_s=step_s, rate=rate)
-        self._later(f"clock of broker {broker_id}", at_most_s, lambda: setattr(log, "clock", None))
+        self._end_after(f"clock of broker {broker_id}", at_most_s, lambda: setattr(log, "clock", None))
 
     async def reset_clock(self, broker_id: int) -> None:
         """Let it go as everybody's."""
@@ -221,7 +221,7 @@ class ZookeeperPowers(NetworkPowers, _Expiring):
         """Lose the connection instead of answering the broker's next write, which is carried out first, or is not."""
         replies = self._cluster.ensemble.replies
         replies.arm(host_of(broker_id), carried_out=carried_out)
-        self._later(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))
+        self._end_after(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))
 
     async def last_lost_reply(self, broker_id: int) -> str | None:
         """Return the write whose answer was lost last since `lose_reply`, in a few words; None while none was."""
@@ -263,7 +263,7 @@ class ZookeeperPowers(NetworkPowers, _Expiring):
         links = [link for one in own for way in Direction.BOTH.ways for link in ways(one.host, others, way)]
         self._interference.cut(holder, links, at_most_s=at_most_s)
         self._cluster.ensemble.separate(holder, own)
-        self._later(holder, at_most_s, lambda: self._cluster.ensemble.reunite(holder))
+        self._end_after(holder, at_most_s, lambda: self._cluster.ensemble.reunite(holder))
 
     async def rejoin_zookeeper(self, server_ids: Sequence[int]) -> None:
         """Let them reach the others again."""

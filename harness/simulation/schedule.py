@@ -13,11 +13,11 @@ from pathlib import Path
 
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError
-from harness.experiment.asking import PROCESS, Asking
 from harness.experiment.drive import Stage, drive, plugins_of
 from harness.experiment.liveness import Probe
 from harness.experiment.load import Load
 from harness.experiment.machine import NoMachine
+from harness.experiment.service_probe import PROCESS, ServiceProbe
 from harness.progress import Progress, Silent
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -145,7 +145,7 @@ async def _carried_out(
         logs=SimulatedStateChanges(cluster),
         members=load,
     )
-    asked: list[Operation] = []
+    requests: list[Operation] = []
     liveness: list[Liveness] = []
     stage = Stage(
         arena=arena,
@@ -154,10 +154,10 @@ async def _carried_out(
         faults=faults,
         create_topics=SimulatedTopicAdmin(cluster).create,
         probe=Probe(
-            ask=Asking(
+            ask=ServiceProbe(
                 MemoryTransport(cluster.network, PROCESS),
                 cluster.bootstrap,
-                Recorder(PROCESS, asked.append, now_ns),
+                Recorder(PROCESS, requests.append, now_ns),
                 wall_ms,
             ),
             machine=NoMachine(),
@@ -168,7 +168,7 @@ async def _carried_out(
     )
     await _start(cluster)
     await drive(stage, scenario, plan, progress, notes)
-    operations = clients.operations | {PROCESS: asked}
+    operations = clients.operations | {PROCESS: requests}
     return history_of(cluster, operations, journal.entries, notes.remarks, liveness)
 
 

@@ -118,7 +118,7 @@ class PhaseEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PhaseEntry:
     """One time that a phase was entered."""
 
     phase: Phase
@@ -168,17 +168,17 @@ class _Line(BaseModel):
         ]
 
 
-def entries(folder: RunFolder) -> list[Entry]:
+def entries(folder: RunFolder) -> list[PhaseEntry]:
     """Return every time that a phase was entered, in their order.
 
     Raises:
         EvidenceError: the file holds something else.
     """
-    known: list[Entry] = []
+    known: list[PhaseEntry] = []
     for line in _lines(folder):
         if line.event == "started":
             process = None if line.pid is None else ProcessIdentity(pid=line.pid, started=str(line.pid_started))
-            known.append(Entry(phase=line.phase, host=line.host, process=process, error=None))
+            known.append(PhaseEntry(phase=line.phase, host=line.host, process=process, error=None))
         elif known and known[-1].phase is line.phase:
             known[-1] = replace(known[-1], error=line.error)
     return known

@@ -117,8 +117,8 @@ def damage(folder: RunFolder) -> list[Hole]:
 
 def _files(folder: RunFolder) -> dict[str, list[Path]]:
     """Return the existing files by kind, and under no kind those without which none can be understood."""
-    asked = (folder.scenario, folder.plan, folder.format, folder.phases)
-    return {"": [path for path in asked if path.is_file()], **folder.evidence()}
+    declared = (folder.scenario, folder.plan, folder.format, folder.phases)
+    return {"": [path for path in declared if path.is_file()], **folder.evidence()}
 
 
 def _place(folder: RunFolder, path: Path) -> str:
@@ -207,6 +207,6 @@ def sealed_files(folder: RunFolder) -> dict[str, list[SealedFile]]:
     return {kind: [file for file in files if file.kind == kind] for kind in whole}
 
 
-def of_kind(found: Sequence[Hole], kind: str) -> Hole | None:
+def of_kind(holes: Sequence[Hole], kind: str) -> Hole | None:
     """Return the first hole that leaves evidence of a kind unreliable."""
-    return next((hole for hole in found if hole.kind in ("", kind) and not hole.is_open_end), None)
+    return next((hole for hole in holes if hole.kind in ("", kind) and not hole.is_open_end), None)

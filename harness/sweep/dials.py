@@ -29,7 +29,7 @@ GAP = "gap_s"
 TARGETS = "targets"
 """Instead of a fault's target: how many of the brokers that it names."""
 
-Part = tuple[str, int]
+ScenarioItem = tuple[str, int]
 """An item of one of the lists: the list's name and the item's index."""
 
 
@@ -85,7 +85,7 @@ def legal(data: dict[str, Any]) -> Scenario | None:
     return None if broken_rules(draft_of(data)) else scenario
 
 
-def parts_of(scenario: Scenario) -> list[Part]:
+def parts_of(scenario: Scenario) -> list[ScenarioItem]:
     """Return everything that the scenario may do without: of topics and workloads one must stay."""
     return [
         (name, index)
@@ -95,7 +95,7 @@ def parts_of(scenario: Scenario) -> list[Part]:
     ]
 
 
-def without(scenario: Scenario, parts: Iterable[Part]) -> Scenario | None:
+def without(scenario: Scenario, parts: Iterable[ScenarioItem]) -> Scenario | None:
     """Return the scenario without these parts."""
     left_out = set(parts)
     data = scenario.model_dump(mode="json")

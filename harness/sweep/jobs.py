@@ -79,7 +79,7 @@ Simulating = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class HistoryBatch:
     """Files of the table of histories that are judged together, and what is known of the schedules in them."""
 
     paths: tuple[Path, ...]
@@ -152,7 +152,7 @@ def _violated(verdicts: Sequence[ScheduleVerdict]) -> int:
 class Unseen(Silent):
     """Nobody wants to see how it goes on."""
 
-    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+    def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
         """Tell nobody."""
 
 
@@ -214,7 +214,7 @@ def covered(sweep: Sweep) -> Coverage | None:
     return coverage if coverage.runs else None
 
 
-def batches(histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None) -> list[Batch]:
+def batches(histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None) -> list[HistoryBatch]:
     """Return the files of the table, in the order of their schedules, so many at a time as are judged at once.
 
     `only` names schedules by their numbers: others are in no batch. Neither are those of a file that cannot be read.
@@ -224,16 +224,16 @@ def batches(histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[in
         for file in _files(histories)
     }
     some = ((file, of_file) for file, of_file in by_path.items() if of_file)
-    made: list[Batch] = []
+    made: list[HistoryBatch] = []
     paths: list[Path] = []
     rows: list[T.Row] = []
     for each, of_file in sorted(some, key=lambda item: min(row.number for row in item[1])):
         paths.append(each)
         rows += sorted(of_file, key=lambda row: int(row.number))
         if sum(row.size_bytes for row in rows) >= batch_bytes:
-            made.append(Batch(paths=tuple(paths), rows=tuple(rows)))
+            made.append(HistoryBatch(paths=tuple(paths), rows=tuple(rows)))
             paths, rows = [], []
-    return [*made, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else made
+    return [*made, HistoryBatch(paths=tuple(paths), rows=tuple(rows))] if rows else made
 
 
 def _files(histories: Path) -> list[Path]:
@@ -251,7 +251,7 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         logger.warning("file.unreadable file=%s error=%s", file.name, error)
 
 
-def _packs(batch: Batch, part: Sequence[T.Row]) -> Iterator[tuple[str, Pack]]:
+def _packs(batch: HistoryBatch, part: Sequence[T.Row]) -> Iterator[tuple[str, Pack]]:
     """Yield the typed tables of some schedules of a batch, by their run ids."""
     run_ids = {row.run_id for row in part}
     for file in batch.paths:
@@ -263,7 +263,7 @@ def _packs(batch: Batch, part: Sequence[T.Row]) -> Iterator[tuple[str, Pack]]:
 
 
 def _judged(
-    spark: SparkSession, batch: Batch, criteria: Callable[[int], Criteria], into: RunFolder, progress: Listener
+    spark: SparkSession, batch: HistoryBatch, criteria: Callable[[int], Criteria], into: RunFolder, progress: Listener
 ) -> list[ScheduleVerdict]:
     """Return the verdicts on one batch; what the checks found is kept, the facts are not.
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.dials import Part, dials_of, parts_of, turned, without
+from harness.sweep.dials import ScenarioItem, dials_of, parts_of, turned, without
 from harness.sweep.sweep import Candidate
 
 MAX_ROUNDS = 40
@@ -116,7 +116,9 @@ class Search:
                 continue
             alone = dict(zip(probes, failing[1:], strict=True))
             too_low |= {name: probes[name] for name, candidate in alone.items() if candidate is None}
-            self._together(scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None})
+            self._turn_down_many(
+                scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None}
+            )
 
     def _probes(self, too_low: Mapping[str, float]) -> dict[str, float]:
         """Return the next value of every dial that may go lower."""
@@ -124,7 +126,7 @@ class Search:
         nexts = {dial.name: dial.halfway(too_low[dial.name]) if dial.name in too_low else dial.lowest for dial in dials}
         return {name: value for name, value in nexts.items() if value is not None}
 
-    def _together(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
+    def _turn_down_many(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
         """Turn down as many as can be of the dials that can be turned down for themselves, the first ones first."""
         names = list(turns)
         combined = [
@@ -177,7 +179,7 @@ def _key(candidate: Candidate) -> tuple[str, int]:
     return candidate.scenario.model_dump_json(), candidate.plan.seed
 
 
-def _split(parts: Sequence[Part], chunks: int) -> list[list[Part]]:
+def _split(parts: Sequence[ScenarioItem], chunks: int) -> list[list[ScenarioItem]]:
     """Return the parts in so many chunks of nearly equal length."""
     bounds = [len(parts) * number // chunks for number in range(chunks + 1)]
     return [list(parts[first:end]) for first, end in pairwise(bounds)]

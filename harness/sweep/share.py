@@ -17,7 +17,7 @@ from harness.experiment.judge import assembled, missing_evidence, remark_on
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
-from harness.simulation.apart import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, apart, limited
+from harness.simulation.own_process import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, in_own_process, limited
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import simulate_plan
 from harness.store.folder import RunFolder
@@ -92,7 +92,7 @@ def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: b
     run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
     simulating = partial(_within_limits, number, run_id, scenario, plan)
     try:
-        return apart(simulating) if apart_from_others else simulating()
+        return in_own_process(simulating) if apart_from_others else simulating()
     except ProcessDied as error:
         return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=str(error))
 

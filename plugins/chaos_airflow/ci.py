@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from harness.cli.ending import with_exit_codes
 from harness.cli.options import Driver, PlantedBugs, Seed, Sets
 from harness.system.extras import require
@@ -44,7 +44,7 @@ def main(module: str, attribute: str) -> None:
         require("airflow")
         if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
             raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
-        conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
+        conf = RunRequest(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
         with _airflow(module, runs):
             dag = getattr(importlib.import_module(module), attribute)
             code = _exit_code(dag.test(run_conf=dict(conf)), scenario, junit)

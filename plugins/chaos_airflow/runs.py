@@ -99,8 +99,8 @@ def note_airflow_run(folder: Path, context: "Context", **request: Any) -> None:
     Of the request it takes `expect` and `repeats`, where it has them.
     """
     ti: Any = context["ti"]
-    asked = {name: request[name] for name in ("expect", "repeats") if name in request}
-    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, **asked)
+    requested = {name: request[name] for name in ("expect", "repeats") if name in request}
+    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, **requested)
     run = RunFolder(folder)
     temporary = run.origin.with_suffix(".tmp")
     temporary.write_text(json.dumps(origin.model_dump()) + "\n", encoding="utf-8")

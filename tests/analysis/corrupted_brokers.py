@@ -164,8 +164,8 @@ def second_leader(run: Evidence) -> bool:
 def second_controller(run: Evidence) -> bool:
     elected = next(run.lines(STATE_CHANGES, ev="controller_elected"))
     other = next(broker for broker in (1, 2, 3) if broker != elected["broker"])
-    said = {name: elected[name] for name in ("controller_epoch", "epoch_zk_version")}
-    say(run, other, "controller_elected", **said)
+    fields = {name: elected[name] for name in ("controller_epoch", "epoch_zk_version")}
+    say(run, other, "controller_elected", **fields)
     return True
 
 
@@ -199,8 +199,8 @@ def mark_back(run: Evidence) -> bool:
     own = run.files[STATE_CHANGES][state_change_log(line["broker"])]
     if own[-1]["inc"] != line["inc"]:
         return False
-    kept = {name: value for name, value in line.items() if name not in own[-1] or name in ("topic", "partition")}
-    fields = {**kept, **{name: line[name] for name in ("role", "leader_epoch", "isr", "zk_version", "cause")}}
+    repeated = {name: value for name, value in line.items() if name not in own[-1] or name in ("topic", "partition")}
+    fields = {**repeated, **{name: line[name] for name in ("role", "leader_epoch", "isr", "zk_version", "cause")}}
     say(run, line["broker"], "hw", **{**fields, "old": line["new"], "new": 1, "log_end_offset": line["log_end_offset"]})
     return True
 
@@ -266,11 +266,14 @@ def obey_old_controller(run: Evidence) -> bool:
 def stop_late(run: Evidence) -> bool:
     for broker in (1, 2, 3):
         last = run.files[STATE_CHANGES][state_change_log(broker)][-1]
-        told = list(run.lines(STATE_CHANGES, ev="ctl_recv", api="LeaderAndIsr", broker=broker, inc=last["inc"]))
-        if told and told[-1]["partitions"][0]["leader_epoch"] > 0:
-            stopped = {**told[-1]["partitions"][0], "leader_epoch": told[-1]["partitions"][0]["leader_epoch"] - 1}
+        requests = list(run.lines(STATE_CHANGES, ev="ctl_recv", api="LeaderAndIsr", broker=broker, inc=last["inc"]))
+        if requests and requests[-1]["partitions"][0]["leader_epoch"] > 0:
+            stopped = {
+                **requests[-1]["partitions"][0],
+                "leader_epoch": requests[-1]["partitions"][0]["leader_epoch"] - 1,
+            }
             names = ("sender", "controller_epoch", "request_broker_epoch", "verdict")
-            request = {name: told[-1][name] for name in names}
+            request = {name: requests[-1][name] for name in names}
             say(run, broker, "ctl_recv", api="StopReplica", partitions=[stopped], **request)
             return True
     return False
@@ -314,6 +317,17 @@ def refuse_late(run: Evidence) -> bool:
         return False
     again = {name: line[name] for name in ("topic", "partition", "acks", "isr_size", "high_watermark", "leader_epoch")}
     return say(run, line["broker"], "produce_resp", **again, base_offset=-1, last_offset=-1, error=20)
+
+
+def lead_on_without_disk(run: Evidence) -> bool:
+    line = _last(run, "produce_resp", acks=-1)
+    if line is None:
+        return False
+    names = ("topic", "partition", "acks", "isr_size", "high_watermark", "leader_epoch")
+    refusal = {**{name: line[name] for name in names}, "base_offset": -1, "last_offset": -1, "error": 56}
+    say(run, line["broker"], "produce_resp", **refusal)
+    last = run.files[STATE_CHANGES][state_change_log(line["broker"])][-1]["mono"]
+    return say(run, line["broker"], "produce_resp", **refusal, mono=last + 10_000 * MS)
 
 
 def refuse_retry(run: Evidence) -> bool:
@@ -406,10 +420,10 @@ def serve_other_epoch(run: Evidence) -> bool:
 
 
 def lose_line(run: Evidence) -> bool:
-    told = {(line["partition"], line["offset"]) for line in acknowledged(run)}
+    records = {(line["partition"], line["offset"]) for line in acknowledged(run)}
     line = _last(run, "hw", role="follower")
-    run.remove(STATE_CHANGES, [line] if line and told else [])
-    return line is not None and bool(told)
+    run.remove(STATE_CHANGES, [line] if line and records else [])
+    return line is not None and bool(records)
 
 
 def stay_away(run: Evidence) -> bool:

@@ -17,24 +17,24 @@ def _take_out(run: Evidence, place: Place) -> None:
 
 
 def lose(run: Evidence) -> bool:
-    found = first_inside(run)
-    if found is not None:
-        _take_out(run, found[1])
-    return found is not None
+    sent = first_inside(run)
+    if sent is not None:
+        _take_out(run, sent[1])
+    return sent is not None
 
 
 def lose_last(run: Evidence) -> bool:
-    found = very_last(run)
-    if found is not None:
-        _take_out(run, found[1])
-    return found is not None
+    sent = very_last(run)
+    if sent is not None:
+        _take_out(run, sent[1])
+    return sent is not None
 
 
 def read_other(run: Evidence) -> bool:
-    found = first_inside(run)
-    if found is None:
+    sent = first_inside(run)
+    if sent is None:
         return False
-    _, record = polled(run, *found[1])[0]
+    _, record = polled(run, *sent[1])[0]
     record["value"] = "from nowhere"
     return True
 
@@ -48,31 +48,31 @@ def read_twice(run: Evidence) -> bool:
         for record in poll["records"]
         if record["value"] in unacknowledged
     ]
-    found = first_inside(run)
-    if found is None or not records:
+    sent = first_inside(run)
+    if sent is None or not records:
         return False
     for record in records:
         if record["value"] == records[-1]["value"] and record is not records[-1]:
-            record["value"] = found[0]["value"]
-    records[-1]["value"] = found[0]["value"]
+            record["value"] = sent[0]["value"]
+    records[-1]["value"] = sent[0]["value"]
     return True
 
 
 def fail_send(run: Evidence) -> bool:
-    found = first_inside(run)
-    if found is not None:
-        found[0].update(type="fail", offset=-1)
-    return found is not None
+    sent = first_inside(run)
+    if sent is not None:
+        sent[0].update(type="fail", offset=-1)
+    return sent is not None
 
 
 def forget_send(run: Evidence) -> bool:
-    found = first_inside(run)
-    if found is not None:
-        forgotten = found[0]["index"]
+    sent = first_inside(run)
+    if sent is not None:
+        forgotten = sent[0]["index"]
         run.remove(OPERATIONS, list(run.lines(OPERATIONS, process="p0", index=forgotten)))
         for line in run.lines(OPERATIONS, process="p0"):
             line["index"] -= line["index"] > forgotten  # it was never asked for, so that no number is missing
-    return found is not None
+    return sent is not None
 
 
 def _polls(run: Evidence, records: int) -> Iterator[tuple[Line, Line]]:
@@ -172,30 +172,30 @@ def _last_commit(run: Evidence) -> tuple[Line, list[Line]] | None:
 
 
 def lower_read_back(run: Evidence) -> bool:
-    found = _last_commit(run)
-    if found is None:
+    commit = _last_commit(run)
+    if commit is None:
         return False
-    found[1][-1]["offset"] = 0
-    return str(found[1][-1]["kind"]) == "fetch_committed"
+    commit[1][-1]["offset"] = 0
+    return str(commit[1][-1]["kind"]) == "fetch_committed"
 
 
 def commit_far(run: Evidence) -> bool:
-    found = _last_commit(run)
-    for line in found[1] if found else ():
+    commit = _last_commit(run)
+    for line in commit[1] if commit else ():
         line["offset"] = 1_000_000
-    return found is not None
+    return commit is not None
 
 
 def lose_commit(run: Evidence) -> bool:
-    found = _last_commit(run)
-    if found is None:
+    commit = _last_commit(run)
+    if commit is None:
         return False
     records = [
         line
         for line in run.lines(REPLICAS, type="record", topic=OFFSETS)
         if json.loads(line["key"])["topic"] == ORDERS
         and json.loads(line["key"])["partition"] == 0
-        and json.loads(line["value"])["offset"] == found[0]["offset"]
+        and json.loads(line["value"])["offset"] == commit[0]["offset"]
     ]
     run.remove(REPLICAS, records)
     return bool(records)

@@ -75,10 +75,10 @@ def very_last(run: Evidence) -> tuple[Line, Place] | None:
 
 def _on_one(run: Evidence) -> Line | None:
     """Return such a record as the last member of the last ISR holds it."""
-    found = first_inside(run)
-    if found is None:
+    sent = first_inside(run)
+    if sent is None:
         return None
-    _, (partition, offset) = found
+    _, (partition, offset) = sent
     return held(run, partition, offset)[last_isr(run, partition)[-1]]
 
 
@@ -89,10 +89,10 @@ def lack(run: Evidence) -> bool:
 
 
 def lack_last(run: Evidence) -> bool:
-    found = very_last(run)
-    if found is None:
+    sent = very_last(run)
+    if sent is None:
         return False
-    _, (partition, offset) = found
+    _, (partition, offset) = sent
     broker = last_isr(run, partition)[-1]
     run.remove(REPLICAS, [held(run, partition, offset)[broker]])
     replica(run, broker, partition)["log_end_offset"] -= 1
@@ -132,17 +132,17 @@ def epoch_of_nobody(run: Evidence) -> bool:
 
 
 def foreign_epoch(run: Evidence) -> bool:
-    found = very_last(run)
-    for record in held(run, *found[1]).values() if found else ():
+    sent = very_last(run)
+    for record in held(run, *sent[1]).values() if sent else ():
         record["leader_epoch"] += 50
-    return found is not None
+    return sent is not None
 
 
 def repeat_sequence(run: Evidence) -> bool:
-    found = first_inside(run)
-    for record in held(run, *found[1]).values() if found else ():
+    sent = first_inside(run)
+    for record in held(run, *sent[1]).values() if sent else ():
         record["sequence"] -= 1
-    return found is not None
+    return sent is not None
 
 
 def lose_dump(run: Evidence) -> bool:

@@ -17,7 +17,7 @@ from tests.analysis.model_evidence import Evidence
 @dataclass(frozen=True)
 class Corruption:
     plant: Callable[[Evidence], bool]
-    found: set[str]
+    finders: set[str]
     unknown: frozenset[str] = frozenset()
     """Checks that cannot tell any more, because the evidence itself is damaged."""
 
@@ -51,7 +51,7 @@ _OF_BROKERS = frozenset(
     f"I{number}"
     for number in (
         *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
-        *range(33, 40),
+        *range(33, 41),
     )
 )
 
@@ -117,6 +117,7 @@ CORRUPTIONS = {
     "acks=all is answered with one in sync": Corruption(brokers.acknowledge_alone, {"I19"}),
     "acks=all is answered before it is committed": Corruption(brokers.acknowledge_early, {"I19"}),
     "acks=all is written with one in sync": Corruption(brokers.append_alone, {"I26"}),
+    "a leader goes on to lead when its disk has failed": Corruption(brokers.lead_on_without_disk, {"I40"}),
     "acks=all is refused when it is written, with enough in sync": Corruption(brokers.refuse_late, {"I26"}),
     "a retry of what is in the log is refused": Corruption(brokers.refuse_retry, {"I28"}),
     "a broker takes a live broker for dead": Corruption(brokers.forget_live_broker, {"I29"}),

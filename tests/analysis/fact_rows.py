@@ -23,7 +23,7 @@ def facts(spark: SparkSession, *rows: Row) -> dict[str, DataFrame]:
     by_table: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for table, row in rows:
         by_table[table].append(row)
-    return {name: table_of(spark, name, given) if given else _empty(spark, name) for name, given in by_table.items()}
+    return {name: table_of(spark, name, each) if each else _empty(spark, name) for name, each in by_table.items()}
 
 
 @cache

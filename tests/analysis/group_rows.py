@@ -56,7 +56,7 @@ def stored(
     return [("group_generations", row | each) for each in where]
 
 
-def told(member: str, partition: int = 0, *, generation: int = 1, **other: Any) -> Row:
+def reported(member: str, partition: int = 0, *, generation: int = 1, **other: Any) -> Row:
     """What a member says that it was assigned."""
     row = {"run_id": RUN, "source": "member", "group": "g", "generation": generation, **_owner(member), "time_ns": S}
     row |= {"process": f"process of {member}", "index": 4, "reason": "assigned", "topic": "orders", "life": 0}

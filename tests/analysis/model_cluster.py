@@ -292,7 +292,7 @@ class Cluster:
         leader_first = sorted(brokers, key=lambda broker: broker != partition.leader)
         for broker in leader_first:
             replica = partition.replicas[broker]
-            asked = ControlledPartition(
+            state = ControlledPartition(
                 **partition.names,
                 leader=partition.leader,
                 leader_epoch=partition.epoch,
@@ -309,7 +309,7 @@ class Cluster:
                     controller_epoch=self.controller_epoch,
                     request_broker_epoch=self.brokers[broker].czxid,
                     verdict="applied",
-                    partitions=[asked],
+                    partitions=[state],
                     live_brokers=None,
                 ),
             )
@@ -333,17 +333,17 @@ class Cluster:
 
     def _truncate(self, partition: Partition, broker: int) -> None:
         replica = partition.replicas[broker]
-        asked = NONE
-        while replica.latest_epoch not in (NONE, asked):
-            asked = replica.latest_epoch
-            answer, answer_end = partition.led.end_of(asked)
+        asked_epoch = NONE
+        while replica.latest_epoch not in (NONE, asked_epoch):
+            asked_epoch = replica.latest_epoch
+            answer, answer_end = partition.led.end_of(asked_epoch)
             self.say(
                 partition.leader,
                 OffsetForLeaderEpoch(
                     **partition.names,
                     sender=broker,
                     current_leader_epoch=partition.epoch,
-                    asked_epoch=asked,
+                    asked_epoch=asked_epoch,
                     answer_epoch=answer,
                     end_offset=answer_end,
                     error=0,
@@ -369,10 +369,10 @@ class Cluster:
                         high_watermark=replica.high_watermark,
                         leader_epoch=partition.epoch,
                         reason="epoch",
-                        asked_epoch=asked,
+                        asked_epoch=asked_epoch,
                         answer_epoch=answer,
                         answer_end_offset=answer_end,
-                        latest_epoch=asked,
+                        latest_epoch=asked_epoch,
                         local_epoch=local,
                         local_end_offset=local_end,
                     ),

@@ -160,7 +160,7 @@ class Run:
         keys = [self._index(process) for _ in range(records or self.random.randint(1, 3))]
         named = {**partition.names, "acks": acks}
         for index in keys:
-            self._asked(process, OpKind.SEND, index, key="k", value=f"{process}-{index}", **named)
+            self._invoked(process, OpKind.SEND, index, key="k", value=f"{process}-{index}", **named)
         if partition.leader == NONE or (acks == -1 and len(partition.isr) < MIN_ISR):
             for index in keys:
                 self._ended(process, OpKind.SEND, OpType.FAIL, index, error="refused", **named)
@@ -242,7 +242,7 @@ class Run:
         if not entries:
             return False
         index = self._index(consumer)
-        self._asked(consumer, OpKind.POLL, index, mode="assign")
+        self._invoked(consumer, OpKind.POLL, index, mode="assign")
         served = FetchResponse(
             **partition.names,
             replica=NONE,
@@ -270,7 +270,7 @@ class Run:
             return
         index = self._index(consumer)
         named = {**partition.names, "group": GROUP, "offset": offset}
-        self._asked(consumer, OpKind.COMMIT, index, **named)
+        self._invoked(consumer, OpKind.COMMIT, index, **named)
         key = json.dumps({"group": GROUP, **partition.names})
         self.cluster.append(offsets, [Entry(offsets.epoch, key, json.dumps({"offset": offset}))])
         self._replicate(offsets)
@@ -281,7 +281,7 @@ class Run:
         offset = self.committed.get((partition.topic, partition.number), NONE)
         index = self._index(CONSUMERS[0])
         named = {**partition.names, "group": GROUP}
-        self._asked(CONSUMERS[0], OpKind.FETCH_COMMITTED, index, **named)
+        self._invoked(CONSUMERS[0], OpKind.FETCH_COMMITTED, index, **named)
         self._ended(CONSUMERS[0], OpKind.FETCH_COMMITTED, OpType.OK, index, offset=offset, **named)
 
     def ask_end(self, partition: Partition, consumer: str = CONSUMERS[1]) -> None:
@@ -289,7 +289,7 @@ class Run:
         if partition.leader == NONE or partition.led.high_watermark < partition.epoch_start:
             return
         index = self._index(consumer)
-        self._asked(consumer, OpKind.END_OFFSET, index, **partition.names)
+        self._invoked(consumer, OpKind.END_OFFSET, index, **partition.names)
         end = partition.led.high_watermark
         self._ended(consumer, OpKind.END_OFFSET, OpType.OK, index, offset=end, **partition.names)
 
@@ -301,7 +301,7 @@ class Run:
         self.indexes[process] = self.indexes.get(process, NONE) + 1
         return self.indexes[process]
 
-    def _asked(self, process: str, kind: OpKind, index: int, **fields: object) -> None:
+    def _invoked(self, process: str, kind: OpKind, index: int, **fields: object) -> None:
         self.cluster.out.operation(process, kind, OpType.INVOKE, index, **fields)
 
     def _ended(self, process: str, kind: OpKind, type_: OpType, index: int, **fields: object) -> None:

@@ -68,7 +68,7 @@ def acknowledged(offset: int, *, high_watermark: int, isr_size: int = 2, **other
 def refused(isr_size: int, *, error: int = 20, **other: Any) -> Row:
     """Broker 1, leader in epoch 0, refused what was sent with acks=all."""
     row = {**_HERE, "broker": 1, "leader_epoch": 0, "acks": -1, "error": error, "isr_size": isr_size, "answers": 3}
-    return "refusals", row | {"seq": 0} | other
+    return "refusals", row | {"seq": 0, "from_ns": 0, "to_ns": 0} | other
 
 
 def refused_retry(offset: int, **other: Any) -> Row:

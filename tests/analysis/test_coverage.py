@@ -109,7 +109,7 @@ def fenced(api: str, error: int) -> Fenced:
 
 
 @dataclass
-class Told:
+class RunEvidence:
     """A run folder, a line after the other."""
 
     writer: RunWriter
@@ -137,8 +137,8 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
-    return Told(RunWriter(RunFolder(tmp_path)))
+def evidence(tmp_path: Path) -> RunEvidence:
+    return RunEvidence(RunWriter(RunFolder(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -155,22 +155,22 @@ def told(tmp_path: Path) -> Told:
         ),
     ],
 )
-def test_a_broker_lives_and_dies(told: Told, events: list[Event], transitions: dict[str, int]) -> None:
-    told.events(1, *events)
-    assert told.coverage().transitions["broker"] == transitions
+def test_a_broker_lives_and_dies(evidence: RunEvidence, events: list[Event], transitions: dict[str, int]) -> None:
+    evidence.events(1, *events)
+    assert evidence.coverage().transitions["broker"] == transitions
 
 
-def test_a_state_machine_is_written_without_its_name(told: Told) -> None:
-    told.events(1, moved("NewPartition", "OnlinePartition"), isr(0), isr(0, result="badversion"), *SESSION)
-    transitions = told.coverage().transitions
+def test_a_state_machine_is_written_without_its_name(evidence: RunEvidence) -> None:
+    evidence.events(1, moved("NewPartition", "OnlinePartition"), isr(0), isr(0, result="badversion"), *SESSION)
+    transitions = evidence.coverage().transitions
     assert transitions["partition"] == {"New → Online": 1}
     assert transitions["ISR"] == {"shrink: ok": 1, "shrink: badversion": 1}
     assert transitions["ZooKeeper session"].keys() <= POSSIBLE["ZooKeeper session"]
     assert sum(transitions["ZooKeeper session"].values()) == 4
 
 
-def test_errors_have_names_and_an_answer_counts_once(told: Told) -> None:
-    told.events(
+def test_errors_have_names_and_an_answer_counts_once(evidence: RunEvidence) -> None:
+    evidence.events(
         1,
         OffsetFetch(group="g", topic="orders", partition=0, offset=-1, error=16),
         OffsetFetch(group="g", topic="orders", partition=0, offset=3, error=0),
@@ -178,9 +178,9 @@ def test_errors_have_names_and_an_answer_counts_once(told: Told) -> None:
         fenced("OffsetForLeaderEpoch", 74),
         fenced("Fetch", 999),
     )
-    told.writer.operation("p0", OpKind.SEND, OpType.INFO, 0, error="_MSG_TIMED_OUT: Local: Message timed out")
-    told.writer.operation("p0", OpKind.COMMIT, OpType.OK, 1)
-    assert told.coverage().errors == {
+    evidence.writer.operation("p0", OpKind.SEND, OpType.INFO, 0, error="_MSG_TIMED_OUT: Local: Message timed out")
+    evidence.writer.operation("p0", OpKind.COMMIT, OpType.OK, 1)
+    assert evidence.coverage().errors == {
         "OffsetFetch": {"NOT_COORDINATOR": 1},
         "Fetch": {"FENCED_LEADER_EPOCH": 1, "999": 1},
         "client's send": {"_MSG_TIMED_OUT": 1},
@@ -215,13 +215,13 @@ def test_errors_have_names_and_an_answer_counts_once(told: Told) -> None:
     ],
 )
 def test_a_target_is_what_it_is_when_the_fault_begins(
-    told: Told, events: list[tuple[int, Event]], roles: set[Played]
+    evidence: RunEvidence, events: list[tuple[int, Event]], roles: set[Played]
 ) -> None:
     for broker, event in events:
-        told.events(broker, event)
-    told.confirmed(0, 0)
-    told.events(0, leads(partition=5), ControllerElected(controller_epoch=9, epoch_zk_version=9))
-    assert {role for role, _ in told.injected()} == roles
+        evidence.events(broker, event)
+    evidence.confirmed(0, 0)
+    evidence.events(0, leads(partition=5), ControllerElected(controller_epoch=9, epoch_zk_version=9))
+    assert {role for role, _ in evidence.injected()} == roles
 
 
 @pytest.mark.parametrize(
@@ -232,30 +232,30 @@ def test_a_target_is_what_it_is_when_the_fault_begins(
         pytest.param({CLIENT: "member-1"}, Played.CLIENT, id="a client"),
     ],
 )
-def test_who_is_no_broker_is_known_by_the_journal(told: Told, state: dict[str, Any], role: Played) -> None:
-    told.confirmed(0, **state)
-    assert told.injected() == {(role, When.QUIET): (1, 1)}
+def test_who_is_no_broker_is_known_by_the_journal(evidence: RunEvidence, state: dict[str, Any], role: Played) -> None:
+    evidence.confirmed(0, **state)
+    assert evidence.injected() == {(role, When.QUIET): (1, 1)}
 
 
-def test_a_fault_counts_in_the_roles_that_it_was_aimed_at(told: Told) -> None:
-    told.events(0, leads())
-    told.events(1, follows(0))
-    told.events(2, ControllerElected(controller_epoch=1, epoch_zk_version=1))
-    told.confirmed(0, 0, 1, 2, aimed_at=[1])
-    assert told.injected() == {(Played.FOLLOWER, When.QUIET): (1, 1)}
+def test_a_fault_counts_in_the_roles_that_it_was_aimed_at(evidence: RunEvidence) -> None:
+    evidence.events(0, leads())
+    evidence.events(1, follows(0))
+    evidence.events(2, ControllerElected(controller_epoch=1, epoch_zk_version=1))
+    evidence.confirmed(0, 0, 1, 2, aimed_at=[1])
+    assert evidence.injected() == {(Played.FOLLOWER, When.QUIET): (1, 1)}
 
 
 class TestWhen:
     """What else was the matter."""
 
-    def test_a_fault_under_another_is_told_from_one_after_it(self, told: Told) -> None:
-        told.events(0, leads())
-        told.confirmed(0, 0)
-        told.journal(1, InjectionStep.INTENDED, 0)
-        told.journal(0, InjectionStep.HEALED, 0)
-        told.journal(1, InjectionStep.HEALED, 0)
-        told.confirmed(2, 0)
-        assert told.injected() == {(Played.LEADER, When.QUIET): (2, 2), (Played.LEADER, When.ANOTHER): (1, 0)}
+    def test_a_fault_under_another_is_told_from_one_after_it(self, evidence: RunEvidence) -> None:
+        evidence.events(0, leads())
+        evidence.confirmed(0, 0)
+        evidence.journal(1, InjectionStep.INTENDED, 0)
+        evidence.journal(0, InjectionStep.HEALED, 0)
+        evidence.journal(1, InjectionStep.HEALED, 0)
+        evidence.confirmed(2, 0)
+        assert evidence.injected() == {(Played.LEADER, When.QUIET): (2, 2), (Played.LEADER, When.ANOTHER): (1, 0)}
 
     @pytest.mark.parametrize(
         ("events", "when"),
@@ -268,10 +268,10 @@ class TestWhen:
             pytest.param([isr(0)], When.QUIET, id="how many there should be was not told"),
         ],
     )
-    def test_replicas_that_are_behind_are_seen(self, told: Told, events: list[Event], when: When) -> None:
-        told.events(0, leads(), *events)
-        told.confirmed(0, 0)
-        assert told.injected() == {(Played.LEADER, when): (1, 1)}
+    def test_replicas_that_are_behind_are_seen(self, evidence: RunEvidence, events: list[Event], when: When) -> None:
+        evidence.events(0, leads(), *events)
+        evidence.confirmed(0, 0)
+        assert evidence.injected() == {(Played.LEADER, when): (1, 1)}
 
 
 TORN = (
@@ -283,13 +283,13 @@ TORN = (
 TORN_STEPS = ('{"injection":0}', "[1]", '{"injection":1,"step":"intended","time_ns":5,"targets":5,"state":{}}', "{torn")
 
 
-def test_lines_that_nobody_can_read_count_for_nothing(told: Told) -> None:
-    told.events(1, START, REGISTERED)
-    told.confirmed(7, 1)
-    told.writer.close()
-    folder = told.writer.folder
+def test_lines_that_nobody_can_read_count_for_nothing(evidence: RunEvidence) -> None:
+    evidence.events(1, START, REGISTERED)
+    evidence.confirmed(7, 1)
+    evidence.writer.close()
+    folder = evidence.writer.folder
     for path, lines in ((folder.state_change_log(1), TORN), (folder.journal, TORN_STEPS)):
-        told.writer.raw(path, "\n".join(lines))
+        evidence.writer.raw(path, "\n".join(lines))
     coverage = coverage_of(folder)
     assert [(each.role, each.confirmed) for each in coverage.injected] == [(Played.NOBODY, 1)]
     assert coverage.transitions == {"broker": {"Started → Registered": 1}}

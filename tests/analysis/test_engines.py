@@ -110,10 +110,10 @@ def test_a_sweep_gets_the_answers_of_apache_spark(sail: SparkSession, tmp_path: 
 def test_a_line_of_others_that_does_not_fit_is_explained_as_on_apache_spark(
     name: str, sail: SparkSession, tmp_path: Path
 ) -> None:
-    (line, said), path = MISFITS[name], tmp_path / "operations.jsonl"
+    (line, explanation), path = MISFITS[name], tmp_path / "operations.jsonl"
     path.write_text(f"{json.dumps(SEND)}\n\n{json.dumps(line)}\n", encoding="utf-8")
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    assert evidence.explain(["operations/operations.jsonl"]) == [f"{path}:3: {said}"]
+    assert evidence.explain(["operations/operations.jsonl"]) == [f"{path}:3: {explanation}"]
 
 
 def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail: SparkSession, tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail:
     rows = [SEND, SEND | {"type": "done"}, SEND | {"type": "gone"}]
     parquet.write_table(pa.Table.from_pylist(rows), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    said = "`type` is done, none of invoke, ok, fail, info"
-    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:2: {said}"]
+    explanation = "`type` is done, none of invoke, ok, fail, info"
+    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:2: {explanation}"]
 
 
 TABLES = {
@@ -158,9 +158,9 @@ def test_a_table_of_others_is_read_as_on_apache_spark(name: str, sail: SparkSess
     parquet.write_table(pa.table(columns | TABLES[name]), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
     rows = evidence.sources("h", {}).lines["operations"].select("topic", CORRUPT).collect()
-    said = "`type` is done, none of invoke, ok, fail, info"
-    assert [tuple(row) for row in rows] == [("t", None), ("t", None), (None, said)]
-    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:3: {said}"]
+    explanation = "`type` is done, none of invoke, ok, fail, info"
+    assert [tuple(row) for row in rows] == [("t", None), ("t", None), (None, explanation)]
+    assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:3: {explanation}"]
 
 
 @pytest.mark.parametrize("of", [pa.int64(), pa.dictionary(pa.int32(), pa.int64())], ids=str)
@@ -179,8 +179,8 @@ def test_a_table_that_no_message_holds_is_explained(sail: SparkSession, tmp_path
     columns |= {"key": pa.array(["a" * 2**22] * rows), "type": pa.array(["ok"] * (rows - 1) + ["done"])}
     parquet.write_table(pa.table(columns), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    (said,) = evidence.explain(["operations/operations.parquet"])
-    assert said.startswith(f"{path}:{rows}: `type` is done")
+    (explanation,) = evidence.explain(["operations/operations.parquet"])
+    assert explanation.startswith(f"{path}:{rows}: `type` is done")
 
 
 def test_a_file_that_is_gone_by_now_costs_no_answer(sail: SparkSession, tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def test_a_file_that_is_gone_by_now_costs_no_answer(sail: SparkSession, tmp_path
     parquet.write_table(pa.Table.from_pylist([SEND]), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
     path.unlink()
-    (said,) = evidence.explain(["operations/operations.parquet"])
-    assert said.startswith(f"{path}: the line is not found: ")
+    (explanation,) = evidence.explain(["operations/operations.parquet"])
+    assert explanation.startswith(f"{path}: the line is not found: ")
 
 
 @pytest.mark.parametrize("keep", [pytest.param(True, id="with facts"), pytest.param(False, id="without facts")])

@@ -56,7 +56,7 @@ def held_by(run_id: str, partition: int, brokers: list[int]) -> tuple[str, dict[
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession) -> dict[str, tuple[str, str | None]]:
     """Severity and excuse of each finding."""
-    given = facts(
+    tables = facts(
         spark,
         window("cut", CUT_NS),
         window("cut", CUT_NS + 50, fault="kill"),
@@ -72,9 +72,9 @@ def judged(spark: SparkSession) -> dict[str, tuple[str, str | None]]:
     ]
     schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in FINDING_COLUMNS])
     findings = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-    found = within_power_losses(findings, given, [registry.check("offset-regression")])
-    assert found.columns == [name for name, _ in FINDING_COLUMNS]
-    return {row.message: (row.severity, row.excuse) for row in found.collect()}
+    judged_findings = within_power_losses(findings, tables, [registry.check("offset-regression")])
+    assert judged_findings.columns == [name for name, _ in FINDING_COLUMNS]
+    return {row.message: (row.severity, row.excuse) for row in judged_findings.collect()}
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -87,14 +87,16 @@ def test_a_power_loss_excuses_what_it_can_have_taken(judged: dict[str, tuple[str
 def test_the_first_allowance_that_holds_is_named(spark: SparkSession) -> None:
     rows = facts(spark, sent("a", 0, acks=1), sent("b", 1), sent("c", 2, acks=0, leader_epoch=7))["sends"]
     settings = replace(STRICT, power_loss=True)
-    said = severity(EXCUSED_BY, settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)
-    found = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array(), at_ns="invoke_ns")
+    by_allowances = severity(EXCUSED_BY, settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)
+    excused = finding(
+        rows, "lost-write", severity=by_allowances, message=F.col("value"), evidence=F.array(), at_ns="invoke_ns"
+    )
     reasons = [each.reason for each in EXCUSED_BY]
-    assert {row.message: (row.severity, row.excuse, row.at_ns) for row in found.collect()} == {
+    assert {row.message: (row.severity, row.excuse, row.at_ns) for row in excused.collect()} == {
         "a": ("expected", reasons[0], 1),
         "b": ("expected", POWER, 1),
         "c": ("expected", reasons[0], 1),
     }
-    said = severity(EXCUSED_BY, STRICT, unclean=F.lit(False))
-    strict = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array())
+    by_allowances = severity(EXCUSED_BY, STRICT, unclean=F.lit(False))
+    strict = finding(rows, "lost-write", severity=by_allowances, message=F.col("value"), evidence=F.array())
     assert {(row.severity, row.excuse) for row in strict.collect()} == {("violation", None)}

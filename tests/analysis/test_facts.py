@@ -518,7 +518,7 @@ def updated(live: list[int], *leaders: tuple[str, int, int], api: str = "UpdateM
 
 
 @case
-def told(out: RunWriter) -> None:
+def metadata_updates(out: RunWriter) -> None:
     started = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
     out.event(1, started)
     out.event(1, updated([1, 2], ("orders", 1, 0), ("gone", 1, 0), ("kept", 2, 4)))
@@ -532,7 +532,7 @@ def told(out: RunWriter) -> None:
 
 def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows: Rows) -> None:
     names = ("broker", "topic", "leader", "leader_epoch", "live_brokers")
-    table = {tuple(str(row[name]) for name in names) for row in rows(told, "metadata_caches")}
+    table = {tuple(str(row[name]) for name in names) for row in rows(metadata_updates, "metadata_caches")}
     assert table == {
         ("1", "orders", "2", "1", "[1]"),
         ("1", "kept", "2", "4", "[1]"),
@@ -611,12 +611,15 @@ def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: 
 @case
 def refused_answers(out: RunWriter) -> None:
     for error in (20, 20, 19, 0):
+        out.clock.tick()
         out.event(1, answered(-1, 0, error=error))
 
 
 def test_refusals_are_counted_by_their_error(rows: Rows) -> None:
     table = rows(refused_answers, "refusals", "error")
     assert [(row["error"], row["isr_size"], row["answers"]) for row in table] == [(19, 3, 1), (20, 3, 2)]
+    other, twice = table
+    assert other["from_ns"] == other["to_ns"] > twice["to_ns"] > twice["from_ns"]
 
 
 @case

@@ -108,11 +108,11 @@ def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name: str, judge
     assert answers, "no history has what it takes"
     for seed, judgement in answers.items():
         checks = accused(judgement)
-        assert set(checks) == corruption.found, f"seed {seed}: {checks}"
+        assert set(checks) == corruption.finders, f"seed {seed}: {checks}"
         unknown = set(accused(judgement, UNKNOWN)) - set(accused(judged.intact[seed], UNKNOWN))
         assert unknown == corruption.unknown, f"seed {seed}"
 
 
 def test_every_check_finds_something() -> None:
-    checks = {check for corruption in CORRUPTIONS.values() for check in corruption.found}
+    checks = {check for corruption in CORRUPTIONS.values() for check in corruption.finders}
     assert checks == {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}

@@ -61,14 +61,14 @@ def assigned(out: RunWriter) -> None:
 
 def test_a_generation_has_a_row_a_partition_and_one_for_who_has_none(rows: Rows) -> None:
     table = rows(assigned, "group_generations")
-    told = [row for row in table if row["source"] == "coordinator" and row["generation"] == 1]
-    assert sorted(((row["member"], row["partition"] or 0, row["topic"]) for row in told), key=str) == [
+    coordinators = [row for row in table if row["source"] == "coordinator" and row["generation"] == 1]
+    assert sorted(((row["member"], row["partition"] or 0, row["topic"]) for row in coordinators), key=str) == [
         ("a", 0, "orders"),
         ("a", 1, "orders"),
         ("b", 0, None),
         ("c", 0, None),
     ]
-    assert {(row["broker"], row["coordinator_epoch"], row["generation"], row["reason"]) for row in told} == {
+    assert {(row["broker"], row["coordinator_epoch"], row["generation"], row["reason"]) for row in coordinators} == {
         (1, 3, 1, "stored")
     }
     (empty,) = (row for row in table if row["generation"] == 2)
@@ -84,8 +84,12 @@ def ended(out: RunWriter) -> None:
 
 
 def test_a_group_that_ended_begins_another_life(rows: Rows) -> None:
-    told = rows(ended, "group_generations", "seq")
-    assert [(row["owner"], row["generation"], row["life"]) for row in told] == [("a", 5, 0), ("b", 1, 1), ("c", 1, 0)]
+    generations = rows(ended, "group_generations", "seq")
+    assert [(row["owner"], row["generation"], row["life"]) for row in generations] == [
+        ("a", 5, 0),
+        ("b", 1, 1),
+        ("c", 1, 0),
+    ]
 
 
 @case
@@ -97,8 +101,8 @@ def rebalanced(out: RunWriter) -> None:
 
 def test_an_assignment_says_when_its_coordinator_begins_the_next_rebalance(rows: Rows) -> None:
     began_ns = [row["time_ns"] for row in rows(rebalanced, "group_states", "seq") if row["state"] == PREPARING]
-    told = rows(rebalanced, "group_generations", "seq")
-    assert [row["rebalance_ns"] for row in told] == [*began_ns[:2], None, None]
+    generations = rows(rebalanced, "group_generations", "seq")
+    assert [row["rebalance_ns"] for row in generations] == [*began_ns[:2], None, None]
 
 
 @case
@@ -266,8 +270,10 @@ def owned(out: RunWriter) -> None:
 
 def test_an_ownership_lasts_until_it_is_taken_back_or_its_member_has_closed_or_begun_anew(rows: Rows) -> None:
     table = rows(owned, "ownerships", "index")
-    told = [(row["process"], row["partition"], row["offset"], row["until_index"], row["ended_by"]) for row in table]
-    assert told == [
+    ownerships = [
+        (row["process"], row["partition"], row["offset"], row["until_index"], row["ended_by"]) for row in table
+    ]
+    assert ownerships == [
         ("m1", 0, 5, 2, "revoked"),
         ("m1", 1, None, 3, "lost"),
         ("m1", 0, -1, 5, "leave"),

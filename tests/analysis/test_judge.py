@@ -38,8 +38,8 @@ def without_lines(folder: RunFolder, paths: list[Path], unwanted: Callable[[dict
     """Take lines out of files of a run."""
     for path in paths:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        kept = [json.dumps(line) + "\n" for line in lines if not unwanted(line)]
-        path.write_text("".join(kept), encoding="utf-8")
+        remaining = [json.dumps(line) + "\n" for line in lines if not unwanted(line)]
+        path.write_text("".join(remaining), encoding="utf-8")
 
 
 def lose(folder: RunFolder, offset: int) -> None:
@@ -141,9 +141,9 @@ def answers(
     from harness.analysis.sources import read
 
     by_run = zip(folders, settings or repeat(SETTINGS), strict=False)
-    asked = questions({folder.run_id: (allowed, tuple(checks)) for folder, allowed in by_run})
-    assert len(asked) == 1
-    return judge_sources(spark, read(spark, folders), asked, into=into, keep=False)
+    to_judge = questions({folder.run_id: (allowed, tuple(checks)) for folder, allowed in by_run})
+    assert len(to_judge) == 1
+    return judge_sources(spark, read(spark, folders), to_judge, into=into, keep=False)
 
 
 class Broken:

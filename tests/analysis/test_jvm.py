@@ -92,8 +92,8 @@ def test_a_run_is_unknown_and_can_be_judged_again(
     run = RunFolder(root)
     result = RunResult.load(run.verdict)
     assert (result.verdicts.system, result.checks) == (SystemVerdict.UNKNOWN, [])
-    with ExitStack() as kept:
-        again = run_checks(run, Silent(), PhaseNotes(), kept)
+    with ExitStack() as stack:
+        again = run_checks(run, Silent(), PhaseNotes(), stack)
     assert {check.verdict for check in again.checks} == {SystemVerdict.PASS}
 
 
@@ -101,7 +101,7 @@ def test_a_sweep_says_it_once_and_keeps_its_histories(scratch: Path, scenario: P
     place, sweeps = "harness.sweep.jobs._judged", tmp_path / "sweeps"
     done = chaos(scratch, place, "simulate", str(scenario), "--schedules", "2", "--out", str(sweeps))
     (root,) = sweeps.iterdir()
-    (said,) = [line for line in done.stderr.splitlines() if ENDED in line]
-    assert said.startswith(ENDED)
-    assert said.endswith(f"its histories can be judged: chaos rejudge {root}")
+    (ending,) = [line for line in done.stderr.splitlines() if ENDED in line]
+    assert ending.startswith(ENDED)
+    assert ending.endswith(f"its histories can be judged: chaos rejudge {root}")
     assert (root / "schedules.parquet" / "_SUCCESS").exists()

@@ -12,7 +12,7 @@ TASKS = (
 
 
 @pytest.mark.parametrize(
-    ("log", "said"),
+    ("log", "words"),
     [
         pytest.param("", "the end of its log: nothing", id="nothing"),
         pytest.param(
@@ -43,10 +43,10 @@ TASKS = (
         ),
     ],
 )
-def test_the_last_words_of_a_log(tmp_path: Path, log: str, said: str) -> None:
+def test_the_last_words_of_a_log(tmp_path: Path, log: str, words: str) -> None:
     path = tmp_path / "jvm.log"
     path.write_text(log)
-    assert last_words(path) == said
+    assert last_words(path) == words
 
 
 def test_a_log_that_is_gone_said_nothing(tmp_path: Path) -> None:

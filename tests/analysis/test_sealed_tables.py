@@ -193,8 +193,8 @@ def test_what_is_packed_of_runs_and_unpacked_are_their_tables_together(tmp_path:
 
 def test_rows_are_of_the_run_that_they_are_handed_on_with(tmp_path: Path) -> None:
     paths = unpacked([("another", pack_of(intact(), "run", tmp_path))], tmp_path / "tables").paths
-    found = {name: set(parquet.read_table(path)["run_id"].to_pylist()) for name, path in paths.items()}
-    assert {run_id for of_table in found.values() for run_id in of_table} == {"another"}
+    run_ids = {name: set(parquet.read_table(path)["run_id"].to_pylist()) for name, path in paths.items()}
+    assert {run_id for of_table in run_ids.values() for run_id in of_table} == {"another"}
 
 
 @pytest.mark.parametrize(("kind", "plant"), ODD)

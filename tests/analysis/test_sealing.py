@@ -86,8 +86,8 @@ def runs(root: Path) -> list[RunFolder]:
             if corruption.plant(copy):
                 folders.append(sealed_run(root, name, lines_of(copy)))
                 break
-    kept = sampled(list(histories_in(HISTORIES)), 2)
-    return folders + [sealed_run(root, f"kept {each.name}", recorded(each.table)) for each in kept]
+    histories = sampled(list(histories_in(HISTORIES)), 2)
+    return folders + [sealed_run(root, f"kept {each.name}", recorded(each.table)) for each in histories]
 
 
 @pytest.fixture(scope="module")

@@ -123,10 +123,10 @@ try:
 except HarnessError as error:
     print(error)
 """
-    said = run(script, tmp_path, JAVA_HOME=str(tmp_path)).stdout
-    assert "the end of its log: BindException: in use" in said
-    assert "B.java" not in said
-    assert "20 more" not in said
+    output = run(script, tmp_path, JAVA_HOME=str(tmp_path)).stdout
+    assert "the end of its log: BindException: in use" in output
+    assert "B.java" not in output
+    assert "20 more" not in output
 
 
 def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ with spark_session() as spark:
     print(java.Runtime.getRuntime().maxMemory() < 1.5e9, java.System.getProperty("said"))
     print(spark.conf.get("spark.hadoop.fs.s3a.endpoint"), java.System.getProperty("java.net.preferIPv4Stack"))
 """
-    asked = (
+    settings = (
         "spark.driver.memory=1g spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9 "
         "'spark.driver.extraJavaOptions=-Dsaid=yes -Dtoo=1'"
     )
-    done = run(script, tmp_path, CHAOS_SPARK_CONF=asked)
+    done = run(script, tmp_path, CHAOS_SPARK_CONF=settings)
     assert done.stdout == "True yes\nhttp://127.0.0.1:9 true\n", done.stderr

@@ -6,7 +6,7 @@ from harness.analysis.storage import reason
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "sentence"),
     [
         pytest.param("it is wrong\n\tat a.B", "it is wrong", id="the first line, without where in Java"),
         pytest.param(
@@ -22,5 +22,5 @@ from harness.analysis.storage import reason
         pytest.param("", "RuntimeError", id="an error without a message"),
     ],
 )
-def test_an_error_is_said_in_one_line(message: str, said: str) -> None:
-    assert reason(RuntimeError(message)) == said
+def test_an_error_is_said_in_one_line(message: str, sentence: str) -> None:
+    assert reason(RuntimeError(message)) == sentence

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.analysis.judge import judge_runs
-from harness.cluster.systems.kafka.told import Reader, wording
+from harness.cluster.systems.kafka.log_reader import LogReader, wording
 from harness.store.folder import RunFolder
 from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import RunWriter
 from tests.checks.answers import STRICT
-from tests.cluster.systems.test_told import APPENDED, FOLLOWER, LEADER, MARKED, REGISTERED, START, TRUNCATED
+from tests.cluster.systems.test_log_reader import APPENDED, FOLLOWER, LEADER, MARKED, REGISTERED, START, TRUNCATED
 from tests.cluster.systems.test_told_of_isrs import FETCHED, WANTED
 from tests.cluster.systems.test_told_to_producers import COMPLETED, ONE_SECOND
 
@@ -74,7 +74,7 @@ def answers(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
         out.znode("/brokers/topics/my.orders-2", '{"partitions": {"1": [0, 2, 1]}}')
         out.znode("/brokers/topics/my.orders-2/partitions/1/state", STATE)
         out.znode("/config/topics/my.orders-2", '{"version": 1, "config": {"min.insync.replicas": "2"}}')
-        for _, _, event in Reader(wording("3.9.1")).events(iter(lines)):
+        for _, _, event in LogReader(wording("3.9.1")).events(iter(lines)):
             out.clock.tick()
             out.event(0, event)
         out.close()

@@ -83,7 +83,7 @@ def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> No
 @pytest.mark.parametrize(
     ("module", "group"),
     [
-        pytest.param("tests/analysis/test_together.py", "spark whole", id="whole histories have one of their own"),
+        pytest.param("tests/analysis/test_judge_many.py", "spark whole", id="whole histories have one of their own"),
         pytest.param("tests/analysis/test_judge.py", "spark", id="of small ones those share one that share no more"),
         pytest.param("tests/sweep/test_jobs.py", "spark", id="and so do sweeps"),
     ],
@@ -167,8 +167,8 @@ def test_durations_are_summed_by_test_and_folder() -> None:
         return pytest.TestReport(nodeid, ("", 0, ""), {}, "passed", None, when, duration=duration)  # type: ignore[arg-type]
 
     slow, quick = "tests/a/test_x.py::test_slow", "tests/b/test_y.py::test_quick"
-    kept = list(lines([report(slow, "setup", 2), report(slow, "call", 3), report(quick, "call", 1), object()]))
-    assert kept == [
+    durations = list(lines([report(slow, "setup", 2), report(slow, "call", 3), report(quick, "call", 1), object()]))
+    assert durations == [
         "2 tests, 6 s of all workers together",
         "     5.0 s      1 tests  tests/a",
         "     1.0 s      1 tests  tests/b",

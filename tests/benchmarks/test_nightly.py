@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from benchmarks.nightly.__main__ import carried_out
+from benchmarks.nightly.__main__ import carried_out, shown
 from benchmarks.nightly.results import Outcome, Result, result_of, worst, write_page
-from benchmarks.nightly.steps import Step, steps
+from benchmarks.nightly.steps import Step, published_bug, steps
+from harness.scenario.suite import SuiteRun
 
 NIGHT = {"day": "2026-11-22", "commit": "abc", "seed": "1", "scale": "1"}
 
@@ -23,6 +25,7 @@ def step(code: str = "", **options: object) -> Step:
         pytest.param("", Outcome.PASSED, id="a step that ends with 0 has passed"),
         pytest.param("exit(3)", Outcome.DOUBTS, id="one that proves nothing leaves doubts"),
         pytest.param("exit(1)", Outcome.FAILED, id="one that found something has failed"),
+        pytest.param("exit(4)", Outcome.FAILED, id="one that broke has failed"),
         pytest.param("import os; os.kill(os.getpid(), 9)", Outcome.FAILED, id="one that was killed has failed"),
     ],
 )
@@ -30,9 +33,46 @@ def test_what_comes_of_a_step(code: str, outcome: Outcome, tmp_path: Path) -> No
     assert carried_out(step(code, doubtful=frozenset({3})), tmp_path / "log").outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        pytest.param("exit(1)", Outcome.PASSED, id="a bug that is there is found"),
+        pytest.param("", Outcome.FAILED, id="a bug that is there is not found"),
+        pytest.param("exit(3)", Outcome.DOUBTS, id="nothing can be said"),
+        pytest.param("exit(4)", Outcome.FAILED, id="the run broke"),
+    ],
+)
+def test_what_comes_of_a_release_with_a_published_bug(code: str, outcome: Outcome, tmp_path: Path) -> None:
+    assert carried_out(step(code, passing=1, doubtful=frozenset({3})), tmp_path / "log").outcome is outcome
+
+
+def test_a_release_that_is_not_there_is_not_run_and_the_page_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAOS_KAFKA", str(tmp_path / "no-releases"))
+    run = SuiteRun(scenario="kip-101", set=["system=kafka:0.10.2.2"], expect="violated")
+    result = shown(Console(quiet=True), published_bug(run, 7, tmp_path), tmp_path / "log", 600)
+    assert (result.outcome, result.seconds) == (Outcome.NOT_HERE, 0)
+    page = write_page(tmp_path, [result], NIGHT).read_text()
+    assert "no jars of Apache Kafka 0.10.2.2" in page
+    assert "chaos kafka get 0.10.2.2" in page
+
+
+def test_a_published_bug_is_a_step_that_passes_where_the_bug_is_found(tmp_path: Path) -> None:
+    broken, mended = (
+        published_bug(SuiteRun(scenario="kip-101", set=[f"system=kafka:{release}"], expect=expect), 7, tmp_path)
+        for release, expect in (("0.10.2.2", "violated"), ("0.11.0.3", "held"))
+    )
+    assert [(each.name, each.passing) for each in (broken, mended)] == [
+        ("kip-101-kafka-0.10.2.2", 1),
+        ("kip-101-kafka-0.11.0.3", 0),
+    ]
+    assert " run kip-101 --driver process --set system=kafka:0.10.2.2 --seed 7 " in " ".join(broken.command)
+
+
 def test_a_step_leaves_its_last_words_and_has_its_environment(tmp_path: Path) -> None:
-    asked = step("import os; print(os.environ['SIZE'])", environment={"SIZE": "7"})
-    assert carried_out(asked, tmp_path / "log").last_lines == "7"
+    printing = step("import os; print(os.environ['SIZE'])", environment={"SIZE": "7"})
+    assert carried_out(printing, tmp_path / "log").last_lines == "7"
     assert (tmp_path / "log").read_text() == "7\n"
 
 
@@ -40,7 +80,13 @@ def test_a_step_that_takes_too_long_is_ended_and_may_clean_up(tmp_path: Path) ->
     code = (
         "import time\ntry: print('begun', flush=True); time.sleep(600)\nexcept KeyboardInterrupt: print('cleaned up')"
     )
-    result = carried_out(step(code), tmp_path / "log", most_s=5)
+    clock_s = 0.0
+
+    def meanwhile(_seconds: float, line: str) -> None:
+        nonlocal clock_s
+        clock_s = 5.0 if line == "begun" else 0.0
+
+    result = carried_out(step(code), tmp_path / "log", most_s=5, meanwhile=meanwhile, now_s=lambda: clock_s)
     assert (result.outcome, result.why, result.last_lines) == (Outcome.FAILED, "ended after 5 s", "begun\ncleaned up")
 
 
@@ -75,6 +121,8 @@ def test_a_night_is_put_together_from_what_its_steps_left(night: dict[str, str],
     [
         pytest.param([Outcome.PASSED, Outcome.PASSED], Outcome.PASSED, id="all passed"),
         pytest.param([Outcome.PASSED, Outcome.DOUBTS], Outcome.DOUBTS, id="doubts are more than none"),
+        pytest.param([Outcome.PASSED, Outcome.NOT_HERE], Outcome.NOT_HERE, id="what this machine lacks is said"),
+        pytest.param([Outcome.NOT_HERE, Outcome.DOUBTS], Outcome.DOUBTS, id="doubts are more than what is lacking"),
         pytest.param([Outcome.DOUBTS, Outcome.NOT_RUN], Outcome.NOT_RUN, id="a night that is not over"),
         pytest.param([Outcome.FAILED, Outcome.NOT_RUN], Outcome.FAILED, id="one that has failed already"),
     ],
@@ -94,4 +142,6 @@ def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
     whole, small = steps(1, 7, tmp_path), steps(0.01, 7, tmp_path)
     assert [each.name for each in whole] == [each.name for each in small]
     assert whole[0].environment == {"CHAOS_SAMPLE": "all", "CHAOS_HISTORIES": "2000", "CHAOS_DAMAGES": "2000"}
-    assert all(large.about != little.about for large, little in zip(whole[:-1], small[:-1], strict=True))
+    same = [large.name for large, little in zip(whole, small, strict=True) if large.about == little.about]
+    assert same == [*(each.name for each in whole if "-kafka-" in each.name), "determinism"]
+    assert len(same) == 11

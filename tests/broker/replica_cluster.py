@@ -86,13 +86,13 @@ class ReplicaNetwork:
         self._drop(broker_id)
 
     def _drop(self, broker_id: int) -> None:
-        kept = []
+        others = []
         for connection in self.connections:
             if broker_id in connection[:2]:
                 connection[2].close()
             else:
-                kept.append(connection)
-        self.connections = kept
+                others.append(connection)
+        self.connections = others
 
 
 @dataclass
@@ -129,9 +129,9 @@ class Broker:
         planted_bugs: list[str],
         storage: MemoryStorage | None = None,
     ) -> None:
-        given = {"broker.id": str(broker_id), "listeners": f"REPL://{host_of(broker_id)}:{broker_id}", "log.dir": "d"}
+        own = {"broker.id": str(broker_id), "listeners": f"REPL://{host_of(broker_id)}:{broker_id}", "log.dir": "d"}
         self.id = broker_id
-        self.config: BrokerConfig = parse_config({**given, "zookeeper.connect": "z", **PROPERTIES, **properties})
+        self.config: BrokerConfig = parse_config({**own, "zookeeper.connect": "z", **PROPERTIES, **properties})
         self.storage = storage or MemoryStorage()
         self.events: list[Event] = []
         state_log = RecordingStateLog(self.events)
@@ -196,9 +196,9 @@ class Broker:
         return result
 
     def replica(self, partition: int = 0) -> Partition:
-        found = self.manager.replicas.get(TOPIC, partition)
-        assert found is not None
-        return found
+        hosted = self.manager.replicas.get(TOPIC, partition)
+        assert hosted is not None
+        return hosted
 
     def batches(self, partition: int = 0) -> list[BatchHeader]:
         log = self.replica(partition).log

@@ -33,8 +33,8 @@ def test_brokers_are_replaced_and_partitions_are_merged() -> None:
 def test_an_endpoint_needs_a_live_broker_with_that_listener() -> None:
     cache = MetadataCache()
     cache.update(update({1: "AB"}))
-    asked = [(1, "B"), (1, "C"), (2, "A")]
-    assert [cache.leader_endpoint(*each) for each in asked] == [("h1", 9001), None, None]
+    endpoints = [(1, "B"), (1, "C"), (2, "A")]
+    assert [cache.leader_endpoint(*each) for each in endpoints] == [("h1", 9001), None, None]
     assert [cache.is_alive(broker_id) for broker_id in (1, 2)] == [True, False]
 
 

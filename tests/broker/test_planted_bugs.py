@@ -167,18 +167,20 @@ async def answer_to_a_follower_of_an_old_epoch(cluster: ReplicaCluster) -> Any:
 
 
 async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaCluster) -> Any:
-    asked = [PartitionFetch((TOPIC, 0), -1, 0, 1000)]
+    partitions = [PartitionFetch((TOPIC, 0), -1, 0, 1000)]
     sessions = cluster[1].sessions
-    session, _ = sessions.begin(0, 0, asked, privileged=False).answer([Read(asked[0], ErrorCode.NONE, 0, 0)])
-    told: list[str | list[int]] = []
+    session, _ = sessions.begin(0, 0, partitions, privileged=False).answer([Read(partitions[0], ErrorCode.NONE, 0, 0)])
+    answers: list[str | list[int]] = []
     for _ in range(2):
         try:
-            _, reads = sessions.begin(session, 1, [], privileged=False).answer([Read(asked[0], ErrorCode.NONE, 1, 0)])
+            _, reads = sessions.begin(session, 1, [], privileged=False).answer(
+                [Read(partitions[0], ErrorCode.NONE, 1, 0)]
+            )
         except FetchSessionError as refusal:
-            told.append(refusal.error.name)
+            answers.append(refusal.error.name)
         else:
-            told.append([read.high_watermark for read in reads])
-    return told
+            answers.append([read.high_watermark for read in reads])
+    return answers
 
 
 @pytest.mark.parametrize(

@@ -58,16 +58,16 @@ async def test_a_broker_serves_every_api_of_the_table(cluster: WholeCluster) -> 
 
 async def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards(cluster: WholeCluster) -> None:
     broker = cluster.prepare(1)
-    asked: list[asyncio.Task[object]] = []
+    answers: list[asyncio.Task[object]] = []
 
     def before_write(op: Op) -> None:
         if op.path == "/brokers/ids/1":
             assert listens(cluster, client_port(1))
-            asked.append(asyncio.ensure_future(cluster.metadata(1)))
+            answers.append(asyncio.ensure_future(cluster.metadata(1)))
 
     cluster.zookeeper.before_write = before_write
     await broker.start()
-    assert await asked[0]
+    assert await answers[0]
     await broker.stop()
 
 
@@ -164,7 +164,7 @@ async def test_a_broker_that_cannot_start_leaves_nothing_behind(
 
 
 async def test_a_committed_offset_survives_its_coordinator(cluster: WholeCluster) -> None:
-    async def found(cluster: WholeCluster, broker_id: int) -> bool:
+    async def committed(cluster: WholeCluster, broker_id: int) -> bool:
         return await cluster.coordinator("g", broker_id) in cluster.brokers
 
     async def committing(cluster: WholeCluster, broker_id: int, offset: int) -> bool:
@@ -175,14 +175,14 @@ async def test_a_committed_offset_survives_its_coordinator(cluster: WholeCluster
 
     await cluster.start(1, 2, 3, t=[1, 2, 3])
     assert await cluster.coordinator("g", 1) == -1, "the topic is only being created"
-    await cluster.until(lambda: found(cluster, 1), "a coordinator")
+    await cluster.until(lambda: committed(cluster, 1), "a coordinator")
     first = await cluster.coordinator("g", 1)
     others = sorted(cluster.brokers.keys() - {first})
     await cluster.until(lambda: committing(cluster, first, 7), "a commit")
     assert await cluster.committed(first, "g", "t") == (0, 7)
     assert await cluster.committed(others[0], "g", "t") == (ErrorCode.NOT_COORDINATOR, -1)
     await cluster.stop(first)
-    await cluster.until(lambda: found(cluster, others[0]), "another coordinator")
+    await cluster.until(lambda: committed(cluster, others[0]), "another coordinator")
     second = await cluster.coordinator("g", others[0])
     assert second != first
     await cluster.until(lambda: loaded(cluster, second), "the offsets are loaded")

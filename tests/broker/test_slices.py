@@ -31,19 +31,19 @@ async def test_others_have_their_turn_between_two_steps(
     count: int, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "DECISIONS_A_STEP", 2)
-    given: list[int] = []
+    delivered: list[int] = []
     others: list[int] = []
 
     async def other() -> None:
         while True:
-            others.append(len(given))
+            others.append(len(delivered))
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
     async for item in InSteps(range(count)):
-        given += [item]
+        delivered += [item]
     task.cancel()
-    assert given == list(range(count))
+    assert delivered == list(range(count))
     assert others == [2 * turn for turn in range(1, turns + 1)]
 
 

@@ -36,7 +36,7 @@ from tests.broker.recording_state_log import RecordingStateLog
 
 LATENCY_S = 0.001
 WALL_MS = 1_700_000_000_000
-"""What the brokers' clocks show, which stand still until a test moves them."""
+"""What the brokers' clocks show, which stand still until a test moves them, or lets them go."""
 CLIENT, PEER = "PLAINTEXT", "REPL"
 HOST = "h"
 
@@ -57,6 +57,8 @@ class WholeCluster:
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
     sessions: dict[int, Any] = field(default_factory=dict)
     wall_ms: int = WALL_MS
+    clocks_go: bool = False
+    """Whether the brokers' clocks go with the loop's time."""
 
     async def __aenter__(self) -> "WholeCluster":
         return self
@@ -94,10 +96,13 @@ class WholeCluster:
             transport=MemoryTransport(self.network, HOST),
             make_server=partial(MemoryServer, self.network),
             state_log=self.logs[broker_id],
-            wall_ms=lambda: self.wall_ms,
+            wall_ms=self._now_ms,
             rng=random.Random(broker_id),
         )
         return Broker(config, outside, planted_bugs=self.planted_bugs)
+
+    def _now_ms(self) -> int:
+        return self.wall_ms + (int(asyncio.get_running_loop().time() * 1000) if self.clocks_go else 0)
 
     def disk(self, broker_id: int, name: str) -> MemoryStorage:
         """Return the disk of a data directory; `disks` has that of the first by the broker alone."""
@@ -228,8 +233,8 @@ class WholeCluster:
 
     async def committed(self, broker_id: int, group: str, topic: str) -> tuple[int, int]:
         """Return the error and the committed position of partition 0."""
-        asked = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
-        answer = await self.ask(broker_id, OffsetFetchRequest(group_id=group, topics=[asked]), 5)
+        topics = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
+        answer = await self.ask(broker_id, OffsetFetchRequest(group_id=group, topics=[topics]), 5)
         if answer.error_code != ErrorCode.NONE:
             return int(answer.error_code), -1
         return 0, int(answer.topics[0].partitions[0].committed_offset)

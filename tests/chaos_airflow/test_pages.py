@@ -51,7 +51,7 @@ def test_an_empty_folder_has_an_empty_list(viewer: "TestClient") -> None:
 
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize(
-    ("asked", "seconds"),
+    ("parameters", "seconds"),
     [
         pytest.param({}, [3, 2, 1, 0], id="the newest run comes first"),
         pytest.param({"scenario": "smoke"}, [1], id="by scenario"),
@@ -64,8 +64,8 @@ def test_an_empty_folder_has_an_empty_list(viewer: "TestClient") -> None:
         pytest.param({"before": "no name"}, [3, 2, 1, 0], id="before something that is no run means from the start"),
     ],
 )
-def test_the_list_shows_what_is_asked_for(viewer: "TestClient", asked: dict[str, str], seconds: list[int]) -> None:
-    shown = listed(viewer.get("/kafka-chaos/", params=asked).text)
+def test_the_list_shows_what_is_asked_for(viewer: "TestClient", parameters: dict[str, str], seconds: list[int]) -> None:
+    shown = listed(viewer.get("/kafka-chaos/", params=parameters).text)
     assert [int(name.rsplit("-", 1)[1], 16) for name in shown] == seconds
 
 
@@ -110,9 +110,9 @@ def test_a_night_begins_with_its_answer_and_what_is_not_as_expected(
         else:
             made(runs, of(index), origin=origin, system=system)
     page = viewer.get("/kafka-chaos/", params=ASKED).text
-    assert [": ".join(said) for said in re.findall(r'class="answer (\w+)">([^<]+)<', page)] == [answer]
-    told = re.findall(r'class="again"><code>chaos replay ([^<]+)<', page)
-    assert told == [of(index) for index in stories]
+    assert [": ".join(parts) for parts in re.findall(r'class="answer (\w+)">([^<]+)<', page)] == [answer]
+    replayed = re.findall(r'class="again"><code>chaos replay ([^<]+)<', page)
+    assert replayed == [of(index) for index in stories]
     assert page.count("What was acknowledged is there.") == len([index for index in stories if ends[index][1] != PASS])
 
 
@@ -293,7 +293,7 @@ class TestWayFromAirflow:
 
     @pytest.mark.usefixtures("suite")
     @pytest.mark.parametrize(
-        ("asked", "leads_to"),
+        ("parameters", "leads_to"),
         [
             pytest.param(
                 {**OF_TASK, "map_index": "1"},
@@ -315,8 +315,8 @@ class TestWayFromAirflow:
             ),
         ],
     )
-    def test_it_leads_to(self, viewer: "TestClient", asked: dict[str, str], leads_to: str) -> None:
-        answer = viewer.get("/kafka-chaos/of", params=asked)
+    def test_it_leads_to(self, viewer: "TestClient", parameters: dict[str, str], leads_to: str) -> None:
+        answer = viewer.get("/kafka-chaos/of", params=parameters)
         assert answer.headers["location"] == f"/kafka-chaos/{leads_to}"
 
     def test_a_mapped_task_that_made_none_never_leads_to_the_run_of_another(

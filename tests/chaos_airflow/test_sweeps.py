@@ -23,7 +23,7 @@ def test_no_sweep_yet_is_an_empty_list(viewer: "TestClient") -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "planted", "state", "said"),
+    ("broken", "planted", "state", "answer"),
     [
         pytest.param([], [], "held", "3 schedules held, and nothing was found", id="one that held"),
         pytest.param([1], [], "violated", "in 1 schedule", id="a broken promise"),
@@ -32,12 +32,12 @@ def test_no_sweep_yet_is_an_empty_list(viewer: "TestClient") -> None:
     ],
 )
 def test_a_sweep_begins_with_its_answer(
-    viewer: "TestClient", runs: Path, broken: list[int], planted: list[str], state: str, said: str
+    viewer: "TestClient", runs: Path, broken: list[int], planted: list[str], state: str, answer: str
 ) -> None:
     swept(runs, NAME, *broken, planted_bugs=planted)
     page = viewer.get(PLACE).text
     assert f">{state}</span></h1>" in page
-    assert said in page
+    assert answer in page
     assert PLACE in viewer.get("/kafka-chaos/sweeps").text
 
 
@@ -59,9 +59,9 @@ def test_airflow_leads_to_the_sweep_of_a_dag_run(viewer: "TestClient", runs: Pat
     swept(runs, NAME)
     swept(runs, "20261120T040000")
     (runs / "sweeps" / "20261120T040000" / "origin.json").unlink()
-    asked = {"dag_id": SWEEP["dag_id"], "run_id": SWEEP["run_id"]}
-    assert viewer.get("/kafka-chaos/of", params=asked).headers["location"] == PLACE
-    assert "sweeps" not in viewer.get("/kafka-chaos/of", params=asked | {"run_id": "another"}).headers["location"]
+    parameters = {"dag_id": SWEEP["dag_id"], "run_id": SWEEP["run_id"]}
+    assert viewer.get("/kafka-chaos/of", params=parameters).headers["location"] == PLACE
+    assert "sweeps" not in viewer.get("/kafka-chaos/of", params=parameters | {"run_id": "another"}).headers["location"]
 
 
 def test_a_sweep_without_a_summary_says_so(viewer: "TestClient", runs: Path) -> None:
@@ -105,12 +105,12 @@ def test_what_is_no_sweep_leaves_the_others_alone(
     swept(runs, NAME)
     make(runs / "sweeps" / name)
     assert viewer.get("/kafka-chaos/sweeps").text.count(">held<") == 1
-    asked = {"dag_id": SWEEP["dag_id"], "run_id": SWEEP["run_id"]}
-    assert viewer.get("/kafka-chaos/of", params=asked).headers["location"] == PLACE
+    parameters = {"dag_id": SWEEP["dag_id"], "run_id": SWEEP["run_id"]}
+    assert viewer.get("/kafka-chaos/of", params=parameters).headers["location"] == PLACE
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "remark"),
     [
         pytest.param(Path.mkdir, "summary.json is not a file", id="a folder"),
         pytest.param(fifo, "summary.json is not a file", id="a pipe"),
@@ -119,14 +119,14 @@ def test_what_is_no_sweep_leaves_the_others_alone(
     ],
 )
 def test_a_summary_that_cannot_be_read_is_said_and_leaves_the_others_alone(
-    viewer: "TestClient", runs: Path, make: Callable[[Path], None], said: str
+    viewer: "TestClient", runs: Path, make: Callable[[Path], None], remark: str
 ) -> None:
     summary = swept(runs, NAME).summary
     summary.unlink()
     make(summary)
     swept(runs, "20261120T040000", 1)
     page = viewer.get("/kafka-chaos/sweeps").text
-    assert said in page
+    assert remark in page
     assert "violated" in page
 
 

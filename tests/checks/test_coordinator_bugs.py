@@ -24,7 +24,7 @@ TOLD = {name: bug for name, bug in BUGS.items() if bug.found_by}
 
 
 @pytest.fixture(scope="module")
-def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+def findings(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The checks that find something, by the planted bug; by `right <bug>` without it."""
     root = tmp_path_factory.mktemp("runs")
     folders = []
@@ -47,5 +47,5 @@ def found(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 @pytest.mark.parametrize("bug", TOLD)
-def test_a_coordinator_with_a_bug_is_found_out(bug: str, found: dict[str, set[str]]) -> None:
-    assert (found[bug], found[f"right {bug}"]) == ({TOLD[bug].found_by}, set())
+def test_a_coordinator_with_a_bug_is_found_out(bug: str, findings: dict[str, set[str]]) -> None:
+    assert (findings[bug], findings[f"right {bug}"]) == ({TOLD[bug].found_by}, set())

@@ -17,8 +17,8 @@ def wrong(epoch: int, end: int, *, to: int, text: str = "", **other: Any) -> Cas
 
 def acted(**other: Any) -> Row:
     """Broker 2, in epoch 3, cut its log to where it was answered that epoch 0 ends."""
-    told: dict[str, Any] = {"epoch": 3, "asked_epoch": 0, "answer_epoch": 0, "answer_end_offset": 4}
-    return truncated(2, 9, 4, high_watermark=4, **(told | other))
+    by_answer: dict[str, Any] = {"epoch": 3, "asked_epoch": 0, "answer_epoch": 0, "answer_end_offset": 4}
+    return truncated(2, 9, 4, high_watermark=4, **(by_answer | other))
 
 
 CASES = {

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 from harness.store.history import Sign
 from tests.analysis.fact_rows import Row
-from tests.analysis.group_rows import stored, told
+from tests.analysis.group_rows import reported, stored
 from tests.analysis.protocol_rows import S, sign
 from tests.checks.answers import Case, fails, noted, passes, table_of
 from tests.checks.signs_of_life import cases
@@ -108,10 +108,10 @@ CASES = {
     ),
     "nobody knows what was stored": violated(HAD, loaded(), came_back(epoch=4)),
     "only by its own word had it the partition": violated(
-        [told("m2/i2", 1, generation=3)], generation_4(), came_back()
+        [reported("m2/i2", 1, generation=3)], generation_4(), came_back()
     ),
     "only its members tell": violated(
-        [told("m2/i2", 1, generation=3), told("m2/i2", generation=4), told("m9/i2", generation=4)]
+        [reported("m2/i2", 1, generation=3), reported("m2/i2", generation=4), reported("m9/i2", generation=4)]
     ),
 }
 

@@ -1,9 +1,9 @@
 from tests.analysis.fact_rows import elected_uncleanly, led
-from tests.analysis.group_rows import stored, told
+from tests.analysis.group_rows import reported, stored
 from tests.checks.answers import POWER_LOSS, UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 LED = led(1, 0)
-TWICE = (told("a"), told("b"))
+TWICE = (reported("a"), reported("b"))
 
 CASES = {
     "a coordinator stores each partition for one member": passes(
@@ -22,18 +22,18 @@ CASES = {
         LED, *stored("a", 0), *stored("b", 0, epoch=4)
     ),
     "an instance that came back": passes(LED, *stored("a/i", 0), *stored("b/i", 0)),
-    "members are told one each": passes(LED, told("a", 0), told("b", 1)),
+    "members are told one each": passes(LED, reported("a", 0), reported("b", 1)),
     "two members are told the same": fails(LED, *TWICE, text="orders-0 was assigned to a and b"),
-    "the group had ended between them": passes(LED, told("a"), told("b", life=1)),
-    "it had ended before them": fails(LED, told("a", life=1), told("b", life=1), text="assigned to a and b"),
-    "two lives of an instance are told the same": passes(LED, told("a/i"), told("b/i")),
+    "the group had ended between them": passes(LED, reported("a"), reported("b", life=1)),
+    "it had ended before them": fails(LED, reported("a", life=1), reported("b", life=1), text="assigned to a and b"),
+    "two lives of an instance are told the same": passes(LED, reported("a/i"), reported("b/i")),
     "members that have no partition": passes(LED, *stored("a"), *stored("b")),
     "in the first generation that there can be": fails(
         LED, *stored("a", 0, generation=0), *stored("b", 0, generation=0), text="in generation 0"
     ),
-    "nobody knows in which generation": passes(LED, told("a", generation=-1), told("b", generation=-1)),
-    "nobody knows their ids": passes(LED, told("", process="m1"), told("", process="m2")),
-    "one does not know its id": passes(LED, told("a"), told("", process="m2")),
+    "nobody knows in which generation": passes(LED, reported("a", generation=-1), reported("b", generation=-1)),
+    "nobody knows their ids": passes(LED, reported("", process="m1"), reported("", process="m2")),
+    "one does not know its id": passes(LED, reported("a"), reported("", process="m2")),
     "an unclean election took the first": excused(
         LED, elected_uncleanly(2, 1, topic="__consumer_offsets"), *TWICE, settings=UNCLEAN
     ),

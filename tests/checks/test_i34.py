@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row, elected_uncleanly, led
-from tests.analysis.group_rows import in_state, loaded, owned, read_in, stored, told
+from tests.analysis.group_rows import in_state, loaded, owned, read_in, reported, stored
 from tests.checks.answers import POWER_LOSS, UNCLEAN, UNHEARD, Case, excused, fails, passes, table_of, unknown
 
 LED = led(1, 0)
@@ -88,7 +88,7 @@ CASES = {
     "its only member is forgotten": broken(
         *stored("a", 0), ("group_generations", stored("a", epoch=4, reason="loaded")[0][1] | {"owner": None})
     ),
-    "what members were told is no measure": sound(told("a", 0), *stored("a", 0, 1, epoch=4, reason="loaded")),
+    "what members were told is no measure": sound(reported("a", 0), *stored("a", 0, 1, epoch=4, reason="loaded")),
     "its log was longer": broken(*stored("a", 0, seq=9), *stored("a", 1, seq=1, epoch=4, reason="loaded")),
     "a member has another partition": broken(*stored("a", 0), *stored("a", 1, epoch=4, reason="loaded")),
     "an instance has another id": sound(*stored("a/i", 0), *stored("b/i", 0, epoch=4, reason="loaded")),

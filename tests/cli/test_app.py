@@ -234,8 +234,8 @@ def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
     monkeypatch.setattr("harness.rejudging.rejudge.spark_session", no_spark)
     folder = tmp_path / "new"
     if command == ["rejudge"]:
-        asked = load_scenario("smoke")
-        folder = phases.create(asked, make_plan(asked, 7), tmp_path).root
+        smoke = load_scenario("smoke")
+        folder = phases.create(smoke, make_plan(smoke, 7), tmp_path).root
     status, out, err = chaos(*command, str(folder))
     assert status == ExitCode.ENVIRONMENT
     assert "Spark did not start: no Java" in out + err

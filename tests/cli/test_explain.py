@@ -28,14 +28,14 @@ FINDINGS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture
-def found(folder: RunFolder, add_findings: Callable[..., None]) -> RunFolder:
+def broken_run(folder: RunFolder, add_findings: Callable[..., None]) -> RunFolder:
     add_findings(*FINDINGS)
     folder.plan.touch()
     return folder
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "sentence"),
     [
         pytest.param([], "I10 leader-completeness: seven is lost", id="the first"),
         pytest.param(["I2"], "I2 one-controller-per-epoch: two controllers", id="of a check, by its number"),
@@ -44,10 +44,10 @@ def found(folder: RunFolder, add_findings: Callable[..., None]) -> RunFolder:
         pytest.param(["--at", "a-b-1"], "duplicate: twice", id="of a partition, whatever is in the topic's name"),
     ],
 )
-def test_it_tells_the_story_of(chaos: Any, found: RunFolder, arguments: list[str], told: str) -> None:
-    status, out, _ = chaos("explain", str(found.root), *arguments)
+def test_it_tells_the_story_of(chaos: Any, broken_run: RunFolder, arguments: list[str], sentence: str) -> None:
+    status, out, _ = chaos("explain", str(broken_run.root), *arguments)
     assert status == 0
-    assert told in out
+    assert sentence in out
     assert "fault: kill broker 2" in out
 
 
@@ -60,8 +60,8 @@ def test_it_tells_the_story_of(chaos: Any, found: RunFolder, arguments: list[str
     ],
 )
 def test_what_was_not_found_is_a_mistake_in_the_command(
-    chaos: Any, found: RunFolder, arguments: list[str], message: str
+    chaos: Any, broken_run: RunFolder, arguments: list[str], message: str
 ) -> None:
-    status, _, err = chaos("explain", str(found.root), *arguments)
+    status, _, err = chaos("explain", str(broken_run.root), *arguments)
     assert status == 2
     assert message in err

@@ -114,9 +114,9 @@ def test_a_terminal_shows_live_what_goes_on_and_takes_it_away_again(driven: str)
 def test_through_a_pipe_there_are_lines_and_nothing_is_drawn_over(driven: str) -> None:
     lines = through_a_pipe(DRIVEN, driven).splitlines()
     assert not any("\x1b" in line or "so far" in line for line in lines)
-    told = [line for line in lines if "in force: kill 2" in line]
-    assert len(told) >= 3
-    assert "brokers: 1 of 2 registered: 1" in told[0]
+    in_force = [line for line in lines if "in force: kill 2" in line]
+    assert len(in_force) >= 3
+    assert "brokers: 1 of 2 registered: 1" in in_force[0]
     assert lines[-1].endswith("judge done in 1.0 s")
 
 

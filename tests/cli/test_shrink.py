@@ -74,25 +74,25 @@ def test_what_nothing_is_ever_found_by_is_refused_before_anything_is_simulated(
 ) -> None:
     assert chaos_shrink(monkeypatch, tmp_path, "--finding", "I99") == ExitCode.USAGE
     assert "unknown finding 'I99'" in capsys.readouterr().err
-    assert judge.asked == []
+    assert judge.judged == []
 
 
 def test_a_sweep_shrinks_the_first_schedule_of_each_finding_and_none_twice(judge: FakeJudge, tmp_path: Path) -> None:
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
-    assert [each.what for each in found.violations] == ["I9", "I10"]
+    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
+    assert [each.what for each in shrunk.violations] == ["I9", "I10"]
     assert [path.name for path in sorted(sweep.shrunk.iterdir())] == ["small-i10.yaml", "small-i9.yaml"]
-    for each in found.violations:
+    for each in shrunk.violations:
         assert each.small == f"chaos run {sweep.shrunk}/small-{each.what.lower()}.yaml --driver simulated --seed 5"
 
 
 def test_a_small_one_that_shows_two_findings_stands_for_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    judge = FakeJudge(lambda asked: ["I9", "I10"] if "pause" in kinds(asked) else [])
+    judge = FakeJudge(lambda candidate: ["I9", "I10"] if "pause" in kinds(candidate) else [])
     monkeypatch.setattr(command, "SparkJudge", lambda *_: judge)
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
-    assert len({each.small for each in found.violations}) == len(list(sweep.shrunk.iterdir())) == 1
+    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
+    assert len({each.small for each in shrunk.violations}) == len(list(sweep.shrunk.iterdir())) == 1

@@ -104,16 +104,16 @@ def test_a_title_that_is_longer_than_its_table_stays_on_one_line(console: Consol
 
 
 @pytest.mark.parametrize(
-    ("violations", "expected", "notes", "said"),
+    ("violations", "expected", "notes", "words"),
     [
         pytest.param(0, 0, 0, "", id="nothing"),
         pytest.param(1, 0, 1, "1 violation, 1 note", id="one of each"),
         pytest.param(2, 1, 3, "2 violations, 1 expected, 3 notes", id="many"),
     ],
 )
-def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, said: str) -> None:
+def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, words: str) -> None:
     check = CheckResult(check="I1", promise="", verdict=PASS, violations=violations, expected=expected, notes=notes)
-    assert check.counted == said
+    assert check.counted == words
 
 
 def test_an_outcome_shows_what_broke_and_how_to_go_on(console: Console) -> None:

@@ -33,7 +33,7 @@ def candidate(member_id: str, *owned: int, generation: int = 1, instance: str | 
 
 
 def numbers(assignments: Assignments) -> dict[str, list[int]]:
-    return {member_id: sorted(number for _, number in given) for member_id, given in assignments.items()}
+    return {member_id: sorted(number for _, number in partitions) for member_id, partitions in assignments.items()}
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,12 @@ def test_kafka_assigns_the_same(assignor: str) -> None:
     for case in cases:
         candidates = [
             candidate(
-                member_id, *said.get("owned", ()), generation=said.get("generation", -1), instance=said.get("instance")
+                member_id,
+                *member.get("owned", ()),
+                generation=member.get("generation", -1),
+                instance=member.get("instance"),
             )
-            for member_id, said in case["members"].items()
+            for member_id, member in case["members"].items()
         ]
         assert numbers(ASSIGNORS[assignor](candidates, {"orders": case["partitions"]})) == case["assigned"], case
 
@@ -112,10 +115,10 @@ def test_members_come_and_go_and_shares_are_even_after_two_generations(partition
     for generation, members in enumerate(lives):
         owned = {member: owned.get(member, []) for member in members}
         first = _next(owned, generation, partitions)
-        kept = {member: [each for each in owned[member] if each in first[member]] for member in members}
-        assert all(set(first[a]).isdisjoint(kept[b]) for a in members for b in members if a != b)
+        unmoved = {member: [each for each in owned[member] if each in first[member]] for member in members}
+        assert all(set(first[a]).isdisjoint(unmoved[b]) for a in members for b in members if a != b)
         owned = _next(first, generation, partitions)
-        everything = sorted(each for given in owned.values() for each in given)
+        everything = sorted(each for share in owned.values() for each in share)
         assert everything == [("orders", number) for number in range(partitions)]
         sizes = sorted(map(len, owned.values()))
         assert sizes[-1] - sizes[0] <= 1
@@ -124,11 +127,11 @@ def test_members_come_and_go_and_shares_are_even_after_two_generations(partition
 
 def _next(owned: Assignments, generation: int, partitions: int) -> Assignments:
     candidates = [
-        candidate(member, *(number for _, number in given), generation=generation) for member, given in owned.items()
+        candidate(member, *(number for _, number in share), generation=generation) for member, share in owned.items()
     ]
     assigned = cooperative_sticky(candidates, {"orders": partitions})
-    assert all(before <= after for given in assigned.values() for before, after in pairwise(sorted(given)))
-    return {member: sorted(given) for member, given in assigned.items()}
+    assert all(before <= after for share in assigned.values() for before, after in pairwise(sorted(share)))
+    return {member: sorted(share) for member, share in assigned.items()}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from harness.client_rules.reading import Reading
 from harness.client_rules.sending import Sending
 from harness.client_rules.steps import (
     DONE,
-    Answer,
     Commit,
     Pause,
     Poll,
@@ -18,6 +17,7 @@ from harness.client_rules.steps import (
     Restart,
     Script,
     Step,
+    StepResult,
 )
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpKind, OpType, Record
@@ -26,7 +26,7 @@ from harness.store.recording import Recorder
 ORDERS = ("orders", 0)
 END, COMMITTED = Question(OpKind.END_OFFSET, ORDERS), Question(OpKind.FETCH_COMMITTED, ORDERS)
 BEGIN = [Restart(), ReadFromTheStart(), Poll()]
-NOBODY = Answer(error="nobody answers")
+NOBODY = StepResult(error="nobody answers")
 PARAMETERS = {
     "acks": -1,
     "keys": 5,
@@ -70,7 +70,7 @@ def record(offset: int) -> Record:
 
 
 def steps_of(
-    script: Script[object], answer: Callable[[Step], Answer], clock: Clock, *, step_s: float = 0.25
+    script: Script[object], answer: Callable[[Step], StepResult], clock: Clock, *, step_s: float = 0.25
 ) -> list[Step]:
     """Return the steps of a script, each of which takes a while, or as long as a pause is."""
     steps = []
@@ -84,7 +84,7 @@ def steps_of(
         return steps
 
 
-def in_turn(answers: Mapping[type, Iterable[Answer]]) -> Callable[[Step], Answer]:
+def in_turn(answers: Mapping[type, Iterable[StepResult]]) -> Callable[[Step], StepResult]:
     """Return a shell that has these answers for steps of a kind, and then nothing to say."""
     waiting = {kind: iter(each) for kind, each in answers.items()}
     return lambda step: next(waiting.get(type(step), iter(())), DONE)
@@ -95,28 +95,28 @@ class TestReading:
         ("answers", "parameters", "expected"),
         [
             pytest.param(
-                {Question: [Answer(offset=0)] * 3}, {},
+                {Question: [StepResult(offset=0)] * 3}, {},
                 [*BEGIN, END, Poll(), Poll(), END, COMMITTED],
                 id="nothing to read: the end settles, and nothing is committed",
             ),
             pytest.param(
-                {Poll: [Answer(records=(record(4),))], Question: [Answer(offset=5)] * 3}, {},
+                {Poll: [StepResult(records=(record(4),))], Question: [StepResult(offset=5)] * 3}, {},
                 [*BEGIN, END, Poll(), Poll(), END, Commit({ORDERS: 5}), COMMITTED],
                 id="what was read is committed in the end",
             ),
             pytest.param(
-                {Poll: [Answer(records=(record(0),)), DONE, DONE, Answer(records=(record(1),))],
-                 Question: [Answer(offset=2)] * 3}, {},
+                {Poll: [StepResult(records=(record(0),)), DONE, DONE, StepResult(records=(record(1),))],
+                 Question: [StepResult(offset=2)] * 3}, {},
                 [*BEGIN, END, Poll(), Poll(), Poll(), END, Commit({ORDERS: 2}), COMMITTED],
                 id="it polls until the end is reached",
             ),
             pytest.param(
-                {Question: [Answer(offset=3, log_start=3)] * 3}, {},
+                {Question: [StepResult(offset=3, log_start=3)] * 3}, {},
                 [*BEGIN, END, Poll(), Poll(), END, Commit({ORDERS: 3}), COMMITTED],
                 id="a log that starts later is read to its end by starting there",
             ),
             pytest.param(
-                {Question: [NOBODY, Answer(offset=0), Answer(offset=0), NOBODY, Answer(offset=0)]}, {},
+                {Question: [NOBODY, StepResult(offset=0), StepResult(offset=0), NOBODY, StepResult(offset=0)]}, {},
                 [*BEGIN, END, Pause(0.1), END, Poll(), Poll(), END, COMMITTED, Pause(0.1),
                  COMMITTED],
                 id="a question without an answer is put again",
@@ -127,20 +127,20 @@ class TestReading:
                 id="past the deadline every question is put once more",
             ),
             pytest.param(
-                {Question: [Answer(offset=0)] * 3}, {"reread": True},
+                {Question: [StepResult(offset=0)] * 3}, {"reread": True},
                 [*BEGIN, ReadFromTheStart(), END, Poll(), Poll(), END, COMMITTED],
                 id="everything is read once more",
             ),
         ],
     )  # fmt: skip
     def test_its_steps_when_it_is_to_stop_after_one_poll(
-        self, answers: dict[type, list[Answer]], parameters: dict[str, object], expected: list[Step]
+        self, answers: dict[type, list[StepResult]], parameters: dict[str, object], expected: list[Step]
     ) -> None:
         clock = Clock()
         rules = Reading(plan(**parameters), recorder([]), clock)
         answer = in_turn(answers)
 
-        def act(step: Step) -> Answer:
+        def act(step: Step) -> StepResult:
             if isinstance(step, Commit):
                 rules.commits.decided(ORDERS)
             return answer(step)
@@ -153,7 +153,9 @@ class TestReading:
         offsets = iter(range(100))
         steps = steps_of(
             rules.script(lambda: clock.now_s > 3),
-            lambda step: Answer(records=(record(next(offsets)),)) if isinstance(step, Poll) else Answer(offset=0),
+            lambda step: (
+                StepResult(records=(record(next(offsets)),)) if isinstance(step, Poll) else StepResult(offset=0)
+            ),
             clock,
         )
         assert [step for step in steps if isinstance(step, Commit)] == [Commit({ORDERS: 4})]
@@ -163,7 +165,7 @@ class TestReading:
     def test_every_try_of_a_question_is_an_operation(self) -> None:
         operations: list[Operation] = []
         rules = Reading(plan(), recorder(operations), Clock())
-        answers = in_turn({Question: [NOBODY, Answer(offset=-1001)]})
+        answers = in_turn({Question: [NOBODY, StepResult(offset=-1001)]})
         steps_of(rules.ask(OpKind.FETCH_COMMITTED, ORDERS, deadline_s=9.0), answers, Clock())
         assert [(each.index, each.type, each.offset, each.group, each.error) for each in operations] == [
             (0, OpType.INVOKE, -1, "client-1", ""),
@@ -179,10 +181,10 @@ class TestCommitting:
         rules = Committing(plan(commit_interval_s=0.5), recorder(operations), clock)
         stored = iter([-1, 9, 11])
 
-        def act(step: Step) -> Answer:
+        def act(step: Step) -> StepResult:
             if isinstance(step, Commit):
                 rules.commits.decided(ORDERS)
-            return Answer(offset=next(stored)) if isinstance(step, Question) else DONE
+            return StepResult(offset=next(stored)) if isinstance(step, Question) else DONE
 
         pause = Pause(0.5, until_stopped=True)
         assert steps_of(rules.script(lambda: clock.now_s > 3), act, clock) == [

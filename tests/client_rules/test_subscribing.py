@@ -7,7 +7,6 @@ import pytest
 
 from harness.client_rules.steps import (
     DONE,
-    Answer,
     Assign,
     Commit,
     Leave,
@@ -16,6 +15,7 @@ from harness.client_rules.steps import (
     Question,
     Restart,
     Step,
+    StepResult,
     Subscribe,
     Unassign,
     carry_out,
@@ -61,36 +61,38 @@ class Shell:
         self.now_s = 0.0
         self.committed, self.end = committed, end
         self.refusals: Iterator[int] = iter(())
-        self.polls: Iterator[Callable[[], Answer]] = iter(())
+        self.polls: Iterator[Callable[[], StepResult]] = iter(())
         recorder = Recorder("member-1", self.operations.append, lambda: 0)
         self.rules = Subscribing(plan, recorder, lambda: self.now_s, at_once=lambda: at_once)
         self.rules.known_as("m-1", 1)
 
-    def act(self, step: Step) -> Answer:
+    def act(self, step: Step) -> StepResult:
         self.steps.append(step)
         self.now_s += step.length_s if isinstance(step, Pause) else 0.25
         match step:
             case Poll():
                 return next(self.polls, lambda: DONE)()
             case Question(OpKind.END_OFFSET, _):
-                return Answer(offset=self.end)
+                return StepResult(offset=self.end)
             case Question():
-                return Answer(error="nobody answers") if self.committed is None else Answer(offset=self.committed)
+                return (
+                    StepResult(error="nobody answers") if self.committed is None else StepResult(offset=self.committed)
+                )
             case Commit(positions, _):
                 for partition in positions:
                     self.rules.commits.decided(partition, next(self.refusals, 0))
         return DONE
 
-    def do(self, script: Generator[Step, Answer, object]) -> None:
+    def do(self, script: Generator[Step, StepResult, object]) -> None:
         carry_out(script, self.act)
 
-    def assign(self, *records: Record) -> Answer:
+    def assign(self, *records: Record) -> StepResult:
         """Assign both partitions within a poll that gives these records afterwards."""
         self.do(self.rules.assigned([ORDERS, OTHERS]))
-        return Answer(records=records)
+        return StepResult(records=records)
 
     @property
-    def told(self) -> list[str]:
+    def written(self) -> list[str]:
         """What is written down, each operation in a few words."""
         return [_in_words(each) for each in self.operations]
 
@@ -106,7 +108,7 @@ def test_an_assigned_partition_is_read_from_where_the_group_has_come_to() -> Non
     shell = Shell(committed=5)
     shell.do(shell.rules.assigned([OTHERS]))
     assert shell.steps == [Question(OpKind.FETCH_COMMITTED, OTHERS), Assign({OTHERS: 5})]
-    assert shell.told == [
+    assert shell.written == [
         "0 invoke assigned 1",
         "1 invoke fetch_committed 1",
         "1 ok fetch_committed 1 at 5",
@@ -133,15 +135,15 @@ def test_where_reading_begins_without_a_committed_offset(
 def test_a_callback_ends_the_poll_that_it_comes_in_and_begins_another() -> None:
     shell = Shell()
 
-    def revoked_within() -> Answer:
+    def revoked_within() -> StepResult:
         shell.do(shell.rules.revoked([ORDERS, OTHERS], (record(5),)))
-        return Answer(records=())
+        return StepResult(records=())
 
     shell.polls = iter([lambda: shell.assign(), revoked_within])
     shell.do(shell.rules.poll())
     shell.operations.clear()
     shell.do(shell.rules.poll())
-    assert shell.told == [
+    assert shell.written == [
         "6 invoke poll",
         "6 ok poll 0:5",
         "7 invoke revoked 0 at 6",
@@ -163,7 +165,7 @@ def test_what_is_lost_is_not_committed(commits: str) -> None:
     shell.steps.clear()
     shell.do(shell.rules.lost([ORDERS]))
     assert shell.steps == [Unassign((ORDERS,))]
-    assert shell.told[-2:] == ["6 invoke lost 0 at 6", "6 ok lost 0 at 6"]
+    assert shell.written[-2:] == ["6 invoke lost 0 at 6", "6 ok lost 0 at 6"]
 
 
 def test_a_commit_that_was_refused_is_tried_again() -> None:
@@ -194,13 +196,13 @@ def _steps(shell: Shell, stopped: Callable[[], bool]) -> Iterator[Step]:
 def test_subscribing_ends_with_the_first_assignment_and_nothing_before_it_is_a_poll() -> None:
     shell = Shell()
 
-    def nothing_for_it() -> Answer:
+    def nothing_for_it() -> StepResult:
         shell.do(shell.rules.assigned([]))
         return DONE
 
     shell.polls = iter([lambda: DONE, nothing_for_it])
     list(islice(_steps(shell, lambda: False), 5))
-    assert shell.told[:4] == ["0 invoke subscribe", "0 ok subscribe", "1 invoke poll", "1 ok poll"]
+    assert shell.written[:4] == ["0 invoke subscribe", "0 ok subscribe", "1 invoke poll", "1 ok poll"]
 
 
 def test_a_member_knows_who_it_was_when_it_is_thrown_out() -> None:
@@ -230,20 +232,20 @@ def test_who_is_to_leave_at_once_reads_no_further() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assigned", "told"),
+    ("assigned", "last_line"),
     [
         pytest.param(False, "0 fail subscribe", id="before it was assigned anything"),
         pytest.param(True, "6 fail poll", id="while it reads"),
     ],
 )
-def test_who_was_fenced_ends_with_the_reason_and_begins_anew(assigned: bool, told: str) -> None:
+def test_who_was_fenced_ends_with_the_reason_and_begins_anew(assigned: bool, last_line: str) -> None:
     shell = Shell()
     first = shell.assign if assigned else lambda: DONE
-    shell.polls = iter([first, lambda: Answer(error="FENCED_INSTANCE_ID", is_over=True)])
+    shell.polls = iter([first, lambda: StepResult(error="FENCED_INSTANCE_ID", is_over=True)])
     steps = list(islice(_steps(shell, lambda: False), 12))
     lives = [step for step in steps if isinstance(step, Restart | Subscribe | Leave)]
     assert lives == [Restart(), Subscribe(), Leave(), Restart(), Subscribe()]
-    assert told in shell.told
+    assert last_line in shell.written
     assert [each.error for each in shell.operations if each.type is OpType.FAIL] == ["FENCED_INSTANCE_ID"]
 
 

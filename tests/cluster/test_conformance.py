@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Producer
+from kazoo.client import KazooClient
 
 from harness.cluster.control_groups import lacking
 from harness.cluster.driver import (
@@ -46,6 +47,7 @@ from harness.cluster.powers import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanStartEarly,
     Direction,
     Side,
 )
@@ -100,6 +102,7 @@ class Driver(
     CanProbe,
     CanReset,
     CanRunClients,
+    CanStartEarly,
     Protocol,
 ):
     """All powers that are tested here."""
@@ -234,7 +237,7 @@ def values(broker: BrokerStatus, topic: str) -> list[bytes | None]:
     return [record.value for record in ReplicaLog(broker.log_dir / f"{topic}-0")]
 
 
-def told(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
+def events_of(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
     """Return the lines of a broker's state-change log, made of what it told if it wrote none itself."""
     broker = status.broker(broker_id)
     assert system_named(status.system).gather(broker) == []
@@ -269,7 +272,7 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     assert keepers == ([] if status.controllers else [(1, "running", status.zookeeper_connect)])
     assert set(status.controllers) == (set() if status.zookeeper else {0, 1, 2})
     for broker in status.brokers:
-        assert told(status, broker.broker_id)[0]["ev"] == "broker_start"
+        assert events_of(status, broker.broker_id)[0]["ev"] == "broker_start"
         assert broker.human_log is not None
         assert STARTED[status.system] in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
@@ -295,17 +298,38 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
     after = (await driver.status()).broker(1)
     assert (after.state, after.starts) == ("running", before.starts + 1)
     assert after.client_address == before.client_address
-    recovered = [line for line in told(await driver.status(), 1) if line["ev"] == "recovery"]
+    recovered = [line for line in events_of(await driver.status(), 1) if line["ev"] == "recovery"]
     assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
     with pytest.raises(ClusterError, match="broker 1 runs already"):
         await driver.start_broker(1)
+
+
+async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Driver) -> None:
+    status = await driver.status()
+    somebody = KazooClient(hosts=status.zookeeper_connect)
+    await asyncio.to_thread(somebody.start, 120)
+    try:
+        registration, _ = await asyncio.to_thread(somebody.get, "/brokers/ids/1")
+        await driver.kill_broker(1)
+        async with KazooView(status.zookeeper_connect) as view:
+            await until(view.registrations, lambda seen: 1 not in seen, what="the end of its session", timeout_s=120)
+        await asyncio.to_thread(somebody.create, "/brokers/ids/1", registration, ephemeral=True)
+        await driver.start_early(1)
+        await state_is(driver, 1, "stopped")
+    finally:
+        await asyncio.to_thread(somebody.stop)
+    after = (await driver.status()).broker(1)
+    assert after.starts == status.broker(1).starts + 1
+    with pytest.raises(ClusterError, match="broker 0 runs already"):
+        await driver.start_early(0)
+    await driver.start_broker(1)
 
 
 async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> None:
     await driver.stop_broker(2, timeout_s=120)
     status = await driver.status()
     assert status.broker(2).state == "stopped"
-    assert told(status, 2)[-1]["ev"] == "broker_stop"
+    assert events_of(status, 2)[-1]["ev"] == "broker_stop"
     await driver.start_broker(2)
 
 
@@ -475,7 +499,7 @@ async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
     status = await alone.status()
     assert status.broker(0).state == "stopped"
     assert values(status.broker(0), "evidence") == [b"kept"]
-    assert told(status, 0)[0]["ev"] == "broker_start"
+    assert events_of(status, 0)[0]["ev"] == "broker_start"
 
 
 async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_it_is_up(

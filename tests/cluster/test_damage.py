@@ -44,7 +44,7 @@ def ends(disk: Storage) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("done", "found"),
+    ("done", "log_ends"),
     [
         pytest.param(Damage(what=What.TAIL), ENDS | {"orders-0": 11}, id="the last byte takes the last batch along"),
         pytest.param(
@@ -63,12 +63,12 @@ def ends(disk: Storage) -> dict[str, int]:
         pytest.param(Damage(what=What.DISK), {}, id="an empty disk"),
     ],
 )
-def test_what_a_start_finds_on_a_damaged_disk(disk: Storage, done: Damage, found: dict[str, int]) -> None:
+def test_what_a_start_finds_on_a_damaged_disk(disk: Storage, done: Damage, log_ends: dict[str, int]) -> None:
     before = states(disk)
     do_damage(disk, done)
     assert states(disk) != before
-    assert logs_in(states(disk)) == found.keys()
-    assert ends(disk) == found
+    assert logs_in(states(disk)) == log_ends.keys()
+    assert ends(disk) == log_ends
 
 
 def test_a_flipped_bit_in_a_closed_segment_is_found_and_costs_its_batch_and_all_that_follows(disk: Storage) -> None:

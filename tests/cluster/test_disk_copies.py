@@ -123,13 +123,15 @@ async def test_half_a_copy_is_none_and_leaves_the_other_brokers_alone(
         (fails if "/brokers/0/" in str(file) else copyfile)(file, copied)
 
     monkeypatch.setattr(shutil, "copyfile", copy)
-    said = await driver.copy_data()
-    assert f"the data of broker 0 could not be copied from its own disk: {reason}" in said[0].replace("[Errno 28] ", "")
+    remarks = await driver.copy_data()
+    assert f"the data of broker 0 could not be copied from its own disk: {reason}" in remarks[0].replace(
+        "[Errno 28] ", ""
+    )
     assert copied(layout, 0) == {}
     if not supervising.gone:
-        assert (len(said), copied(layout, 1)) == (1, {"orders-0/0.log": "whole"})
+        assert (len(remarks), copied(layout, 1)) == (1, {"orders-0/0.log": "whole"})
     else:
-        assert len(said) == len(BROKERS)
+        assert len(remarks) == len(BROKERS)
 
 
 async def test_a_file_that_goes_meanwhile_is_left_out(

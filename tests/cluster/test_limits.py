@@ -109,8 +109,8 @@ from harness.cluster.descriptors import limit_of, room_for
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, {most}))
 print(room_for(300), limit_of(0), room_for(400))
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    fits, limit, why = told.partition(f" {most} ")
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    fits, limit, why = printed.partition(f" {most} ")
     assert (fits, bool(limit)) == ("", True)
     assert f"and may have {most}, too few for 400 more" in why
 

@@ -110,8 +110,8 @@ def test_the_catalogue_has_a_sentence_for_everything(what: str) -> None:
 )
 def test_nothing_heavy_is_imported_for(program: str) -> None:
     check = f"import sys; {program}; print([name for name in {HEAVY!r} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "[]"
+    imported = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    assert imported.stdout.strip() == "[]"
 
 
 def test_a_check_is_shown_by_number_and_name_and_known_without_importing_it() -> None:

@@ -16,7 +16,7 @@ def cluster(tmp_path: Path) -> FakeCluster:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "kinds"),
     [
         pytest.param(START + STOP, ["broker_start", "broker_stop"], id="both kinds"),
         pytest.param(b'{"ev":"append"}\n' + STOP, ["broker_stop"], id="other kinds are passed over"),
@@ -26,10 +26,10 @@ def cluster(tmp_path: Path) -> FakeCluster:
         pytest.param(b"", [], id="nothing"),
     ],
 )
-async def test_whole_lines_of_the_kinds_asked_for(cluster: FakeCluster, content: bytes, found: list[str]) -> None:
+async def test_whole_lines_of_the_kinds_asked_for(cluster: FakeCluster, content: bytes, kinds: list[str]) -> None:
     cluster.log_of(BROKER).write_bytes(content)
     events, _ = await LogFiles(cluster).after(BROKER, 0, *KINDS)
-    assert [event["ev"] for event in events] == found
+    assert [event["ev"] for event in events] == kinds
 
 
 async def test_the_next_look_starts_where_the_last_one_ended(cluster: FakeCluster) -> None:

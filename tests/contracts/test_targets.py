@@ -162,9 +162,9 @@ async def test_nobody_has_a_role_that_is_vacant(tmp_path: Path) -> None:
     ],
 )
 def test_the_seed_draws_as_many_brokers_as_the_word_says(text: str, brokers: int, sizes: set[int]) -> None:
-    found = [drawn(parse_target(text), range(brokers), 1, random.Random(seed))[1] for seed in range(50)]
-    assert {len(set(each)) for each in found} == sizes
-    assert all(set(each) <= set(range(brokers)) for each in found)
+    draws = [drawn(parse_target(text), range(brokers), 1, random.Random(seed))[1] for seed in range(50)]
+    assert {len(set(each)) for each in draws} == sizes
+    assert all(set(each) <= set(range(brokers)) for each in draws)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,6 @@ def test_the_seed_draws_as_many_brokers_as_the_word_says(text: str, brokers: int
     ],
 )
 def test_the_seed_draws_zookeeper_servers_unless_they_are_named(text: str, servers: set[tuple[int, ...]]) -> None:
-    found = [drawn(parse_target(text), range(3), 3, random.Random(seed)) for seed in range(30)]
-    assert {target.servers for target, brokers in found if not brokers} == servers
-    assert {target.part for target, _ in found} == {None if servers != {()} else Part.LEADER}
+    draws = [drawn(parse_target(text), range(3), 3, random.Random(seed)) for seed in range(30)]
+    assert {target.servers for target, brokers in draws if not brokers} == servers
+    assert {target.part for target, _ in draws} == {None if servers != {()} else Part.LEADER}

@@ -60,9 +60,9 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     async def collect(*_arguments: Any) -> None: ...
 
     def run_checks(folder: RunFolder, *_arguments: Any) -> Checked:
-        said = answer(folder) if answer(folder) in (FAIL, UNKNOWN) else PASS
-        reason = "" if said == PASS else f"{said} it is"
-        return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[said], reason=reason)])
+        verdict = answer(folder) if answer(folder) in (FAIL, UNKNOWN) else PASS
+        reason = "" if verdict == PASS else f"{verdict} it is"
+        return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[verdict], reason=reason)])
 
     def write(folder: RunFolder, *, alone: bool) -> Path:
         folder.report.write_text("a page that stands alone" if alone else "page")

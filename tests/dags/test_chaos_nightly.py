@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.suite import inconclusive, requests_of, summary_of, table_lines, write_summary
 from chaos_airflow.verdicts import Conclusion
 from harness.store.folder import RunFolder
@@ -152,13 +152,13 @@ def conclusion(outcome: str, scenario: str = "smoke") -> Conclusion:
 
 def test_only_what_proved_nothing_is_tried_again() -> None:
     outcomes = ("held", "violated", "inconclusive", "broken", "refused", "wrong")
-    requests = [Request(scenario=outcome) for outcome in outcomes]
+    requests = [RunRequest(scenario=outcome) for outcome in outcomes]
     repeated = {"scenario": "inconclusive", "repeats": ("run.start", 2)}
     assert inconclusive("run", requests, map(conclusion, outcomes)) == [repeated]
 
 
 def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:
-    requests = [Request(scenario="a"), Request(scenario="b"), Request(scenario="c", expect="violated")]
+    requests = [RunRequest(scenario="a"), RunRequest(scenario="b"), RunRequest(scenario="c", expect="violated")]
     first = [conclusion("inconclusive", "a"), conclusion("inconclusive", "b"), conclusion("held", "c")]
     summary = summary_of("x", "manual", requests, first, [conclusion("held", "a")])
     assert [(entry["outcome"], entry["tries"]) for entry in summary["entries"]] == [
@@ -186,11 +186,15 @@ def test_a_summary_lies_beside_the_runs_whatever_the_suite_is_called(
 def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
     requests = requests_of("nightly")
     assert len(requests) >= 4
-    assert all(request["driver"] == "process" and request["seed"] is not None for request in requests)
+    assert {request["driver"] for request in requests} == {"process", "docker"}
+    assert all(request["seed"] is not None for request in requests)
     assert [request["scenario"] for request in requests if request["expect"] == "violated"] == [
         "acks-all-on-append",
         "no-truncation",
         "no-crc-recovery",
         "controller-writes-unfenced",
+        "isr-write-without-version",
+        "leads-on-without-disk",
+        "registration-of-old-session",
         "cut-off",
     ]

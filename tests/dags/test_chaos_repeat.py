@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from chaos_airflow.tasks.form import scenario_name
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.suite import repetitions
 from tests.dags.snippets import python
 
@@ -34,23 +34,23 @@ print("RESULT", json.dumps({"state": run.state, "tasks": states}))
 @pytest.mark.parametrize(
     ("request_", "seeds", "expect"),
     [
-        pytest.param(Request(scenario="smoke", seed=7), [7, 8, 9], "held", id="each has the next seed"),
+        pytest.param(RunRequest(scenario="smoke", seed=7), [7, 8, 9], "held", id="each has the next seed"),
         pytest.param(
-            Request(scenario="smoke", seed=0, planted_bugs=["acks-all-on-append"]),
+            RunRequest(scenario="smoke", seed=0, planted_bugs=["acks-all-on-append"]),
             [0, 1, 2],
             "violated",
             id="where bugs are planted each must find one",
         ),
     ],
 )
-def test_a_run_is_repeated_with_other_seeds(request_: Request, seeds: list[int], expect: str) -> None:
+def test_a_run_is_repeated_with_other_seeds(request_: RunRequest, seeds: list[int], expect: str) -> None:
     runs = repetitions(request_, 3)
     assert [run["seed"] for run in runs] == seeds
     assert {(run["driver"], run["expect"]) for run in runs} == {("process", expect)}
 
 
 def test_without_a_seed_another_one_is_drawn_each_time() -> None:
-    drawn = [repetitions(Request(scenario="smoke"), 2) for _ in range(2)]
+    drawn = [repetitions(RunRequest(scenario="smoke"), 2) for _ in range(2)]
     assert [second["seed"] - first["seed"] for first, second in drawn] == [1, 1]  # type: ignore[operator]
     assert drawn[0][0]["seed"] != drawn[1][0]["seed"]
 
@@ -125,9 +125,9 @@ def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: d
                 }
             ),
         }
-        asked = {"scenario": "kill-leader", "seed": 5, "times": 3}
+        request = {"scenario": "kill-leader", "seed": 5, "times": 3}
         answers = {"kill-leader": ["PASS"], "kill-leader-00000006": ["FAIL"]}
-        result = python(RUN, json.dumps(answers), json.dumps(asked), environment=environment)
+        result = python(RUN, json.dumps(answers), json.dumps(request), environment=environment)
     assert result["state"] == "failed"
     assert [result["tasks"][f"run.report[{index}]"] for index in range(3)] == ["success", "failed", "success"]
     (path,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("repeat-kill-leader-*.json")
@@ -138,6 +138,6 @@ def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: d
         (7, "held"),
     ]
     broken = "Chaos repeat: the system broke a promise: "
-    for told in (Hook.posted, Mailbox.mails):
-        assert [broken in text for text in told] == [True, False]
-        assert "Chaos repeat: 1 of 3 runs are not as expected" in told[1]
+    for messages in (Hook.posted, Mailbox.mails):
+        assert [broken in text for text in messages] == [True, False]
+        assert "Chaos repeat: 1 of 3 runs are not as expected" in messages[1]

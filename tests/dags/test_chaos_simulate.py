@@ -58,14 +58,14 @@ def test_a_sweep_that_cannot_be_carried_out_says_so(tmp_path: Path, monkeypatch:
 @pytest.mark.jvm
 @pytest.mark.by_turns(1, of="long")
 def test_a_planted_bug_is_found_by_a_sweep_and_that_is_as_expected(airflow: dict[str, str]) -> None:
-    asked = {
+    request = {
         "scenario": "kill-leader",
         "seed": 1,
         "schedules": 3,
         "planted_bugs": ["acks-all-on-append"],
         "checks": ["i19"],
     }
-    result = python(RUN, json.dumps(asked), environment=airflow)
+    result = python(RUN, json.dumps(request), environment=airflow)
     summary = Summary.model_validate(result["summary"])
     assert (result["state"], summary.schedules, summary.exit_code) == ("success", 3, ExitCode.VIOLATED)
     assert summary.violations[0].replay.startswith("chaos run kill-leader")

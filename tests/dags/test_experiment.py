@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from chaos_airflow.tasks import ready
 from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
-from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.tasks.request import RunRequest, load
 from chaos_airflow.tasks.suite import requests_of
 from harness.contracts import registry
 from harness.contracts.parameters import Strict
@@ -157,7 +157,7 @@ def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
         beside = {"fault.kind": kind if registry.known(Kind.FAULT, kind) else "kill"}
     elif registry.known(Kind.WORKLOAD, kind):
         beside = {"scenario": "groups"}  # which has every load
-    before = Request(scenario="smoke") if name == "fault.kind" else request_of_form(filled(beside))
+    before = RunRequest(scenario="smoke") if name == "fault.kind" else request_of_form(filled(beside))
     assert request_of_form(filled(beside | {name: value})) != before
 
 
@@ -253,9 +253,9 @@ def test_a_form_asks_for_what_the_command_line_would(
 
 
 def test_what_a_load_takes_goes_to_the_load_of_its_kind() -> None:
-    asked = load(request_of_form(filled({"scenario": "groups", "consume-group.assignor": "range"})))
-    assert asked == load_scenario("groups", options(None, [], ["workloads.1.parameters.assignor=range"]))
-    assert asked != load_scenario("groups")
+    requested = load(request_of_form(filled({"scenario": "groups", "consume-group.assignor": "range"})))
+    assert requested == load_scenario("groups", options(None, [], ["workloads.1.parameters.assignor=range"]))
+    assert requested != load_scenario("groups")
 
 
 def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,8 @@ class Runs:
     @property
     def folders(self) -> list[RunFolder]:
         """In the order in which they were made."""
-        found = self.airflow.server.settings.runs.glob(f"{self.name}-*-*")
-        return [RunFolder(path) for path in sorted(found) if path.is_dir()]
+        paths = self.airflow.server.settings.runs.glob(f"{self.name}-*-*")
+        return [RunFolder(path) for path in sorted(paths) if path.is_dir()]
 
     def wait(self, number: int, phase: Phase, *, over: bool) -> RunFolder:
         """Wait until the run of this number has entered or ended a phase, and return its folder."""

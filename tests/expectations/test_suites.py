@@ -11,7 +11,7 @@ from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import RUN, Row, committed, controller, fetched, held, led, marked
-from tests.analysis.group_rows import stored, told, took
+from tests.analysis.group_rows import reported, stored, took
 
 _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}
 
@@ -172,10 +172,13 @@ CASES = {
         ),
     },
     "group_generations": {
-        "each partition has one member": (rows(*stored("a", 0, 1), *stored("b", 2), told("a"), told("b", 1)), []),
+        "each partition has one member": (
+            rows(*stored("a", 0, 1), *stored("b", 2), reported("a"), reported("b", 1)),
+            [],
+        ),
         "a coordinator stores one for two": (rows(*stored("a", 0), *stored("b", 0)), ["partitions_to_have_one_owner"]),
-        "two members are told the same": (rows(told("a"), told("b")), ["partitions_to_have_one_owner"]),
-        "an instance is told it twice": (rows(told("a/i"), told("b/i")), []),
+        "two members are told the same": (rows(reported("a"), reported("b")), ["partitions_to_have_one_owner"]),
+        "an instance is told it twice": (rows(reported("a/i"), reported("b/i")), []),
         "a generation is stored again for an instance": (rows(*stored("a", 0), *stored("b", 0, seq=1)), []),
         "generations grow": (rows(*stored("a", 0), *stored("b", 0, generation=2, seq=1)), []),
         "a generation goes back": (

@@ -83,9 +83,9 @@ REMOVED = "removed"
 
 def files_of(folder: RunFolder) -> list[Path]:
     """Return the files that a run rests on, within its folder, in a stable order."""
-    asked = [folder.scenario, folder.plan, folder.format, folder.phases, folder.seal]
+    declared = [folder.scenario, folder.plan, folder.format, folder.phases, folder.seal]
     evidence = [path for paths in folder.evidence().values() for path in paths]
-    return sorted(path.relative_to(folder.root) for path in (*asked, *evidence))
+    return sorted(path.relative_to(folder.root) for path in (*declared, *evidence))
 
 
 def damaged(folder: RunFolder, place: Path, name: str, other: RunFolder, rng: random.Random) -> bool:

@@ -147,10 +147,10 @@ async def quorum(cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.Monke
         for each in status.brokers
     )
 
-    async def told() -> ClusterStatus:
+    async def held_back() -> ClusterStatus:
         return replace(status, zookeeper=(), controllers=dict.fromkeys(range(3), "127.0.0.1:1"), brokers=brokers)
 
-    monkeypatch.setattr(cluster, "status", told)
+    monkeypatch.setattr(cluster, "status", held_back)
     return sorted((tmp_path / "quorum").glob("*/*/*.log"))
 
 

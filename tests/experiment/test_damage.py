@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness import phases
-from harness.analysis import together
+from harness.analysis import judge_many
 from harness.analysis.judge import Judgement
 from harness.broker.slices import sliced
 from harness.contracts.checks import Settings
@@ -59,18 +59,18 @@ class Runs:
         return [self.intact, *self.failing]
 
 
-def gathered(asked: Scenario, plan: Plan, root: Path) -> RunFolder:
+def gathered(declaration: Scenario, plan: Plan, root: Path) -> RunFolder:
     """Return a run whose cluster has ended."""
-    folder = phases.create(asked, plan, root)
+    folder = phases.create(declaration, plan, root)
     for phase in (phases.start, phases.drive, phases.collect, phases.stop):
         phase(folder, progress=Silent())
     return folder
 
 
 def with_little_load(name: str) -> Scenario:
-    asked = History(HISTORIES / name).candidate().scenario
-    (load,) = asked.workloads
-    return asked.model_copy(
+    recorded = History(HISTORIES / name).candidate().scenario
+    (load,) = recorded.workloads
+    return recorded.model_copy(
         update={"workloads": [load.model_copy(update={"parameters": {**load.parameters, **LITTLE}})]}
     )
 
@@ -78,11 +78,11 @@ def with_little_load(name: str) -> Scenario:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     root = tmp_path_factory.mktemp("runs")
-    asked = scenario(KILL_LEADER, driver="simulated")
+    declaration = scenario(KILL_LEADER, driver="simulated")
     return Runs(
-        intact=gathered(asked, make_plan(asked, 5), root),
+        intact=gathered(declaration, make_plan(declaration, 5), root),
         failing=[gathered(each, make_plan(each, SEED), root) for each in map(with_little_load, sampled(FAILING, 1))],
-        other=gathered(asked, make_plan(asked, 6), root),
+        other=gathered(declaration, make_plan(declaration, 6), root),
     )
 
 
@@ -156,8 +156,8 @@ def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
     for number, some in enumerate(sliced(cases(runs) * (1 + JUDGED // 100), A_BATCH)):
         root = tmp_path / f"{number:04}"
         tried = damaged_runs(runs, some, root, left)
-        asked = {run: case.run for run, case in tried.items()}
-        answered = dict(answers_of(spark, asked if failing else as_they_are | asked, root))
+        runs_tried = {run: case.run for run, case in tried.items()}
+        answered = dict(answers_of(spark, runs_tried if failing else as_they_are | runs_tried, root))
         failing = failing or failures(runs, answered)
         for folder, case in tried.items():
             answers = answered[folder]
@@ -196,8 +196,8 @@ def answers_of(
     spark: SparkSession, undamaged: dict[RunFolder, RunFolder], root: Path
 ) -> Iterator[tuple[RunFolder, dict[str, SystemVerdict]]]:
     """Judge each run as the one that it was before; yield what each check answers."""
-    asked = [together.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
-    for folder, judgement in together.judge_together(spark, asked, root / "scratch", keep=False, progress=Silent()):
+    to_judge = [judge_many.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
+    for folder, judgement in judge_many.judge_many(spark, to_judge, root / "scratch", keep=False, progress=Silent()):
         assert isinstance(judgement, Judgement), folder
         scenario = scenario_of(folder)
         holes = holes_in(folder, scenario, load_plan(folder.plan))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.handover import end_elsewhere
+from harness.experiment.handover import end_in_other_process
 from harness.progress import Silent
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entered
@@ -51,7 +51,7 @@ def test_a_phase_that_another_process_carries_out_is_ended(
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"running\n"
-        asyncio.run(end_elsewhere(RunFolder(tmp_path), Phase.DRIVE, Silent()))
+        asyncio.run(end_in_other_process(RunFolder(tmp_path), Phase.DRIVE, Silent()))
         assert ends(RunFolder(tmp_path))[Phase.DRIVE].error == error
         status = other.wait(120)
     assert (status == -signal.SIGKILL) is (manner == "does not")
@@ -61,8 +61,8 @@ def test_a_phase_that_is_over_or_ones_own_is_let_be(tmp_path: Path, monkeypatch:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda _pid, number: sent.append(number))
     folder = RunFolder(tmp_path)
-    asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
+    asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
     with entered(folder, Phase.DRIVE, Silent()):
-        asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
-    asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
+        asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
+    asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
     assert sent == []

@@ -42,7 +42,7 @@ class FakeFault:
     """How often a step raises, if not always."""
     hangs: set[str] = field(default_factory=set)
     verdict: FaultVerdict = FaultVerdict.CONFIRMED
-    _asked: dict[str, asyncio.Event] = field(default_factory=dict)
+    _reached: dict[str, asyncio.Event] = field(default_factory=dict)
     name: ClassVar[str] = "fake"
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
@@ -54,14 +54,14 @@ class FakeFault:
     witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
-    def asked(self, entry: str) -> asyncio.Event:
-        """Return what is set once this was asked of it."""
-        return self._asked.setdefault(entry, asyncio.Event())
+    def reached(self, entry: str) -> asyncio.Event:
+        """Return what is set once it has come to a step."""
+        return self._reached.setdefault(entry, asyncio.Event())
 
     async def _do(self, step: str, targets: tuple[int, ...]) -> None:
         entry = f"{step} {','.join(map(str, targets))}"
         self.log.append(entry)
-        self.asked(entry).set()
+        self.reached(entry).set()
         if step in self.hangs:
             await asyncio.Event().wait()
         if step in self.raises and self.log.count(entry) <= self.times.get(step, len(self.log)):
@@ -180,7 +180,7 @@ async def test_intent_is_on_disk_before_the_act_and_every_step_after_it(stage: S
 async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> None:
     stage.fault.hangs = {"inject"}
     async with stage.under_way(planned()):
-        await stage.fault.asked("inject 1").wait()
+        await stage.fault.reached("inject 1").wait()
         assert stage.steps == ["0 intended 1"]
 
 
@@ -325,7 +325,7 @@ async def test_it_is_refused_when_the_broker_is_held_for_too_long(
     monkeypatch.setattr(nemesis_module, "POSTPONED_S", 0.02)
     stage.fault.hangs = {"confirm"}
     async with stage.under_way(planned(0, "1", brokers=[1]), drawn(1, at_s=0.01)):
-        await stage.fault.asked("confirm 1").wait()
+        await stage.fault.reached("confirm 1").wait()
         await stage.written("1 inconclusive")
     refusal = next(entry for entry in read_journal(stage.path) if entry.step is InjectionStep.INCONCLUSIVE)
     assert (refusal.injection, refusal.detail) == (1, f"after 0.02 s: {HELD}")
@@ -367,7 +367,7 @@ async def test_a_role_that_nobody_has_for_a_moment_is_waited_for(stage: Stage) -
     async with stage.under_way(drawn()):
         await stage.written("0 postponed")
         stage.cluster.leader = 2
-        await stage.fault.asked("heal 2").wait()
+        await stage.fault.reached("heal 2").wait()
     assert stage.steps[1] == "0 intended 2"
 
 
@@ -421,7 +421,7 @@ async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:
 async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
     stage.fault.hangs = {"inject"}
     async with stage.under_way(planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)):
-        await stage.fault.asked("inject 2").wait()
+        await stage.fault.reached("inject 2").wait()
 
 
 async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +434,7 @@ async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: p
 async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: Stage, step: str) -> None:
     stage.fault.hangs = {step}
     async with stage.under_way(planned(), planned(1, "0", brokers=[0], at_s=60)):
-        await stage.fault.asked(f"{step} 1").wait()
+        await stage.fault.reached(f"{step} 1").wait()
     assert stage.steps[0] == "0 intended 1"
     assert stage.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
     assert verdict_of(stage) == (INCONCLUSIVE, "interrupted before its effect was seen")
@@ -443,9 +443,9 @@ async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: 
 async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> None:
     stage.fault.hangs = {"confirm", "heal"}
     async with stage.under_way(planned()) as running:
-        await stage.fault.asked("confirm 1").wait()
+        await stage.fault.reached("confirm 1").wait()
         running.cancel()
-        await stage.fault.asked("heal 1").wait()
+        await stage.fault.reached("heal 1").wait()
     assert len(open_injections(read_journal(stage.path))) == 1
 
 

@@ -5,24 +5,36 @@ from harness.contracts.faults import Effect, Injection
 from harness.contracts.targets import parse_target
 from tests.fake_cluster import FakeCluster
 
+DURATION_S = 1.5
+
 
 async def injected(
-    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
+    cluster: FakeCluster,
+    name: str,
+    *brokers: int,
+    target: str = "leader(orders,0)",
+    duration_s: float = DURATION_S,
+    **parameters: object,
 ) -> tuple[Injection, Effect]:
     """Carry a fault out, up to its proof."""
     plugin = registry.fault(name)
-    injection = await prepared(cluster, name, *brokers, target=target, **parameters)
+    injection = await prepared(cluster, name, *brokers, target=target, duration_s=duration_s, **parameters)
     injection = await plugin.inject(cluster.arena, injection)
     return injection, await plugin.confirm(cluster.arena, injection)
 
 
 async def prepared(
-    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
+    cluster: FakeCluster,
+    name: str,
+    *brokers: int,
+    target: str = "leader(orders,0)",
+    duration_s: float = DURATION_S,
+    **parameters: object,
 ) -> Injection:
     """Return what would be done, of which nothing is."""
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(parameters)
-    return await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=1.5)
+    return await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=duration_s)
 
 
 async def heal(cluster: FakeCluster, injection: Injection) -> None:

@@ -135,8 +135,8 @@ class TestController:
         injection, effect = await injected(
             cluster, "overwrite-controller", 0, target="controller", silent_s=SOON, names=names
         )
-        said = f"/controller is {holds}, and nobody acted for 0.1 s"
-        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        detail = f"/controller is {holds}, and nobody acted for 0.1 s"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
         await heal(cluster, injection)
         assert (cluster.written, cluster.controller_id, cluster.controller_epoch) == (b"", 1, 2)
         assert cluster.znodes == set()
@@ -144,8 +144,8 @@ class TestController:
     async def test_an_epoch_that_is_deleted_is_followed_by_a_later_one(self, cluster: FakeCluster) -> None:
         cluster.controller_epoch = 7
         injection, effect = await injected(cluster, "delete-controller-epoch", 0, target="controller", silent_s=SOON)
-        said = "/controller_epoch, which was 7, is gone, and the controller wrote nothing for 0.1 s"
-        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        detail = "/controller_epoch, which was 7, is gone, and the controller wrote nothing for 0.1 s"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
         await heal(cluster, injection)
         assert (cluster.controller_id, cluster.controller_epoch) == (1, 9)
         assert cluster.znodes == {"/controller_epoch"}
@@ -259,17 +259,17 @@ class TestAddPartitions:
         assert [*cluster.assignments.values()] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
 
     @pytest.mark.parametrize(
-        ("parameters", "kept"),
+        ("parameters", "others"),
         [
             pytest.param({}, {"version": 3, "topic_id": "an-id"}, id="the topic keeps its id"),
             pytest.param({"without_topic_id": True}, {"version": 2}, id="an old tool leaves it out"),
         ],
     )
     async def test_what_is_written(
-        self, cluster: FakeCluster, parameters: dict[str, bool], kept: dict[str, object]
+        self, cluster: FakeCluster, parameters: dict[str, bool], others: dict[str, object]
     ) -> None:
         await injected(cluster, "add-partitions", 1, target="1", topic="orders", **parameters)
-        assert cluster.last_topic == {"partitions": {"0": [0, 1, 2], "1": [1, 2, 0]}, **kept}
+        assert cluster.last_topic == {"partitions": {"0": [0, 1, 2], "1": [1, 2, 0]}, **others}
 
     async def test_brokers_that_are_named_take_a_topic(self, cluster: FakeCluster) -> None:
         with pytest.raises(ClusterError, match="there is no topic '' to add partitions to"):
@@ -292,8 +292,8 @@ class TestChangeConfig:
     async def test_each_broker_is_changed_and_has_its_own_value_again(self, cluster: FakeCluster) -> None:
         cluster.configs[4, "2"] = {"log.segment.bytes": "7000", "log.roll.ms": "9"}
         injection, effect = await injected(cluster, "change-config", 0, 2, target="0,2", config=self.SET)
-        said = "brokers [0, 2] say that each has log.segment.bytes=20000"
-        assert (effect.verdict, effect.detail) == (CONFIRMED, said)
+        detail = "brokers [0, 2] say that each has log.segment.bytes=20000"
+        assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
         await heal(cluster, injection)
         assert cluster.configs == {(4, "0"): {}, (4, "2"): {"log.segment.bytes": "7000", "log.roll.ms": "9"}}
 

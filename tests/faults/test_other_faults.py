@@ -122,6 +122,12 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             "oversize: the broker closed 2 times, truncated: the client left 2 times; the same processes answer others",
             id="a hostile client",
         ),
+        pytest.param(
+            "hostile-client",
+            {"sends": ["too-large"], "times": 2},
+            "too-large: the broker refused it 2 times; the same processes answer others",
+            id="a client that sends too much at once",
+        ),
     ],
 )
 async def test_a_fault_is_confirmed_by_its_effect(
@@ -190,12 +196,60 @@ async def test_a_fault_without_an_effect_is_a_mismatch(
     assert detail in effect.detail
 
 
+@pytest.mark.parametrize(
+    ("deaf", "verdict", "detail"),
+    [
+        pytest.param({"miss"}, CONFIRMED, "broker 1 ended, as its id was taken", id="a broker that ends"),
+        pytest.param(set(), INCONCLUSIVE, "its old session had ended before", id="a session that was over"),
+        pytest.param({"start_early"}, MISMATCH, "broker [1] was not started again", id="a broker that stays down"),
+    ],
+)
+async def test_a_bounce_before_the_session_has_ended_is_in_vain(
+    cluster: FakeCluster, deaf: set[str], verdict: FaultVerdict, detail: str
+) -> None:
+    cluster.deaf = deaf
+    injection, effect = await injected(cluster, "bounce", 1, end_session=False)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
+    await heal(cluster, injection)
+    assert cluster.states[1] == "running"
+
+
+@pytest.mark.parametrize(
+    ("session_ends", "verdict", "detail"),
+    [
+        pytest.param(True, CONFIRMED, "broker 1 runs, and its registration is gone", id="and disappears with it"),
+        pytest.param(False, MISMATCH, "broker 1 runs, and its old session has not ended", id="and nothing comes of it"),
+    ],
+)
+async def test_a_broker_takes_the_registration_of_before_for_its_own(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, session_ends: bool, verdict: FaultVerdict, detail: str
+) -> None:
+    async def start_early(broker_id: int) -> None:
+        cluster.starts[broker_id] += 1
+        cluster.states[broker_id] = "running"
+        if session_ends:
+            del cluster.sessions[broker_id]
+
+    monkeypatch.setattr(cluster, "start_early", start_early)
+    cluster.deaf = {"miss"}
+    _, effect = await injected(cluster, "bounce", 1, end_session=False, come_back_timeout_s=0.1)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
+
+
 async def test_connections_that_stay_open_are_a_mismatch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_chaos.faults.reset_connections.CONFIRM_TIMEOUT_S", 0.1)
     cluster.deaf = {"reset_connections"}
     _, effect = await injected(cluster, "reset-connections", 1)
     assert effect.verdict is MISMATCH
     assert "end of every connection: not within" in effect.detail
+
+
+async def test_a_stall_that_hides_one_period_of_a_rhythm_is_no_mismatch(cluster: FakeCluster) -> None:
+    cluster.stalled = 20
+    _, effect = await injected(cluster, "isolate", 1, duration_s=10, cut_s=0.4, whole_s=0.2)
+    assert effect.verdict is CONFIRMED
 
 
 async def test_an_isolation_may_break_connections_first(cluster: FakeCluster) -> None:
@@ -270,8 +324,24 @@ def test_what_would_be_ignored_is_refused(name: str, parameters: dict[str, Any],
 
 @pytest.mark.parametrize("name", ["disk-damage", "isolate"])
 def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
-    said = registry.fault(name).Parameters().model_dump(mode="json")
-    assert registry.fault(name).Parameters.model_validate(said)
+    defaults = registry.fault(name).Parameters().model_dump(mode="json")
+    assert registry.fault(name).Parameters.model_validate(defaults)
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "detail"),
+    [
+        pytest.param(0, MISMATCH, "the broker answered with error 0 2 times", id="who takes it is no Kafka"),
+        pytest.param(6, INCONCLUSIVE, "the broker led nothing 2 times", id="who leads nothing has nothing to refuse"),
+    ],
+)
+async def test_a_batch_that_is_too_large_is_refused_by_who_leads(
+    cluster: FakeCluster, error: int, verdict: FaultVerdict, detail: str
+) -> None:
+    cluster.produce_error = error
+    _, effect = await injected(cluster, "hostile-client", 1, sends=["too-large"], times=2)
+    assert effect.verdict is verdict
+    assert detail in effect.detail
 
 
 async def test_a_storm_that_this_process_has_no_files_for_is_not_begun(

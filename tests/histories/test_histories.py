@@ -41,7 +41,7 @@ class Judged:
     """The same, simulated today: under its own seed first."""
 
 
-def asked(history: History, seed: int | None = None) -> Candidate:
+def candidate_of(history: History, seed: int | None = None) -> Candidate:
     """Return the schedule, to be judged by the checks that it was judged by; by all, if those must find nothing."""
     candidate, recorded = history.candidate(seed), history.recorded()
     simulated_and_held = seed is not None and recorded.today == "held"
@@ -67,9 +67,9 @@ def simulated(candidates: list[Candidate]) -> list[pa.Table]:
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """Everything in one table, judged at once."""
     root = tmp_path_factory.mktemp("histories")
-    again = [(each, asked(each, seed)) for each in AGAIN for seed in seeds_of(each)]
+    again = [(each, candidate_of(each, seed)) for each in AGAIN for seed in seeds_of(each)]
     one_table(TODAY, simulated([candidate for _, candidate in again]), root / "all.parquet")
-    candidates = [asked(each) for each in TODAY] + [candidate for _, candidate in again]
+    candidates = [candidate_of(each) for each in TODAY] + [candidate for _, candidate in again]
     verdicts = judge_histories(spark, root / "all.parquet", candidates, root)
     by_name: dict[str, list[ScheduleVerdict]] = {}
     for (history, _), verdict in zip(again, verdicts[len(TODAY) :], strict=True):

@@ -57,7 +57,7 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "given", "needed"),
+    ("facts", "evidence", "needed"),
     [
         pytest.param(["high_watermarks"], {}, ["--state-changes: `hw`"], id="one kind"),
         pytest.param(
@@ -84,9 +84,9 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
     ],
 )
 def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(
-    facts: list[str], given: dict[str, list[str]], needed: list[str]
+    facts: list[str], evidence: dict[str, list[str]], needed: list[str]
 ) -> None:
-    assert needed_for(facts, given) == needed
+    assert needed_for(facts, evidence) == needed
 
 
 def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
@@ -100,10 +100,10 @@ def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
 
 
 def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
-    said = {
+    answers = {
         each.name: (each.value, each.assumed) for each in settings_in_words(AllowedSettings(acks=1, idempotence=False))
     }
-    assert said == {
+    assert answers == {
         "acks": ("1", False),
         "min_insync_replicas": ("1", True),
         "unclean_leader_election": ("false", True),

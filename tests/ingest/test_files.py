@@ -59,9 +59,9 @@ def files(request: pytest.FixtureRequest, spark: SparkSession) -> Files:
     ],
 )
 def test_a_text_stands_for_files(files: Files, folder: Path, text: str, names: list[str]) -> None:
-    found = stored_files(files, text.replace("{}", str(folder)))
-    assert [file.shown.removeprefix(f"{folder}/") for file in found] == names
-    assert [file.shown.rpartition("/")[2] for file in found if file.torn] == [
+    stored = stored_files(files, text.replace("{}", str(folder)))
+    assert [file.shown.removeprefix(f"{folder}/") for file in stored] == names
+    assert [file.shown.rpartition("/")[2] for file in stored if file.torn] == [
         "torn.jsonl" for name in names if name.endswith("torn.jsonl")
     ]
 
@@ -121,7 +121,7 @@ def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "reason"),
     [
         pytest.param("none.jsonl", None, "there is no file", id="nothing"),
         pytest.param("none-*.jsonl", None, "there is no file", id="a glob of nothing"),
@@ -132,9 +132,9 @@ def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_evidence_is_refused(
-    files: Files, tmp_path: Path, name: str, content: bytes | None, said: str
+    files: Files, tmp_path: Path, name: str, content: bytes | None, reason: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(EvidenceError, match=said):
+    with pytest.raises(EvidenceError, match=reason):
         stored_files(files, str(tmp_path / name))

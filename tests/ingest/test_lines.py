@@ -63,8 +63,8 @@ def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained:
 def test_a_line_that_nobody_can_read_is_named_too(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "ops.jsonl"
     path.write_text(f'{json.dumps(SEND)}\n{{"value": {"[" * 100_000}{"]" * 100_000}}}\n', encoding="utf-8")
-    (said,) = RecordedEvidence(spark, {"operations": [str(path)]}).explain(["operations/ops.jsonl"])
-    assert said.startswith(f"{path}:2: not JSON: maximum recursion depth exceeded")
+    (explanation,) = RecordedEvidence(spark, {"operations": [str(path)]}).explain(["operations/ops.jsonl"])
+    assert explanation.startswith(f"{path}:2: not JSON: maximum recursion depth exceeded")
 
 
 def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: SparkSession, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: 
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "reason"),
     [
         pytest.param({"ofset": [1]}, r"unknown column `ofset` \(did you mean offset\?\)", id="an unknown column"),
         pytest.param({"time_ns": ["1"]}, "column `time_ns` is string, and must be bigint", id="another type"),
@@ -95,11 +95,11 @@ def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: 
     ],
 )  # fmt: skip
 def test_a_table_that_does_not_fit_is_refused(
-    spark: SparkSession, tmp_path: Path, columns: dict[str, Any], said: str
+    spark: SparkSession, tmp_path: Path, columns: dict[str, Any], reason: str
 ) -> None:
     row = {name: [value] for name, value in SEND.items()} | columns
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
-    with pytest.raises(EvidenceError, match=said):
+    with pytest.raises(EvidenceError, match=reason):
         RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
 
 
@@ -131,11 +131,11 @@ def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_i
     path = tmp_path / "a[1]{b}.jsonl"
     first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
     path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
-    given = RecordedEvidence(spark, {"operations": [str(path)]})
-    sources = given.sources("h", {})
+    evidence = RecordedEvidence(spark, {"operations": [str(path)]})
+    sources = evidence.sources("h", {})
     assert sources.torn == ()
     assert [row["process"] for row in sources.lines["operations"].collect()] == [None, "p", "p"]
-    assert given.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
+    assert evidence.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
 
 
 def test_a_file_that_breaks_off_within_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_file_that_breaks_off_within_is_named(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "reason"),
     [
         pytest.param("none.jsonl", None, "none.jsonl: there is no file", id="missing"),
         pytest.param("empty.jsonl", b"", "is empty", id="empty"),
@@ -155,11 +155,11 @@ def test_a_file_that_breaks_off_within_is_named(spark: SparkSession, tmp_path: P
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(
-    spark: SparkSession, tmp_path: Path, name: str, content: bytes | None, said: str
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes | None, reason: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(EvidenceError, match=said):
+    with pytest.raises(EvidenceError, match=reason):
         RecordedEvidence(spark, {"operations": [str(tmp_path / name)]})
 
 
@@ -176,7 +176,7 @@ def packed_bomb(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("bomb", "said"),
+    ("bomb", "reason"),
     [
         pytest.param(
             parquet_bomb,
@@ -188,9 +188,9 @@ def packed_bomb(folder: Path) -> str:
     ],
 )
 def test_a_file_that_holds_more_than_its_size_makes_likely_is_refused(
-    spark: SparkSession, tmp_path: Path, bomb: Callable[[Path], str], said: str
+    spark: SparkSession, tmp_path: Path, bomb: Callable[[Path], str], reason: str
 ) -> None:
-    with pytest.raises(EvidenceError, match=said):
+    with pytest.raises(EvidenceError, match=reason):
         RecordedEvidence(spark, {"operations": [bomb(tmp_path)]})
 
 
@@ -200,6 +200,6 @@ def test_what_a_file_may_hold_can_be_raised(spark: SparkSession, tmp_path: Path)
 
 
 def test_a_file_system_that_the_engine_does_not_know_is_refused(spark: SparkSession) -> None:
-    said = "only Apache Spark in a JVM" if is_connect(spark) else "cannot be read: .*UnsupportedFileSystem"
-    with pytest.raises(EvidenceError, match=rf"gopher://host/x\.jsonl: {said}"):
+    reason = "only Apache Spark in a JVM" if is_connect(spark) else "cannot be read: .*UnsupportedFileSystem"
+    with pytest.raises(EvidenceError, match=rf"gopher://host/x\.jsonl: {reason}"):
         RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]})

@@ -23,7 +23,7 @@ def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "sets", "said"),
+    ("text", "sets", "message"),
     [
         pytest.param("acks: 1\nack: 1\n", [], r"yaml:2: ack: unknown key \(did you mean acks\?\)", id="a typing error"),
         pytest.param("acks: 2\n", [], r"yaml:1: acks: must be -1, 0 or 1, not 2", id="no such acks"),
@@ -34,10 +34,10 @@ def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: 
         pytest.param("", ["min_insync_replicas"], r"must be key\.path=value", id="an option without a value"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: list[str], said: str) -> None:
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: list[str], message: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         load_settings(file if text else None, sets)
 
 

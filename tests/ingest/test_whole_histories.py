@@ -107,16 +107,16 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    given = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
+    evidence = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
     folder = RunFolder(tmp_path / "example")
     settings = AllowedSettings(min_insync_replicas=2, idempotence=True)
-    result = judge_history(spark, given, settings, folder, checks=["lost-write", "phantom", "I9"])
+    result = judge_history(spark, evidence, settings, folder, checks=["lost-write", "phantom", "I9"])
     report(folder, result, COMMAND.split())
     with (tmp_path / "out").open("w+", encoding="utf-8") as file:
         show(Console(file=file, width=100), result, folder)
         file.seek(0)
-        said = "".join(f"{line.rstrip()}\n" for line in file.readlines()[:-1])
-    assert said == (EXAMPLE / "output.txt").read_text(encoding="utf-8")
+        output = "".join(f"{line.rstrip()}\n" for line in file.readlines()[:-1])
+    assert output == (EXAMPLE / "output.txt").read_text(encoding="utf-8")
     assert result.exit_code is ExitCode.VIOLATED
     assert "I9" in [each.check for each in result.unjudged]
     page = folder.report.read_text(encoding="utf-8")

@@ -226,8 +226,8 @@ def test_kafkas_verifiable_consumer_reads_and_commits(cluster: dict[str, Any], t
     wanted = ("--topic", topic, "--group-id", topic, "--max-messages", str(RECORDS), "--reset-policy", "earliest")
     strategy = ("--assignment-strategy", f"org.apache.kafka.clients.consumer.{assignor}")
     servers = ("--bootstrap-server", cluster["bootstrap_servers"])
-    told = kafka_tool("org.apache.kafka.tools.VerifiableConsumer", *servers, *wanted, *strategy)
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    output = kafka_tool("org.apache.kafka.tools.VerifiableConsumer", *servers, *wanted, *strategy)
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assigned = {
         each["partition"] for line in lines if line["name"] == "partitions_assigned" for each in line["partitions"]
     }

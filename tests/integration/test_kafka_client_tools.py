@@ -23,9 +23,9 @@ def servers(cluster: dict[str, Any]) -> list[str]:
 def until(holds: Callable[[str], bool], ask: Callable[[], str]) -> str:
     """Ask until the answer is as it should be, and return it: brokers hear of a change one after the other."""
     deadline = time.monotonic() + TIMEOUT_S
-    while not holds(said := ask()):
-        assert time.monotonic() < deadline, f"not in time; last saw: {said}"
-    return said
+    while not holds(seen := ask()):
+        assert time.monotonic() < deadline, f"not in time; last saw: {seen}"
+    return seen
 
 
 def topics(*arguments: str) -> str:
@@ -58,14 +58,14 @@ def test_a_topic_is_made_written_measured_read_changed_and_deleted(servers: list
     assert "retention.ms" not in described
 
     topics(*servers, "--alter", *this, "--partitions", "2")
-    described = until(lambda said: "PartitionCount: 2" in said, lambda: topics(*servers, "--describe", *this))
+    described = until(lambda output: "PartitionCount: 2" in output, lambda: topics(*servers, "--describe", *this))
     assert "ReplicationFactor: 3" in described
     topics(*servers, "--delete", *this)
-    until(lambda said: name not in said.splitlines(), lambda: topics(*servers, "--list"))
+    until(lambda output: name not in output.splitlines(), lambda: topics(*servers, "--list"))
 
 
 def test_a_broker_is_configured_and_the_cluster_named(servers: list[str]) -> None:
     one = ("--entity-type", "brokers", "--entity-name", "0")
     configs(*servers, "--alter", *one, "--add-config", "log.retention.ms=123456")
-    until(lambda said: "log.retention.ms=123456" in said, lambda: configs(*servers, "--describe", *one))
+    until(lambda output: "log.retention.ms=123456" in output, lambda: configs(*servers, "--describe", *one))
     assert "Cluster ID: " in kafka_tool("org.apache.kafka.tools.ClusterTool", "cluster-id", *servers)

@@ -43,8 +43,8 @@ def test_offsets_are_found_deleted_and_dumped(cluster: dict[str, Any], topic: st
     wanted = tmp_path / "delete.json"
     wanted.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": 150}], "version": 1}))
     servers = ["--bootstrap-server", cluster["bootstrap_servers"]]
-    said = kafka_tool("org.apache.kafka.tools.DeleteRecordsCommand", *servers, "--offset-json-file", str(wanted))
-    assert f"partition: {topic}-0\tlow_watermark: 150" in said
+    output = kafka_tool("org.apache.kafka.tools.DeleteRecordsCommand", *servers, "--offset-json-file", str(wanted))
+    assert f"partition: {topic}-0\tlow_watermark: 150" in output
     assert offset(cluster, topic, "earliest") == f"{topic}:0:150"
     assert offset(cluster, topic, "1000000000000") == f"{topic}:0:150"
 

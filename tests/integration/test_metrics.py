@@ -49,7 +49,7 @@ def scrape(status: ClusterStatus, broker_id: int) -> dict[str, float]:
     }
 
 
-def said(status: ClusterStatus, broker_id: int, ev: str) -> list[dict[str, object]]:
+def events_of(status: ClusterStatus, broker_id: int, ev: str) -> list[dict[str, object]]:
     """Return the events of one kind that a broker has written."""
     lines = status.broker(broker_id).state_change_log.read_text(encoding="utf-8").splitlines()
     return [event for event in map(json.loads, lines) if event["ev"] == ev]
@@ -64,7 +64,7 @@ def produce(status: ClusterStatus, records: int, *, acks: str) -> None:
 
 def accepted(status: ClusterStatus, kind: str) -> int:
     """Return how many ISR changes of one kind the leader says that ZooKeeper accepted."""
-    return sum((e["kind"], e["result"]) == (kind, "ok") for e in said(status, 0, "isr_result"))
+    return sum((e["kind"], e["result"]) == (kind, "ok") for e in events_of(status, 0, "isr_result"))
 
 
 async def test_metrics_agree_with_the_state_change_logs(driver: ProcessDriver) -> None:
@@ -79,11 +79,11 @@ async def test_metrics_agree_with_the_state_change_logs(driver: ProcessDriver) -
     leader, follower = scrape(status, 0), scrape(status, 1)
     assert leader["kafka_server_brokertopicmetrics_messagesin_total"] == RECORDS
     assert leader[BYTES_IN] == follower[BYTES_COPIED] == leader["kafka_log_size_bytes"] > 0
-    assert leader[f"{REQUESTS} Produce"] == len(said(status, 0, "produce_resp"))
+    assert leader[f"{REQUESTS} Produce"] == len(events_of(status, 0, "produce_resp"))
     assert follower.get(f"{REQUESTS} Produce", 0) == 0
     assert leader[ACTIVE] + follower[ACTIVE] == 1
     assert leader[UNDER_REPLICATED] == follower[UNDER_REPLICATED] == leader[OFFLINE] + follower[OFFLINE] == 0
-    elected = Counter(broker_id for broker_id in (0, 1) for _ in said(status, broker_id, "controller_elected"))
+    elected = Counter(broker_id for broker_id in (0, 1) for _ in events_of(status, broker_id, "controller_elected"))
     assert {0: leader[ACTIVE], 1: follower[ACTIVE]} == {0: elected[0], 1: elected[1]}
 
     await driver.pause_broker(1, at_most_s=60)

@@ -58,7 +58,7 @@ def test_confluent_kafka_writes_reads_and_commits(cluster: dict[str, Any], topic
         read = [(message.value() or b"").decode() for message in consumer.consume(500, timeout=120)]
         assert read == [f"value-{number}" for number in range(500)]
         consumer.commit(offsets=[Position(topic, 0, 321)], asynchronous=False)
-        assert [found.offset for found in consumer.committed([Position(topic, 0)], timeout=120)] == [321]
+        assert [position.offset for position in consumer.committed([Position(topic, 0)], timeout=120)] == [321]
     finally:
         consumer.close()
 
@@ -131,11 +131,11 @@ def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: 
     kafka_tool(f"{TOOLS}.TopicCommand", *servers, "--create", "--topic", name, "--replica-assignment", "0:1")
     wanted = tmp_path / "wanted.json"
     wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [2, 0]}]}))
-    asked = (*servers, "--reassignment-json-file", str(wanted))
-    begun = kafka_tool(REASSIGN, *asked, "--execute")
+    arguments = (*servers, "--reassignment-json-file", str(wanted))
+    begun = kafka_tool(REASSIGN, *arguments, "--execute")
     assert f"Successfully started partition reassignment for {name}-0" in begun
     deadline = time.monotonic() + 300
-    while "is completed" not in (seen := kafka_tool(REASSIGN, *asked, "--verify", "--preserve-throttles")):
+    while "is completed" not in (seen := kafka_tool(REASSIGN, *arguments, "--verify", "--preserve-throttles")):
         assert time.monotonic() < deadline, seen
     assert "No partition reassignments found." in kafka_tool(REASSIGN, *servers, "--list")
     election = ("--election-type", "PREFERRED", "--topic", name, "--partition", "0")

@@ -47,7 +47,7 @@ def test_its_commands_do_what_it_says(tmp_path: Path) -> None:
     chaos.chmod(0o755)
     environment = {**os.environ, "PATH": f"{chaos.parent}:{os.environ['PATH']}", "COLUMNS": "160"}
     environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'plugins'}"
-    unseen = {begins: said for begins, said in SAID.items() if any(each.startswith(begins) for each, _ in TYPED)}
+    unseen = {begins: output for begins, output in SAID.items() if any(each.startswith(begins) for each, _ in TYPED)}
     for command, code in TYPED:
         done = subprocess.run(
             ["bash", "-c", command],

@@ -210,9 +210,9 @@ def test_reapers_beside_a_run_that_starts_do_it_no_harm(runs: Path) -> None:
     os.kill(supervisor_of(run).pid, signal.SIGKILL)
     supervisor_gone(run)
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) for _ in range(2)]
-    said = [json.loads(reaper.communicate(timeout=300)[0]) for reaper in both]
+    answers = [json.loads(reaper.communicate(timeout=300)[0]) for reaper in both]
     assert [reaper.returncode for reaper in both] == [ExitCode.HELD, ExitCode.HELD]
-    fates = [item["fate"] for answer in said for item in answer["items"] if item["kind"] == "run"]
+    fates = [item["fate"] for answer in answers for item in answer["items"] if item["kind"] == "run"]
     assert fates.count("closed") == 1
     assert closed(run).remarks
 
@@ -247,12 +247,12 @@ def test_a_run_folder_that_is_moved_ends_its_run_at_once_and_is_not_made_anew(ru
     try:
         run = the_run_once_a_fault_is_in_force(running, runs)
         moved = RunFolder(run.root.rename(tmp_path / run.run_id))
-        _, said = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=20)
     finally:
         running.kill()
         running.wait()
     assert running.returncode == ExitCode.ENVIRONMENT
-    assert said == f"{run.root} was moved or removed while it was in use; its cluster has ended itself\n"
+    assert errors == f"{run.root} was moved or removed while it was in use; its cluster has ended itself\n"
     assert list(runs.iterdir()) == []
     all_gone(run.root)
     reap([tmp_path], progress=Silent())
@@ -475,8 +475,8 @@ def test_an_engine_that_goes_in_the_middle_of_a_run_and_comes_back_later(
     assert processes_of(on_docker.root) == []
 
     reaped_without = chaos("reap", "--runs", str(runs), "--json", **proxied)
-    said = json.loads(reaped_without.stdout)
-    assert (reaped_without.returncode, said["items"], len(said["remarks"])) == (ExitCode.HELD, [], 1)
+    answer = json.loads(reaped_without.stdout)
+    assert (reaped_without.returncode, answer["items"], len(answer["remarks"])) == (ExitCode.HELD, [], 1)
     assert docker_images.resources(on_docker.root) != []
 
     reaped = reap([runs], progress=Silent())

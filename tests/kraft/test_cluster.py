@@ -66,7 +66,7 @@ async def test_a_broker_that_is_asked_to_stop_is_let_go(driver: ProcessDriver) -
     await driver.stop_broker(2, timeout_s=TIMEOUT_S)
     broker = (await driver.status()).broker(2)
     system = system_named(KRAFT)
-    stops = system.told(system.told_in(broker).read_bytes(), ["broker_stop"])
+    stops = system.state_changes(system.event_log(broker).read_bytes(), ["broker_stop"])
     assert [stop["controlled"] for stop in stops][-1:] == [True]
     await driver.start_broker(2)
 

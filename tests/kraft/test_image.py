@@ -9,7 +9,7 @@ import pytest
 
 from harness.kraft import records as untyped_records
 from harness.kraft.image import MetadataImage
-from harness.kraft.records import Bound, Entry, LeaderChange
+from harness.kraft.records import Bound, LeaderChange, MetadataEntry
 
 records: Any = untyped_records
 """kafka-python gives its classes their fields when they are made."""
@@ -52,7 +52,7 @@ def config(value: str | None) -> Any:
 
 def applied(image: MetadataImage, written: Sequence[object], epoch: int = 3) -> list[tuple[str, str, int]]:
     """Return type, path and version of every change, of records from offset 0 on."""
-    entries = [Entry(offset=at, epoch=epoch, time_ms=at, record=record) for at, record in enumerate(written)]
+    entries = [MetadataEntry(offset=at, epoch=epoch, time_ms=at, record=record) for at, record in enumerate(written)]
     return [(each.type, each.path, each.version) for each in image.apply(entries)]
 
 
@@ -126,7 +126,7 @@ def test_only_brokers_that_are_not_fenced_live() -> None:
 def test_a_change_of_a_partition_is_a_version_of_its_state(changed: dict[str, object], seen: dict[str, object]) -> None:
     image = MetadataImage()
     entries = [
-        Entry(offset=at, epoch=3, time_ms=0, record=record)
+        MetadataEntry(offset=at, epoch=3, time_ms=0, record=record)
         for at, record in enumerate([topic(), partition(), change(**changed)])
     ]
     last = [each for each in image.apply(entries) if each.path == STATE][-1]
@@ -188,7 +188,9 @@ def test_a_topic_comes_with_its_assignment_and_goes_with_all_of_it() -> None:
 )
 def test_a_topic_has_its_own_configuration(written: list[object], seen: dict[str, str]) -> None:
     image = MetadataImage()
-    entries = [Entry(offset=at, epoch=1, time_ms=0, record=record) for at, record in enumerate([topic(), *written])]
+    entries = [
+        MetadataEntry(offset=at, epoch=1, time_ms=0, record=record) for at, record in enumerate([topic(), *written])
+    ]
     last = [each for each in image.apply(entries) if each.path == "/config/topics/orders"][-1]
     assert json.loads(last.data)["config"] == seen
 
@@ -224,6 +226,10 @@ def test_a_leader_of_the_quorum_is_the_controller() -> None:
 
 def test_producer_ids_are_claimed_by_the_block() -> None:
     (claimed,) = MetadataImage().apply(
-        [Entry(offset=8, epoch=1, time_ms=0, record=records.ProducerIdsRecord(broker_id=1, next_producer_id=3000))]
+        [
+            MetadataEntry(
+                offset=8, epoch=1, time_ms=0, record=records.ProducerIdsRecord(broker_id=1, next_producer_id=3000)
+            )
+        ]
     )
     assert json.loads(claimed.data) == {"version": 1, "broker": 1, "block_start": "2000", "block_end": "2999"}

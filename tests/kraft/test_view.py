@@ -30,7 +30,7 @@ class Quorum:
     diverging: tuple[int, int] | None = None
     """Epoch and end of what it has of that, where the fetcher has more."""
     away: set[int] = field(default_factory=set)
-    asked: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Connected":
         if port in self.away:
@@ -51,7 +51,7 @@ class Connected:
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         if self.controller in self.quorum.away:
             raise PeerError("no response")
-        self.quorum.asked.append(self.controller)
+        self.quorum.requests.append(self.controller)
         wanted = message.topics[0].partitions[0]
         return _answer(self.quorum, self._code(wanted), wanted.fetch_offset)
 
@@ -112,7 +112,7 @@ async def test_what_was_seen_is_not_seen_again() -> None:
     quorum.high_watermark = END
     rest = await seen.news()
     assert max(each.zxid for each in first) < min(each.zxid for each in rest)
-    assert quorum.asked[-1] == 1  # the leader is asked first
+    assert quorum.requests[-1] == 1  # the leader is asked first
 
 
 @pytest.mark.parametrize(

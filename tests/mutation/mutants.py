@@ -63,7 +63,7 @@ class Mutant:
 def mutants(module: str, source: str) -> list[Mutant]:
     """Return every mutant of a module's source."""
     tree = ast.parse(source)
-    found = []
+    made = []
     nodes = list(_code(tree, ()))
     deciding = {node.id for _, node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for path, node in nodes:
@@ -71,8 +71,8 @@ def mutants(module: str, source: str) -> list[Mutant]:
             continue
         for other in _others(node):
             changed = partial(_replaced, tree, path, other)
-            found.append(Mutant(module, getattr(node, "lineno", 0), _difference(node, other), changed))
-    return found
+            made.append(Mutant(module, getattr(node, "lineno", 0), _difference(node, other), changed))
+    return made
 
 
 def _difference(node: ast.AST, other: ast.AST) -> str:

@@ -56,11 +56,11 @@ def modules() -> dict[str, Module]:
     """Return every module whose guards are mutated, by its last name."""
     folder = registry.content_root() / "checks"
     paths = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
-    found = {stem: Module(f"{CHECKS}.{stem}", path, (stem,)) for stem, path in paths.items()}
+    by_stem = {stem: Module(f"{CHECKS}.{stem}", path, (stem,)) for stem, path in paths.items()}
     for name, path in SHARED.items():
         users = tuple(stem for stem, of in paths.items() if f"from {name} import" in of.read_text(encoding="utf-8"))
-        found[path.stem] = Module(name, path, users)
-    return found
+        by_stem[path.stem] = Module(name, path, users)
+    return by_stem
 
 
 class Judge:
@@ -119,7 +119,7 @@ def _plugin(check: str, changed: Mapping[str, CodeType]) -> Check:
 @contextmanager
 def _replaced(changed: Mapping[str, CodeType]) -> Iterator[None]:
     """Let whoever imports meanwhile get the changed modules that checks share, and what imports these of them too."""
-    kept = {name: sys.modules.get(name) for name in SHARED}
+    originals = {name: sys.modules.get(name) for name in SHARED}
     try:
         for name in SHARED:
             if name in changed:
@@ -130,7 +130,7 @@ def _replaced(changed: Mapping[str, CodeType]) -> Iterator[None]:
                     sys.modules[name] = _executed(name, compile(path.read_text(encoding="utf-8"), str(path), "exec"))
         yield
     finally:
-        for name, module in kept.items():
+        for name, module in originals.items():
             if module is not None:
                 sys.modules[name] = module
 

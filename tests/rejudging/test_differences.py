@@ -26,7 +26,7 @@ HELD = result(check("I1", PASS), check("I9", PASS, notes=1), suites=(suite(PASS,
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "sentences"),
     [
         pytest.param(HELD, HELD, [], id="the same answers"),
         pytest.param(None, HELD, [], id="the first answers"),
@@ -64,5 +64,7 @@ HELD = result(check("I1", PASS), check("I9", PASS, notes=1), suites=(suite(PASS,
         ),
     ],
 )  # fmt: skip
-def test_every_answer_that_is_another_one_is_told(before: RunResult | None, after: RunResult, said: list[str]) -> None:
-    assert [str(difference) for difference in differences(before, after)] == said
+def test_every_answer_that_is_another_one_is_told(
+    before: RunResult | None, after: RunResult, sentences: list[str]
+) -> None:
+    assert [str(difference) for difference in differences(before, after)] == sentences

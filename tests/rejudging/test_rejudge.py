@@ -12,7 +12,7 @@ import pytest
 from harness import phases
 from harness.analysis import session
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Case, Judged, batches
+from harness.analysis.judge_many import Case, Judged, batches
 from harness.cli import simulate as sweep_command
 from harness.errors import EvidenceError
 from harness.experiment import judge as judging
@@ -40,14 +40,14 @@ class Bench:
     """Two recorded runs, and judges that say what they are told to."""
 
     def __init__(self, root: Path) -> None:
-        asked = scenario(KILL_LEADER)
-        self.folders = [phases.create(asked, make_plan(asked, seed), root) for seed in (1, 2)]
+        declaration = scenario(KILL_LEADER)
+        self.folders = [phases.create(declaration, make_plan(declaration, seed), root) for seed in (1, 2)]
         self.says: dict[str, Judgement | EvidenceError] = {
             folder.run_id: answer(folder.run_id, PASS) for folder in self.folders
         }
         self.jobs: list[tuple[list[str], bool]] = []
 
-    def judge_together(
+    def judge_many(
         self, _spark: Any, cases: Sequence[Case], scratch: Path, *, keep: bool, progress: Any
     ) -> Iterator[Judged]:
         assert scratch.is_dir()
@@ -79,7 +79,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(page, "write", made.write)
     monkeypatch.setattr(session, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "spark_session", no_session)
-    monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
+    monkeypatch.setattr(rejudging, "judge_many", made.judge_many)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
     for module in (judging, rejudging):
         monkeypatch.setattr(module, "holes_in", lambda *_: [])
@@ -190,7 +190,7 @@ def test_batches_are_so_large_and_never_have_two_runs_of_one_name(tmp_path: Path
     for folder in folders:
         folder.root.mkdir(parents=True)
         folder.zookeeper.write_bytes(b"{}\n" * 10)
-    asked = [Case(folder=folder, settings=None, checks=()) for folder in folders]  # type: ignore[arg-type]
-    assert [[each.folder for each in batch] for batch in batches(asked)] == [folders[:2], folders[2:]]
-    assert [len(batch) for batch in batches(asked, batch_bytes=30)] == [1, 1, 1, 1]
+    cases = [Case(folder=folder, settings=None, checks=()) for folder in folders]  # type: ignore[arg-type]
+    assert [[each.folder for each in batch] for batch in batches(cases)] == [folders[:2], folders[2:]]
+    assert [len(batch) for batch in batches(cases, batch_bytes=30)] == [1, 1, 1, 1]
     assert batches([]) == []

@@ -30,9 +30,9 @@ def test_seconds_count_every_outcome_and_the_time_to_acknowledgement(folder: Run
 
 
 def test_a_reign_ends_where_the_next_one_begins_and_the_last_one_with_the_run(folder: RunFolder) -> None:
-    found = [(reign.leader, reign.from_s, reign.to_s, reign.unclean) for reign in reigns(RunEvidence(folder))]
+    shown = [(reign.leader, reign.from_s, reign.to_s, reign.unclean) for reign in reigns(RunEvidence(folder))]
     end_s = RunEvidence(folder).end_s()
-    assert found == [(2, 0.0, 9.5, False), (-1, 9.5, 9.6, False), (3, 9.6, end_s, True)]
+    assert shown == [(2, 0.0, 9.5, False), (-1, 9.5, 9.6, False), (3, 9.6, end_s, True)]
 
 
 def test_missing_facts_are_empty_and_nothing_is_drawn(folder: RunFolder) -> None:

@@ -101,7 +101,7 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "times"),
     [
         pytest.param("broker 2 leads in epoch 0, its log ends at 0", 1, id="who led when it was written"),
         pytest.param("the high watermark of broker 2 passes offset 7: 7 to 8", 1, id="its commit"),
@@ -112,8 +112,8 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
         pytest.param("consumer-1 reads", 0, id="no read of another record"),
     ],
 )
-def test_the_rest_is_told_too(lost: RunFolder, text: str, told: int) -> None:
-    assert [moment.text for moment in story(lost).moments if not moment.matters].count(text) == told
+def test_the_rest_is_told_too(lost: RunFolder, text: str, times: int) -> None:
+    assert [moment.text for moment in story(lost).moments if not moment.matters].count(text) == times
 
 
 def test_lanes_show_who_and_under_which_fault(lost: RunFolder) -> None:
@@ -149,8 +149,8 @@ def test_a_long_story_keeps_what_matters_and_says_how_much_it_leaves_out(
 
 
 def test_a_run_without_facts_has_no_story(tmp_path: Path) -> None:
-    told = story(RunFolder(tmp_path))
-    assert (told.moments, told.left_out, told.sentence) == ([], 0, "")
+    nothing = story(RunFolder(tmp_path))
+    assert (nothing.moments, nothing.left_out, nothing.sentence) == ([], 0, "")
 
 
 def test_what_a_system_does_not_tell_is_left_out(lost: RunFolder) -> None:

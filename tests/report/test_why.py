@@ -94,12 +94,12 @@ def test_the_command_says_it_in_one_screen_and_ends_as_the_run_did(
     assert "fault CONFIRMED   system FAIL   environment CLEAN" in shown
     assert len(shown.splitlines()) < 10
     assert chaos_why(folder, monkeypatch, "--json") == ExitCode.VIOLATED
-    said = json.loads(capsys.readouterr().out)
-    assert [(each["verdict"], each["phase"], each["subject"], each["title"]) for each in said["reasons"]] == [
+    answer = json.loads(capsys.readouterr().out)
+    assert [(each["verdict"], each["phase"], each["subject"], each["title"]) for each in answer["reasons"]] == [
         ("FAIL", "judge", "I10", "I10 leader-completeness"),
         ("UNKNOWN", "judge", "operations/a.jsonl", "operations/a.jsonl"),
     ]
-    assert (said["exit_code"], said["verdicts"]["system"]) == (1, "FAIL")
+    assert (answer["exit_code"], answer["verdicts"]["system"]) == (1, "FAIL")
 
 
 @pytest.mark.parametrize(

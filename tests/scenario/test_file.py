@@ -438,13 +438,13 @@ def test_what_is_no_scenario_at_all_is_one_clear_error(text: str, message: str) 
 )
 def test_an_option_overrides_one_value(option: str, expected: object) -> None:
     scenario = read_scenario(GOOD, "s.yaml", [set_option(option)])
-    found = {
+    values = {
         "cluster.brokers": scenario.cluster.brokers,
         "topics.0.partitions": scenario.topics[0].partitions,
         "cluster.properties.log.segment.bytes": scenario.cluster.properties.get("log.segment.bytes"),
         "faults": scenario.faults,
     }
-    assert found[option.partition("=")[0]] == expected
+    assert values[option.partition("=")[0]] == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from harness.contracts.claims import Claim
 from harness.scenario.file import load_scenario, read_scenario
-from harness.scenario.mix import Window, disturbed_s
+from harness.scenario.mix import PlannedWindow, disturbed_s
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, PlannedFault, make_plan
 from harness.scenario.source import options
@@ -36,7 +36,7 @@ mix:
 """
 SEEDS = range(40)
 MIXES = (
-    *("storm", "storm-process", "mix", "administration", "compaction", "group-storm"),
+    *("storm", "storm-sweep", "mix", "administration", "compaction", "group-storm"),
     *(f"benchmarks/{name}-light.yaml" for name in ("mix", "storm", "administration", "groups")),
 )
 """Those that are swept and run."""
@@ -107,7 +107,7 @@ def test_a_role_may_be_any_broker() -> None:
 def test_all_are_healed_in_the_load_and_a_quarter_of_it_is_calm() -> None:
     for plan in plans():
         nothing = Claim(fault="any", composes=True, brokers=frozenset())
-        windows = [Window(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
+        windows = [PlannedWindow(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
         assert all(window.end_s <= 100 for window in windows)
         assert disturbed_s(windows) <= 75
 
@@ -163,7 +163,7 @@ def test_so_many_seconds_of_load_make_so_many_faults() -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_mixes_draw_as_many_as_they_state_under_every_seed(name: str) -> None:
-    loaded = load_scenario(name, options("simulated", [], []))
+    loaded = load_scenario(name, options(None, [], []))
     assert loaded.mix is not None
     made = [make_plan(loaded, seed) for seed in range(20)]
     assert {(len(in_load(plan)), plan.left_out) for plan in made} == {(loaded.mix.injections(loaded.duration_s), 0)}

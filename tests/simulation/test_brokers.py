@@ -22,7 +22,7 @@ def in_cluster(
 ) -> SimulatedCluster:
     """Tell a story of three brokers that run."""
 
-    async def told() -> SimulatedCluster:
+    async def work() -> SimulatedCluster:
         cluster = SimulatedCluster([0, 1, 2], seed=seed, **options)
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
         await asyncio.sleep(1)
@@ -32,14 +32,14 @@ def in_cluster(
         assert loop.complaints == []
         return cluster
 
-    return run(told())
+    return run(work())
 
 
 def registered(cluster: SimulatedCluster) -> list[str]:
     return cluster.ensemble.names("/brokers/ids")
 
 
-def said(cluster: SimulatedCluster, broker_id: int, kind: type[Any]) -> list[Any]:
+def events_of(cluster: SimulatedCluster, broker_id: int, kind: type[Any]) -> list[Any]:
     return [logged.event for logged in cluster[broker_id].log.events if isinstance(logged.event, kind)]
 
 
@@ -54,7 +54,7 @@ def test_a_killed_broker_says_no_more_and_its_session_lives_on_until_it_times_ou
         assert (len(cluster[1].log.events), cluster[1].state) == (lines, "stopped")
         assert await cluster[1].start()
         assert registered(cluster) == ["0", "1", "2"]
-        assert [start.clean_marker for start in said(cluster, 1, BrokerStart)] == [False, False]
+        assert [start.clean_marker for start in events_of(cluster, 1, BrokerStart)] == [False, False]
 
     in_cluster(story)
 
@@ -64,9 +64,9 @@ def test_a_clean_stop_takes_the_registration_along_and_leaves_its_marker() -> No
         assert await cluster[1].stop(10)
         await asyncio.sleep(0.1)
         assert registered(cluster) == ["0", "2"]
-        assert [stop.controlled for stop in said(cluster, 1, BrokerStop)] == [True]
+        assert [stop.controlled for stop in events_of(cluster, 1, BrokerStop)] == [True]
         assert await cluster[1].start()
-        assert [start.clean_marker for start in said(cluster, 1, BrokerStart)] == [False, True]
+        assert [start.clean_marker for start in events_of(cluster, 1, BrokerStart)] == [False, True]
 
     in_cluster(story)
 
@@ -91,7 +91,7 @@ def test_a_paused_broker_stands_still_and_the_world_goes_on(length_s: float, sta
         assert ("1" in registered(cluster)) == (length_s < SESSION_S)
         await asyncio.sleep(2)
         assert (cluster[1].state, registered(cluster)) == ("running", ["0", "1", "2"])
-        assert [event.state for event in said(cluster, 1, ZkSession)] == states
+        assert [event.state for event in events_of(cluster, 1, ZkSession)] == states
 
     in_cluster(story)
 
@@ -164,7 +164,7 @@ def test_a_forced_expiry_makes_a_broker_register_anew() -> None:
         cluster.ensemble.end(session.session_id)
         await asyncio.sleep(1)
         assert registered(cluster) == ["0", "1", "2"]
-        assert [event.state for event in said(cluster, 1, ZkSession)][-4:] == [
+        assert [event.state for event in events_of(cluster, 1, ZkSession)][-4:] == [
             "suspended",
             "lost",
             "connected",

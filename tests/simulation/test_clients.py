@@ -23,7 +23,7 @@ from tests.simulation.scenarios import scenario
 Story = Callable[[SimulatedCluster], Awaitable[None]]
 
 
-def told(story: Story, load_s: float = 6.0, **changed: Any) -> dict[str, list[Operation]]:
+def operations_of(story: Story, load_s: float = 6.0, **changed: Any) -> dict[str, list[Operation]]:
     """Return what the clients recorded while the story was played; the load goes on for `load_s` after it."""
     made = scenario(**changed)
 
@@ -143,19 +143,19 @@ async def _kill_two(cluster: SimulatedCluster) -> None:
     ],
 )
 def test_what_becomes_of_a_send(story: Story, load: dict[str, Any], expected: set[str]) -> None:
-    operations = told(story, load={"consumers": 0, **load})
+    operations = operations_of(story, load={"consumers": 0, **load})
     assert outcomes(operations, OpKind.SEND) == expected
     assert every_operation_ended(operations)
 
 
 def test_a_refusal_before_the_append_is_a_fail_for_a_client_that_does_not_retry() -> None:
-    operations = told(_kill_two, load={"consumers": 0, "retries": 0})
+    operations = operations_of(_kill_two, load={"consumers": 0, "retries": 0})
     refused = [end for end in ends(operations, OpKind.SEND) if end.type is OpType.FAIL]
     assert {end.error for end in refused} == {"NOT_ENOUGH_REPLICAS"}
 
 
 def test_without_acks_nothing_is_known_and_nothing_is_waited_for() -> None:
-    operations = told(_nothing, load={"consumers": 0, "acks": 0})
+    operations = operations_of(_nothing, load={"consumers": 0, "acks": 0})
     assert {(end.type, end.offset) for end in ends(operations, OpKind.SEND)} == {(OpType.OK, -1)}
 
 
@@ -173,7 +173,7 @@ def test_no_more_requests_are_in_flight_than_allowed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(MemoryConnection, "send", watched)
     load = {"consumers": 0, "rate_per_s": 2000, "linger_ms": 0, "batch_records": 1, "max_in_flight": limit}
-    told(_nothing, load_s=0.5, load=load)
+    operations_of(_nothing, load_s=0.5, load=load)
     assert most == limit
 
 
@@ -187,13 +187,13 @@ def test_records_wait_for_each_other_and_share_a_batch(monkeypatch: pytest.Monke
         return send(self, message, version, answered=answered)
 
     monkeypatch.setattr(MemoryConnection, "send", counted)
-    operations = told(_nothing, load_s=1.0, load={"consumers": 0, "rate_per_s": 200, "linger_ms": 100})
+    operations = operations_of(_nothing, load_s=1.0, load={"consumers": 0, "rate_per_s": 200, "linger_ms": 100})
     assert 0 < batches < len(ends(operations, OpKind.SEND)) / 3
 
 
 @pytest.mark.parametrize("story", [_nothing, _kill_one], ids=["undisturbed", "over a dead broker"])
 def test_a_consumer_reads_all_that_was_acknowledged_and_reads_its_commits_back(story: Story) -> None:
-    operations = told(story, load={"message_timeout_ms": 20_000})
+    operations = operations_of(story, load={"message_timeout_ms": 20_000})
     acknowledged = {end.offset: end.value for end in ends(operations, OpKind.SEND) if end.type is OpType.OK}
     read = [record for end in ends(operations, OpKind.POLL) for record in end.records]
     assert [record.offset for record in read] == list(range(len(read)))
@@ -205,7 +205,7 @@ def test_a_consumer_reads_all_that_was_acknowledged_and_reads_its_commits_back(s
 
 
 def test_in_the_end_everything_is_read_once_more_when_that_is_asked_for() -> None:
-    operations = told(_nothing, load={"reread": True})
+    operations = operations_of(_nothing, load={"reread": True})
     again = [record.offset for end in ends(operations, OpKind.POLL) if end.mode == "reread" for record in end.records]
     live = [record.offset for end in ends(operations, OpKind.POLL) if end.mode == "assign" for record in end.records]
     assert again[: len(live)] == live
@@ -220,5 +220,5 @@ def test_what_piles_up_while_there_is_no_leader_goes_in_batches_that_brokers_tak
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
 
     load = {"value_bytes": 100_000, "message_timeout_ms": 30_000, "batch_records": 1000}
-    operations = told(nobody_leads, 14.0, load=load)
+    operations = operations_of(nobody_leads, 14.0, load=load)
     assert outcomes(operations, OpKind.SEND) == {OpType.OK}

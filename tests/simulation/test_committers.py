@@ -7,7 +7,7 @@ import pytest
 
 from harness.simulation.cluster import SimulatedCluster
 from harness.store.history import Operation, OpKind, OpType
-from tests.simulation.test_clients import Story, ends, every_operation_ended, told
+from tests.simulation.test_clients import Story, ends, every_operation_ended, operations_of
 
 LOAD = {"producers": 1, "consumers": 0, "committers": 1, "commit_interval_s": 0.1, "restart_interval_s": 1.0}
 OFFSETS = "/brokers/topics/__consumer_offsets/partitions/0/state"
@@ -61,26 +61,26 @@ def acknowledged_before(operations: list[Operation], read: Operation) -> int:
 
 @STORIES
 def test_a_restart_reads_back_what_was_acknowledged_and_goes_on(story: Story) -> None:
-    operations = told(story, load=LOAD)
+    operations = operations_of(story, load=LOAD)
     assert every_operation_ended(operations)
     recorded = operations["committer-1"]
     read_back = [each for each in ends(operations, OpKind.FETCH_COMMITTED) if each.type is OpType.OK]
     assert len(read_back) > 4
     assert all(each.offset >= acknowledged_before(recorded, each) for each in read_back)
-    asked = [each.offset for each in recorded if each.kind is OpKind.COMMIT and each.type is OpType.INVOKE]
-    assert all(later == earlier + 1 for earlier, later in pairwise(asked))
+    offsets = [each.offset for each in recorded if each.kind is OpKind.COMMIT and each.type is OpType.INVOKE]
+    assert all(later == earlier + 1 for earlier, later in pairwise(offsets))
     assert read_back[-1].offset == max(acknowledged_before(recorded, read_back[-1]), read_back[-1].offset) > 20
     assert {(each.group, each.topic, each.partition) for each in recorded} == {("committer-1", "orders", 0)}
 
 
 def test_undisturbed_every_commit_is_acknowledged() -> None:
-    operations = told(_nothing, load=LOAD)
+    operations = operations_of(_nothing, load=LOAD)
     assert {each.type for each in ends(operations, OpKind.COMMIT)} == {OpType.OK}
     assert ends(operations, OpKind.FETCH_COMMITTED)[0].offset == -1
 
 
 def test_a_coordinator_that_moves_is_found_again() -> None:
-    operations = told(_kill_the_coordinator, load=LOAD)
+    operations = operations_of(_kill_the_coordinator, load=LOAD)
     commits = [each for each in operations["committer-1"] if each.kind is OpKind.COMMIT]
     waited = [
         (end.time_ns - invoked.time_ns) / 1e9

@@ -32,8 +32,8 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
         seeds, digest = STORMS[:2], lambda seed: weather(seed, through_codecs=True).digest()
     else:
         seeds, digest = SEEDS, lambda seed: simulate(scenario(*FAULTS[name]), seed).digest()
-    found = {seed: digest(seed) for seed in (reversed(seeds) if backwards else seeds)}
-    return [found[seed] for seed in seeds]
+    by_seed = {seed: digest(seed) for seed in (reversed(seeds) if backwards else seeds)}
+    return [by_seed[seed] for seed in seeds]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
 )
 def test_a_seed_gives_the_same_bytes_whatever_the_process_and_whatever_ran_before(name: str) -> None:
     code = "from tests.simulation.test_determinism import digests; print(*digests({!r}, backwards={}))"
-    told = [
+    printed = [
         subprocess.run(
             [sys.executable, "-c", code.format(name, backwards)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join([".", "plugins"])},
@@ -55,8 +55,8 @@ def test_a_seed_gives_the_same_bytes_whatever_the_process_and_whatever_ran_befor
         ).stdout.split()
         for hash_seed, backwards in (("1", False), ("2", True))
     ]
-    assert told[0] == told[1] == digests(name)
-    assert len(set(told[0])) == len(told[0]), "every seed is another schedule"
+    assert printed[0] == printed[1] == digests(name)
+    assert len(set(printed[0])) == len(printed[0]), "every seed is another schedule"
 
 
 @pytest.mark.parametrize("seed", range(3))

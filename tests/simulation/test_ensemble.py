@@ -77,16 +77,16 @@ def test_another_server_may_lag_behind() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_watch_comes_before_what_it_announces_on_any_server(seed: int) -> None:
     async def story(ensemble: Ensemble, clients: list[SimulatedZooKeeper]) -> None:
-        told: list[int] = []
+        heard: list[int] = []
         zk = clients[1]
-        zk.watch_node("/a", lambda kind, path: told.append(1))
+        zk.watch_node("/a", lambda kind, path: heard.append(1))
         _, seen = await zk.get("/a")
         for version in range(20):
             await clients[0].set("/a", b"", version)
             _, stat = await zk.get("/a")
             if stat.version > seen.version:
-                assert told, "the data are new, and the watch was not told"
-                told.pop()
+                assert heard, "the data are new, and the watch was not told"
+                heard.pop()
             seen = stat
 
     played(seed, story)
@@ -116,18 +116,18 @@ def test_a_client_that_is_cut_off_hears_of_its_end_when_it_is_back() -> None:
     async def story(ensemble: Ensemble, clients: list[SimulatedZooKeeper]) -> None:
         zk, other = clients[:2]
         states: list[SessionState] = []
-        told: list[WatchType] = []
+        heard: list[WatchType] = []
         zk.on_state(states.append)
         await zk.create("/e", b"", ephemeral=True)
-        other.watch_node("/e", lambda kind, path: told.append(kind))
+        other.watch_node("/e", lambda kind, path: heard.append(kind))
         await asyncio.sleep(0.1)
         assert await other.exists("/e")
         hosts = [server.host for server in ensemble.servers]
         ensemble.links.isolate(zk.host, hosts)
         await asyncio.sleep(TIMEOUT_S * 0.9)
-        assert (states, told) == ([SessionState.SUSPENDED], [])
+        assert (states, heard) == ([SessionState.SUSPENDED], [])
         await asyncio.sleep(TIMEOUT_S * 0.5)
-        assert (states, told) == ([SessionState.SUSPENDED], [WatchType.DELETED])
+        assert (states, heard) == ([SessionState.SUSPENDED], [WatchType.DELETED])
         ensemble.links.rejoin(zk.host, hosts)
         await asyncio.sleep(3)
         assert (states, zk.expired) == ([SessionState.SUSPENDED, SessionState.LOST], True)

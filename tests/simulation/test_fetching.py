@@ -44,12 +44,12 @@ class TwoLeaders:
         if not isinstance(message, FetchRequest):
             self.asked_epochs.append(message.topics[0].partitions[0].leader_epoch)
             end_offset = await self.ends[broker_id] if broker_id in self.ends else 4
-            told = SimpleNamespace(error_code=0, end_offset=end_offset, leader_epoch=2)
-            return SimpleNamespace(topics=[SimpleNamespace(partitions=[told])])
+            answer = SimpleNamespace(error_code=0, end_offset=end_offset, leader_epoch=2)
+            return SimpleNamespace(topics=[SimpleNamespace(partitions=[answer])])
         self.fetch_offsets.append(message.topics[0].partitions[0].fetch_offset)
         self.fetches[broker_id] = asyncio.get_running_loop().create_future()
-        told = SimpleNamespace(partition_index=0, error_code=0, records=await self.fetches[broker_id])
-        return SimpleNamespace(responses=[SimpleNamespace(topic="orders", partitions=[told])])
+        answer = SimpleNamespace(partition_index=0, error_code=0, records=await self.fetches[broker_id])
+        return SimpleNamespace(responses=[SimpleNamespace(topic="orders", partitions=[answer])])
 
 
 async def all_is_quiet() -> None:

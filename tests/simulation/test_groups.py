@@ -51,12 +51,12 @@ def test_every_acknowledged_record_is_read_by_both_groups(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nobody_is_given_what_another_one_has_in_that_generation(seed: int) -> None:
-    given = defaultdict(set)
+    owners = defaultdict(set)
     for each in of_members(seed):
         if each.kind is OpKind.ASSIGNED:
-            given[each.group, each.generation, each.topic, each.partition].add(each.member)
-    assert len(given) > 20
-    assert {len(members) for members in given.values()} == {1}
+            owners[each.group, each.generation, each.topic, each.partition].add(each.member)
+    assert len(owners) > 20
+    assert {len(members) for members in owners.values()} == {1}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -117,8 +117,8 @@ def test_no_callback_comes_within_a_poll() -> None:
 
 def test_cleaners_take_what_groups_have_committed_before() -> None:
     light = simulate(load_scenario("benchmarks/groups-light.yaml"), 1)
-    told = [each.event for log in light.logs.values() for each in log.events]
-    cleaned = [each for each in told if isinstance(each, Compaction) and each.topic == OFFSETS_TOPIC]
+    events = [each.event for log in light.logs.values() for each in log.events]
+    cleaned = [each for each in events if isinstance(each, Compaction) and each.topic == OFFSETS_TOPIC]
     assert len(cleaned) > 50
     assert light.remarks == []
 
@@ -136,9 +136,9 @@ def test_two_lives_of_an_instance_fence_each_other_again_and_again() -> None:
 def test_a_member_that_leads_commits_what_it_keeps_before_it_has_assigned() -> None:
     source = "tests/sweep/planted/commits-while-completing.yaml"
     hasty = simulate(load_scenario(source, options("simulated", [], ["planted_bugs=[]"])), 1)
-    told = [each.event for log in hasty.logs.values() for each in log.events]
-    leaders = {(each.generation, each.group_leader) for each in told if isinstance(each, GroupStateChange)}
-    commits = [each for each in told if isinstance(each, OffsetCommit)]
+    events = [each.event for log in hasty.logs.values() for each in log.events]
+    leaders = {(each.generation, each.group_leader) for each in events if isinstance(each, GroupStateChange)}
+    commits = [each for each in events if isinstance(each, OffsetCommit)]
     hasty_ones = [each for each in commits if each.error == ErrorCode.REBALANCE_IN_PROGRESS]
     assert any((each.generation, each.member) in leaders for each in hasty_ones)
     assert any(each.error == ErrorCode.NONE for each in commits)

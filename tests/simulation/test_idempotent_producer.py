@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.events import Append
-from harness.experiment.asking import PROCESS
+from harness.experiment.service_probe import PROCESS
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.history import Operation, OpKind, OpType
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
@@ -45,11 +45,11 @@ def written_twice(history: SimulatedHistory) -> list[str]:
 
 def producer_ids(history: SimulatedHistory) -> set[int | None]:
     """Return those of all batches but the harness's own, which have none."""
-    asked = {each.offset for each in history.operations[PROCESS] if each.kind is OpKind.SEND}
+    probed = {each.offset for each in history.operations[PROCESS] if each.kind is OpKind.SEND}
     appended = [
         logged.event for log in history.logs.values() for logged in log.events if isinstance(logged.event, Append)
     ]
-    return {event.producer_id for event in appended if event.topic == "orders" and event.base_offset not in asked}
+    return {event.producer_id for event in appended if event.topic == "orders" and event.base_offset not in probed}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.zookeeper.registration import register_broker
 from harness.contracts.checks import Settings
-from harness.experiment.asking import PROCESS
+from harness.experiment.service_probe import PROCESS
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.folder import RunFolder
@@ -70,11 +70,11 @@ def test_an_intact_cluster_shows_every_sign_and_what_was_asked_is_on_record() ->
     history = simulate(scenario(KILL_LEADER), 1)
     assert {line.sign for line in history.liveness} == {*Sign}
     assert [line for line in history.liveness if not line.shown] == []
-    asked = history.operations[PROCESS]
-    assert {(each.kind, each.type) for each in asked} == {
+    operations = history.operations[PROCESS]
+    assert {(each.kind, each.type) for each in operations} == {
         (kind, type_) for kind in (OpKind.SEND, OpKind.COMMIT) for type_ in (OpType.INVOKE, OpType.OK)
     }
-    value = next(each.value for each in asked if each.kind is OpKind.SEND)
+    value = next(each.value for each in operations if each.kind is OpKind.SEND)
     assert value in {record.value for each in history.operations["consumer-1"] for record in each.records}, (
         "readers come to it"
     )

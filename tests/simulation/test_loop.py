@@ -56,14 +56,14 @@ async def _tick() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "limits", "said"),
+    ("work", "limits", "reason"),
     [
         pytest.param(_spin, {"max_events": 1000}, "more than 1000 events", id="too many events"),
         pytest.param(_tick, {"max_time_s": 60}, "more than 60 s of virtual time: _tick", id="too much time"),
     ],
 )
-def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, int], said: str) -> None:
-    with pytest.raises(LimitReached, match=said):
+def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, int], reason: str) -> None:
+    with pytest.raises(LimitReached, match=reason):
         run(work(), **limits)
 
 
@@ -123,7 +123,7 @@ class _Worker:
         self.loop = loop
         self.process = Process("worker")
         self.seen: list[str] = []
-        self.told: asyncio.Future[str] = loop.create_future()
+        self.message: asyncio.Future[str] = loop.create_future()
         self.process.call(self._start)
 
     def _start(self) -> None:
@@ -139,7 +139,7 @@ class _Worker:
 
     async def _listen(self) -> None:
         try:
-            self.seen.append(f"{await self.told} at {self.loop.time() % 1000:g}")
+            self.seen.append(f"{await self.message} at {self.loop.time() % 1000:g}")
         finally:
             self.seen.append("listened")
 
@@ -160,7 +160,7 @@ def test_a_frozen_process_does_all_that_was_due_late_and_in_order() -> None:
         await asyncio.sleep(1.5)
         loop.freeze(worker.process)
         await asyncio.sleep(0.2)
-        worker.told.set_result("hello")
+        worker.message.set_result("hello")
         await asyncio.sleep(2)
         assert worker.seen == ["1 at 1"]
         loop.thaw(worker.process)
@@ -187,7 +187,7 @@ def test_nothing_of_a_killed_process_runs_again_not_even_its_cleaning_up() -> No
         await asyncio.sleep(1)
         loop.kill(worker.process)
         loop.thaw(worker.process)
-        worker.told.set_result("hello")
+        worker.message.set_result("hello")
         worker.tasks.clear()
         await asyncio.sleep(10)
         seen.extend(worker.seen)

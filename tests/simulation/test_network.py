@@ -35,7 +35,7 @@ class Stage:
     network: Network
     server: Process = field(default_factory=lambda: Process("server"))
     client: Process = field(default_factory=lambda: Process("client"))
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     async def start(self) -> None:
         task = self.server.call(asyncio.ensure_future, self._serve())
@@ -49,7 +49,7 @@ class Stage:
     async def _answer(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
         (topic,) = request.topics or []
         name = topic.name or ""
-        self.asked.append(name)
+        self.requests.append(name)
         if name.startswith("slow"):
             await asyncio.sleep(1)
         return MetadataResponse(throttle_time_ms=0, brokers=[], cluster_id=name, controller_id=1, topics=[])
@@ -89,7 +89,7 @@ def test_pipelined_requests_are_answered_in_their_order(through_codecs: bool) ->
         connection = await stage.connect()
         names = ["slow", *(f"n{number}" for number in range(50))]
         answers = await asyncio.gather(*(connection.send(_question(name), VERSION) for name in names))
-        assert [answer.cluster_id for answer in answers] == names == stage.asked
+        assert [answer.cluster_id for answer in answers] == names == stage.requests
 
     played(story, through_codecs=through_codecs)
 
@@ -149,7 +149,7 @@ async def _cut(stage: Stage) -> None:
     stage.network.links.isolate("near", ["far"])
     pending = asyncio.ensure_future(stage.ask(connection, "a"))
     await asyncio.sleep(1)
-    assert stage.asked == []
+    assert stage.requests == []
     stage.network.links.rejoin("near", ["far"])
     assert await pending == "a", "what was sent meanwhile is sent again"
 
@@ -168,7 +168,7 @@ async def _one_way(stage: Stage) -> None:
     stage.network.links.cut("far", "near")
     pending = asyncio.ensure_future(stage.ask(connection, "a"))
     await asyncio.sleep(1)
-    assert (stage.asked, pending.done()) == (["a"], False)
+    assert (stage.requests, pending.done()) == (["a"], False)
     stage.network.links.heal("far", "near")
     assert await pending == "a"
 
@@ -192,7 +192,7 @@ async def _paused(stage: Stage) -> None:
     pending = asyncio.ensure_future(stage.ask(connection, "a"))
     another = asyncio.ensure_future(stage.connect())
     await asyncio.sleep(1)
-    assert (stage.asked, another.done()) == ([], True), "the kernel accepts, nobody answers"
+    assert (stage.requests, another.done()) == ([], True), "the kernel accepts, nobody answers"
     loop.thaw(stage.server)
     assert await pending == "a"
 

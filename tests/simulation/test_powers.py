@@ -27,13 +27,13 @@ SIDES = tuple(Side)
 def with_driver(story: Callable[[SimulationDriver], Awaitable[None]], *, zookeeper_servers: int = 1) -> None:
     """Tell a story of two brokers that run, with one client."""
 
-    async def told() -> None:
+    async def work() -> None:
         cluster = SimulatedCluster([0, 1], seed=1, zookeeper_servers=zookeeper_servers)
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
         await asyncio.sleep(1)
         await story(SimulationDriver(cluster, ["producer-1"]))
 
-    run(told())
+    run(work())
 
 
 async def reached(driver: SimulationDriver, broker: int) -> set[str]:

@@ -56,9 +56,9 @@ def small(**changed: object) -> Scenario:
     return scenario(KILL_LEADER, driver="simulated", **changed)
 
 
-def gathered(asked: Scenario, seed: int, runs: Path, progress: Silent = SILENT) -> RunFolder:
+def gathered(declaration: Scenario, seed: int, runs: Path, progress: Silent = SILENT) -> RunFolder:
     """Return the folder of a run that was carried out and not judged."""
-    folder = phases.create_from(asked, seed, runs)
+    folder = phases.create_from(declaration, seed, runs)
     for phase in (phases.start, phases.drive, phases.collect, phases.stop):
         phase(folder, progress=progress)
     return folder
@@ -69,6 +69,7 @@ REFUSED = {
     "slow-sync": "slow-sync needs slow-syncs",
     "dropped-packets": "drop-packets needs packets",
     "resources": "cpu-limit needs cpu-limit",
+    "storm": "cpu-limit needs cpu-limit",
 }
 """What virtual time lacks: its connections carry messages, its disks have no calls, and its machines no limits."""
 INTACT = ["planted_bugs=[]"]
@@ -99,9 +100,9 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
     ],
 )
 def test_every_built_in_scenario_runs(name: str, tmp_path: Path) -> None:
-    asked = load_scenario(name, options("simulated", [], INTACT))
-    folder = gathered(asked, 7, tmp_path)
-    assert missing_evidence(folder, asked, load_plan(folder.plan)) == []
+    declaration = load_scenario(name, options("simulated", [], INTACT))
+    folder = gathered(declaration, 7, tmp_path)
+    assert missing_evidence(folder, declaration, load_plan(folder.plan)) == []
     result = RunResult.load(folder.verdict)
     stated = [fault for fault in load_plan(folder.plan).faults if not fault.spare]
     assert [fault.verdict for fault in result.faults] == [CONFIRMED] * len(stated), "and no spare was needed"
@@ -116,19 +117,19 @@ def test_the_same_seed_gives_the_same_evidence_whatever_the_process(tmp_path: Pa
         "import sys; from pathlib import Path; from tests.simulation.test_runs import gathered, small;"
         " print(gathered(small(), 5, Path(sys.argv[1])).root)"
     )
-    found = []
+    evidence = []
     for hash_seed in ("1", "2"):
-        told = subprocess.run(
+        ended = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path)],
             env={**ENVIRONMENT, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
             check=True,
         )
-        found.append(contents(RunFolder(Path(told.stdout.strip()))))
-    assert found[0] == found[1]
-    assert {path.partition("/")[0] for path in found[0]} == set(EVIDENCE)
-    assert contents(gathered(small(), 6, tmp_path)) != found[0]
+        evidence.append(contents(RunFolder(Path(ended.stdout.strip()))))
+    assert evidence[0] == evidence[1]
+    assert {path.partition("/")[0] for path in evidence[0]} == set(EVIDENCE)
+    assert contents(gathered(small(), 6, tmp_path)) != evidence[0]
 
 
 def test_a_replay_leaves_the_same_evidence(tmp_path: Path) -> None:
@@ -143,9 +144,11 @@ def test_whoever_is_told_hears_of_every_step_with_its_virtual_instant(tmp_path: 
     heard = Heard()
     folder = gathered(small(), 5, tmp_path, heard)
     assert heard.messages[0] == "nothing to start: the cluster exists only under load"
-    told = [text.partition(" s of virtual time: ")[::2] for text in heard.messages if " s of virtual time: " in text]
-    assert [float(instant) for instant, _ in told] == sorted(float(instant) for instant, _ in told)
-    steps = " | ".join(text for _, text in told)
+    steps_heard = [
+        text.partition(" s of virtual time: ")[::2] for text in heard.messages if " s of virtual time: " in text
+    ]
+    assert [float(instant) for instant, _ in steps_heard] == sorted(float(instant) for instant, _ in steps_heard)
+    steps = " | ".join(text for _, text in steps_heard)
     for expected in ("2 clients write to", "steady state:", "): confirmed", ": healed", "again", "the load has ended"):
         assert expected in steps
     assert contents(folder) == contents(gathered(small(), 5, tmp_path)), "being told changes nothing"
@@ -233,8 +236,8 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
     folder = endless(tmp_path)
     with driving(folder) as process:
         process.send_signal(number)
-        _, said = process.communicate(timeout=120)
-    assert "Interrupted: the phase drive was interrupted" in said
+        _, errors = process.communicate(timeout=120)
+    assert "Interrupted: the phase drive was interrupted" in errors
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
     with pytest.raises(EvidenceError, match=NOTHING_TO_COLLECT):
         phases.collect(folder, progress=SILENT)

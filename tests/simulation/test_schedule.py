@@ -41,8 +41,8 @@ GROUPS = {
 
 def fault(kind: str, duration_s: float = 0, target: str = "leader(orders,0)", **parameters: object) -> dict[str, Any]:
     """Return one fault of a schedule."""
-    given = {"kind": kind, "duration_s": duration_s, "target": target, "parameters": parameters}
-    return {**given, "at_s": 1.0, "jitter_s": 1.0}
+    fields = {"kind": kind, "duration_s": duration_s, "target": target, "parameters": parameters}
+    return {**fields, "at_s": 1.0, "jitter_s": 1.0}
 
 
 def steps(history: SimulatedHistory) -> list[str]:

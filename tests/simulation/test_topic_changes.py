@@ -24,14 +24,14 @@ SESSION_S = 4.0
 def in_cluster(story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int) -> None:
     """Tell a story of three brokers with a topic of three partitions on each of them."""
 
-    async def told() -> None:
+    async def work() -> None:
         cluster = SimulatedCluster([0, 1, 2], seed=seed)
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
         await asyncio.sleep(1)
         await create(cluster)
         await story(cluster)
 
-    run(told())
+    run(work())
 
 
 async def create(cluster: SimulatedCluster) -> None:

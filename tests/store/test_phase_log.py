@@ -108,13 +108,13 @@ def test_who_carries_a_phase_out_and_how_it_ended_is_known_afterwards(folder: Ru
         raise ClusterError("gone")
     with entered(folder, Phase.STOP, Silent()):
         pass
-    found = entries(folder)
-    assert [(entry.phase, entry.error) for entry in found] == [
+    read = entries(folder)
+    assert [(entry.phase, entry.error) for entry in read] == [
         (Phase.START, ""),
         (Phase.DRIVE, "gone"),
         (Phase.STOP, ""),
     ]
-    assert {(entry.host, entry.process) for entry in found} == {(socket.gethostname(), identify(os.getpid()))}
+    assert {(entry.host, entry.process) for entry in read} == {(socket.gethostname(), identify(os.getpid()))}
 
 
 def test_a_log_from_before_hosts_and_processes_were_noted_is_read(folder: RunFolder) -> None:

@@ -15,15 +15,15 @@ class FakeJudge:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self.asked: list[Scenario] = []
+        self.judged: list[Scenario] = []
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[ScheduleVerdict]:
-        self.asked += [each.scenario for each in candidates]
+        self.judged += [each.scenario for each in candidates]
         return [self.verdict(number, each) for number, each in enumerate(candidates)]
 
     def verdict(self, number: int, candidate: Candidate) -> ScheduleVerdict:
         """Return the verdict on one schedule."""
-        found = self._rule(candidate.scenario)
+        findings = self._rule(candidate.scenario)
         names = candidate.scenario.checks or ["I1", "I9", "I10"]
         result = RunResult(
             run_id="small",
@@ -37,7 +37,7 @@ class FakeJudge:
                 CheckResult(
                     check=name,
                     promise="",
-                    verdict=FAIL if name in found else PASS,
+                    verdict=FAIL if name in findings else PASS,
                     reason=f"{name} is broken",
                 )
                 for name in names
@@ -51,6 +51,6 @@ def kinds(scenario: Scenario) -> list[str]:
     return [fault.kind for fault in scenario.faults]
 
 
-def pause_breaks_two(asked: Scenario) -> list[str]:
+def pause_breaks_two(candidate: Scenario) -> list[str]:
     """I9 takes a pause, I10 a pause and a kill."""
-    return [name for name, needs in (("I9", {"pause"}), ("I10", {"pause", "kill"})) if needs <= set(kinds(asked))]
+    return [name for name, needs in (("I9", {"pause"}), ("I10", {"pause", "kill"})) if needs <= set(kinds(candidate))]

@@ -53,7 +53,7 @@ class Watched(Silent):
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
 
-    def done(self, what: str, schedules: int, of: int, found: int = 0) -> None:
+    def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
         self.seen.append((what, schedules, of))
 
 
@@ -173,8 +173,8 @@ def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(
         (UNKNOWN, "SimulationError: no end"),
     ]
     summary = summarize(replace(sweep, replay="chaos run small"), verdicts, simulated_s=1, judged_s=1)
-    assert [(found.what, found.seeds) for found in summary.violations] == [("lost-write", [losing.seed])]
-    assert [(found.what, found.seeds) for found in summary.doubts] == [("no history", [broken.seed])]
+    assert [(finding.what, finding.seeds) for finding in summary.violations] == [("lost-write", [losing.seed])]
+    assert [(finding.what, finding.seeds) for finding in summary.doubts] == [("no history", [broken.seed])]
     assert summary.violations[0].replay == f"chaos run small --seed {losing.seed}"
 
 
@@ -187,7 +187,7 @@ def test_a_sweep_is_judged_again_from_its_folder_alone(spark: SparkSession, tmp_
     (sweep.histories / "_SUCCESS").touch()
     summary = rejudge(sweep.root)
     assert (summary.schedules, summary.held, summary.violated) == (2, 1, 1)
-    assert [(found.what, found.replay) for found in summary.violations] == [
+    assert [(finding.what, finding.replay) for finding in summary.violations] == [
         ("lost-write", f"chaos run small --seed {losing.seed}")
     ]
     assert Summary.model_validate_json(sweep.summary.read_bytes()) == summary
@@ -200,16 +200,18 @@ def test_schedules_are_judged_by_their_lines_where_they_lack_tables(spark: Spark
     packs = [dict(pack) for pack in table[TABLES].to_pylist()]
     packs[1] = {name: stream for name, stream in packs[1].items() if name not in TYPED["operations"]}
     packs[2] = {}
-    kept = sweep.root / "kept"
-    kept.mkdir()
+    folder = sweep.root / "kept"
+    folder.mkdir()
     field, none = table.schema.field(TABLES), table.drop_columns([TABLES])
     some = none.append_column(field, pa.array([list(pack.items()) for pack in packs], field.type))
-    asked = sweep.scenario.model_copy(update={"checks": list(SOME)})
-    candidates = [Candidate(scenario=asked, plan=make_plan(asked, seed)) for seed in table["seed"].to_pylist()]
+    declaration = sweep.scenario.model_copy(update={"checks": list(SOME)})
+    candidates = [
+        Candidate(scenario=declaration, plan=make_plan(declaration, seed)) for seed in table["seed"].to_pylist()
+    ]
     for name, histories in {"some": some, "none": none.drop_columns(["coverage"])}.items():
-        parquet.write_table(histories, kept / f"{name}.parquet")
-        (kept / name / "judged" / "0000" / "tables").mkdir(parents=True)  # as a judge that was killed leaves it
-        assert judge_histories(spark, kept / f"{name}.parquet", candidates, kept / name) == verdicts[:3]
+        parquet.write_table(histories, folder / f"{name}.parquet")
+        (folder / name / "judged" / "0000" / "tables").mkdir(parents=True)  # as a judge that was killed leaves it
+        assert judge_histories(spark, folder / f"{name}.parquet", candidates, folder / name) == verdicts[:3]
 
 
 def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, tmp_path: Path) -> None:
@@ -249,7 +251,7 @@ def test_a_planted_bug_is_found_with_its_seed(spark: SparkSession, tmp_path: Pat
     simulate(spark, sweep, Watched())
     verdicts = judge(spark, sweep, ["lost-write", "I10"], Watched())
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    assert "lost-write" in [found.what for found in summary.violations]
+    assert "lost-write" in [finding.what for finding in summary.violations]
     assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]
 
 
@@ -262,11 +264,11 @@ def test_candidates_are_judged_together_each_under_its_own_settings(spark: Spark
     seed = schedule_seed(1, 0)
     broken = make_plan(intact, 3)
     broken = broken.model_copy(update={"faults": [broken.faults[0].model_copy(update={"fault": "no-such-fault"})]})
-    asked = [(strict, make_plan(strict, seed)), (intact, broken), (lenient, make_plan(lenient, seed))]
-    asked += [(intact, make_plan(intact, 4))]
-    candidates = [Candidate(scenario=each, plan=plan) for each, plan in asked]
+    cases = [(strict, make_plan(strict, seed)), (intact, broken), (lenient, make_plan(lenient, seed))]
+    cases += [(intact, make_plan(intact, 4))]
+    candidates = [Candidate(scenario=each, plan=plan) for each, plan in cases]
     verdicts = judge_candidates(spark, candidates, tmp_path)
-    assert [(each.number, each.seed) for each in verdicts] == [(n, plan.seed) for n, (_, plan) in enumerate(asked)]
+    assert [(each.number, each.seed) for each in verdicts] == [(n, plan.seed) for n, (_, plan) in enumerate(cases)]
     assert [each.system for each in verdicts] == [
         FAIL,
         UNKNOWN,

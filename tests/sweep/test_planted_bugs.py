@@ -5,6 +5,7 @@ scenarios are built-in ones, lighter, and those of `planted/`, each made for the
 sample of them is tried; CHAOS_SAMPLE=all tries all.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,9 +80,11 @@ SWEEPS = {
     "one-batch-remembered": Sweep(scenario=str(PLANTED / "producer-state-lost.yaml"), finding="I28"),
     "appends-below-min-isr": Sweep(scenario="kill-leader", sets=FEW_REPLICAS, finding="I26"),
     "no-leader-epoch-fence": Sweep(finding="I24"),
-    "epoch-answers-unfenced": Sweep(scenario="storm", finding="I30"),
+    "epoch-answers-unfenced": Sweep(scenario="storm-sweep", finding="I30"),
     "no-broker-epoch": Sweep(finding="I14"),
     "no-crc-recovery": Sweep(scenario="no-crc-recovery", finding="I31"),
+    "leads-on-without-disk": Sweep(scenario="leads-on-without-disk", finding="I40"),
+    "registration-of-old-session": Sweep(scenario="registration-of-old-session", finding="I18"),
     "bounced-brokers-ignored": Sweep(scenario="kip-380", finding="I32"),
     "isr-join-without-epoch-start": Sweep(scenario="kafka-7128", finding="I10"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
@@ -97,14 +100,13 @@ SWEEPS = {
     "late-sync-without-assignment": Sweep(finding="I38"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 2)}
+CHECKS_OF_GROUPS = {f"I{number}" for number in range(33, 40)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 """Planted schedules are judged by these alone, and sound ones by all."""
 WITHOUT_SWEEP = {
-    "leads-on-without-disk": "costs availability while a disk is full, and no check asks about that",
     "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
-    "registration-of-old-session": "takes a session that ends after its broker has registered in the next one",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
 }
@@ -114,21 +116,21 @@ WITHOUT_SWEEP = {
 @pytest.fixture(scope="module")
 def verdicts(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[ScheduleVerdict]]:
     """The verdicts on every schedule, by planted bug; those on a sound broker by an empty name."""
-    asked = [
+    tries = [
         (bug, sweep.scenario_of(bug, planted=True), number)
         for bug, sweep in TODAY.items()
         for number in range(sweep.schedules)
     ]
-    asked += [("", scenario, 0) for scenario in _distinct(TODAY)]
+    tries += [("", scenario, 0) for scenario in _distinct(TODAY)]
     candidates = [
         Candidate(scenario=scenario, plan=make_plan(scenario, schedule_seed(SEED, number)))
-        for _, scenario, number in asked
+        for _, scenario, number in tries
     ]
     judged = judge_candidates(spark, candidates, tmp_path_factory.mktemp("sweep"))
-    found: dict[str, list[ScheduleVerdict]] = {}
-    for (name, _, _), verdict in zip(asked, judged, strict=True):
-        found.setdefault(name, []).append(verdict)
-    return found
+    by_bug: dict[str, list[ScheduleVerdict]] = {}
+    for (name, _, _), verdict in zip(tries, judged, strict=True):
+        by_bug.setdefault(name, []).append(verdict)
+    return by_bug
 
 
 def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
@@ -143,9 +145,9 @@ def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
 
 @pytest.mark.parametrize("bug", TODAY)
 def test_a_planted_bug_is_found_by_its_check(bug: str, verdicts: dict[str, list[ScheduleVerdict]]) -> None:
-    found = [findings_of(verdict) for verdict in verdicts[bug]]
-    first = next((number for number, each in enumerate(found, start=1) if SWEEPS[bug].finding in each), None)
-    assert first == SWEEPS[bug].schedules, f"found were {found}"
+    findings = [findings_of(verdict) for verdict in verdicts[bug]]
+    first = next((number for number, each in enumerate(findings, start=1) if SWEEPS[bug].finding in each), None)
+    assert first == SWEEPS[bug].schedules, f"found were {findings}"
 
 
 def test_a_sound_broker_breaks_no_promise_under_the_same_schedules(verdicts: dict[str, list[ScheduleVerdict]]) -> None:
@@ -158,7 +160,21 @@ def test_every_planted_bug_has_a_sweep_or_a_reason() -> None:
     assert not {*SWEEPS} & {*WITHOUT_SWEEP}
 
 
+OF_GROUPS = re.compile(r"\| \*\*(\S+) \S+\*\* \| `([a-z-]+)` \| `(\S+)` \|")
+
+
+def test_the_readme_has_a_row_for_each_bug_of_groups() -> None:
+    """Those that checks of groups find, each with its check and its scenario."""
+    of_groups = {
+        (sweep.finding, bug, sweep.scenario or f"tests/sweep/planted/{bug}.yaml")
+        for bug, sweep in SWEEPS.items()
+        if sweep.finding in CHECKS_OF_GROUPS
+    }
+    assert set(OF_GROUPS.findall((ROOT / "README.md").read_text(encoding="utf-8"))) == of_groups
+    assert max(SWEEPS[bug].schedules for _, bug, _ in of_groups) == 2, "as the README says"
+
+
 def test_the_readme_says_how_many_are_found() -> None:
     first = sum(sweep.schedules == 1 for sweep in SWEEPS.values())
-    said = f"find {len(SWEEPS)} of the {len(PLANTED_BUGS)} planted bugs, {first} of them in the first schedule"
-    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    sentence = f"find {len(SWEEPS)} of the {len(PLANTED_BUGS)} planted bugs, {first} of them in the first schedule"
+    assert sentence in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -18,21 +18,21 @@ from tests.verdicts import FAIL, PASS
 LINES = {"journal.jsonl": ["{}", "{}"]}
 
 
-def kept(folder: Path, name: str, *faults: dict[str, object]) -> History:
+def kept_history(folder: Path, name: str, *faults: dict[str, object]) -> History:
     """Return a history of a table of two schedules, of which it is the second."""
-    asked = scenario(*faults, name=name)
+    declaration = scenario(*faults, name=name)
     judge = FakeJudge(pause_breaks_two)
-    verdict = judge.verdict(1, Candidate(scenario=asked, plan=make_plan(asked, 7)))
+    verdict = judge.verdict(1, Candidate(scenario=declaration, plan=make_plan(declaration, 7)))
     table = folder / f"{name}.parquet"
     rows = [{"number": number, "run_id": f"{name}-{number}", "journal": LINES} for number in range(2)]
     parquet.write_table(pa.Table.from_pylist(rows), table)
     history = History(folder / "kept" / name)
-    history.write(asked, table, verdict, "found by nobody")
+    history.write(declaration, table, verdict, "found by nobody")
     return history
 
 
 def test_it_keeps_scenario_seed_evidence_and_every_answer(tmp_path: Path) -> None:
-    history = kept(tmp_path, "paused", PAUSE_LEADER)
+    history = kept_history(tmp_path, "paused", PAUSE_LEADER)
     recorded = history.recorded()
     assert (recorded.seed, recorded.found, recorded.today) == (7, ["I9"], "found")
     assert {name: answer.verdict for name, answer in recorded.checks.items()} == {
@@ -47,13 +47,13 @@ def test_it_keeps_scenario_seed_evidence_and_every_answer(tmp_path: Path) -> Non
 
 
 def test_what_held_is_expected_to_hold(tmp_path: Path) -> None:
-    recorded = kept(tmp_path, "killed", KILL_LEADER).recorded()
+    recorded = kept_history(tmp_path, "killed", KILL_LEADER).recorded()
     assert (recorded.found, recorded.today) == ([], "held")
 
 
 def test_all_of_a_folder_make_one_table_with_more_after_them(tmp_path: Path) -> None:
-    kept(tmp_path, "paused", PAUSE_LEADER)
-    kept(tmp_path, "killed", KILL_LEADER)
+    kept_history(tmp_path, "paused", PAUSE_LEADER)
+    kept_history(tmp_path, "killed", KILL_LEADER)
     histories = histories_in(tmp_path / "kept")
     assert [each.name for each in histories] == ["killed", "paused"]
     more = pa.Table.from_pylist([{"number": 9, "run_id": "more", "journal": LINES}])
@@ -64,7 +64,7 @@ def test_all_of_a_folder_make_one_table_with_more_after_them(tmp_path: Path) -> 
 
 
 def test_a_verdict_that_is_none_is_said_with_its_path(tmp_path: Path) -> None:
-    history = kept(tmp_path, "killed", KILL_LEADER)
+    history = kept_history(tmp_path, "killed", KILL_LEADER)
     history.verdict.write_text("{}", encoding="utf-8")
     with pytest.raises(EvidenceError, match=r"killed/verdict\.json: not the verdict of a recorded history"):
         history.recorded()

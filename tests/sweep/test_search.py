@@ -21,11 +21,11 @@ class Judge:
     def __init__(self, rule: Callable[[Scenario, int], bool]) -> None:
         self._rule = rule
         self.rounds = 0
-        self.asked: list[Candidate] = []
+        self.judged: list[Candidate] = []
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[bool]:
         self.rounds += 1
-        self.asked += candidates
+        self.judged += candidates
         return [self._rule(each.scenario, each.plan.seed) for each in candidates]
 
 
@@ -68,14 +68,14 @@ def shrunk(start: Scenario, rule: Callable[[Scenario, int], bool], **changed: An
 
 
 def test_what_always_fails_shrinks_to_the_least_there_can_be() -> None:
-    found, judge = shrunk(storm(), lambda *_: True)
-    least = found.candidate.scenario
+    smallest, judge = shrunk(storm(), lambda *_: True)
+    least = smallest.candidate.scenario
     assert kinds(least) == []
     assert [(topic.name, topic.partitions, topic.replication_factor) for topic in least.topics] == [("orders", 1, 2)]
     assert (least.cluster.brokers, least.cluster.zookeeper_servers, least.duration_s) == (2, 1, 0.5)
     assert (load(least)["producers"], load(least)["consumers"], load(least)["rate_per_s"]) == (0, 0, 1)
-    assert found.end == "nothing less fails so"
-    assert judge.rounds == found.rounds <= 8
+    assert smallest.end == "nothing less fails so"
+    assert judge.rounds == smallest.rounds <= 8
 
 
 @pytest.mark.parametrize(
@@ -87,28 +87,34 @@ def test_what_always_fails_shrinks_to_the_least_there_can_be() -> None:
     ],
 )
 def test_only_the_faults_that_it_takes_are_left(needed: list[str]) -> None:
-    def rule(asked: Scenario, _: int) -> bool:
-        return set(kinds(asked)) >= set(needed)
+    def rule(candidate: Scenario, _: int) -> bool:
+        return set(kinds(candidate)) >= set(needed)
 
-    found, _ = shrunk(storm(), rule)
-    assert sorted(kinds(found.candidate.scenario)) == sorted(needed)
+    smallest, _ = shrunk(storm(), rule)
+    assert sorted(kinds(smallest.candidate.scenario)) == sorted(needed)
 
 
 @pytest.mark.parametrize(
     ("rule", "seen"),
     [
-        pytest.param(lambda asked: load(asked)["rate_per_s"] >= 33, lambda least: load(least)["rate_per_s"], id="rate"),
         pytest.param(
-            lambda asked: asked.topics[0].partitions >= 3,
+            lambda candidate: load(candidate)["rate_per_s"] >= 33, lambda least: load(least)["rate_per_s"], id="rate"
+        ),
+        pytest.param(
+            lambda candidate: candidate.topics[0].partitions >= 3,
             lambda least: 33 * (least.topics[0].partitions == 3),
             id="partitions",
         ),
         pytest.param(
-            lambda asked: asked.cluster.brokers >= 4, lambda least: 33 * (least.cluster.brokers == 4), id="brokers"
+            lambda candidate: candidate.cluster.brokers >= 4,
+            lambda least: 33 * (least.cluster.brokers == 4),
+            id="brokers",
         ),
-        pytest.param(lambda asked: asked.duration_s >= 33, lambda least: least.duration_s, id="seconds of load"),
         pytest.param(
-            lambda asked: any(each.at_s >= 33 for each in asked.faults),
+            lambda candidate: candidate.duration_s >= 33, lambda least: least.duration_s, id="seconds of load"
+        ),
+        pytest.param(
+            lambda candidate: any(each.at_s >= 33 for each in candidate.faults),
             lambda least: max(each.at_s for each in least.faults),
             id="a fault's instant",
         ),
@@ -117,58 +123,58 @@ def test_only_the_faults_that_it_takes_are_left(needed: list[str]) -> None:
 def test_a_number_is_bisected_to_about_what_it_takes(
     rule: Callable[[Scenario], bool], seen: Callable[[Scenario], float]
 ) -> None:
-    found, _ = shrunk(storm(), lambda asked, _: rule(asked))
-    assert 33 <= seen(found.candidate.scenario) <= 33 * 9 / 8
+    smallest, _ = shrunk(storm(), lambda candidate, _: rule(candidate))
+    assert 33 <= seen(smallest.candidate.scenario) <= 33 * 9 / 8
 
 
 def test_dials_that_can_be_turned_for_themselves_only_are_not_turned_together() -> None:
-    def rule(asked: Scenario, _: int) -> bool:
-        return bool(load(asked)["producers"] + load(asked)["consumers"] >= 3)
+    def rule(candidate: Scenario, _: int) -> bool:
+        return bool(load(candidate)["producers"] + load(candidate)["consumers"] >= 3)
 
-    found, _ = shrunk(storm(), rule)
-    assert load(found.candidate.scenario)["producers"] + load(found.candidate.scenario)["consumers"] == 3
-    assert load(found.candidate.scenario)["rate_per_s"] == 1
+    smallest, _ = shrunk(storm(), rule)
+    assert load(smallest.candidate.scenario)["producers"] + load(smallest.candidate.scenario)["consumers"] == 3
+    assert load(smallest.candidate.scenario)["rate_per_s"] == 1
 
 
 def test_what_fails_under_another_seed_only_is_found_with_it() -> None:
-    def rule(asked: Scenario, seed: int) -> bool:
-        return len(asked.faults) == 8 or (seed == OTHER_SEEDS[1] and kinds(asked).count("kill") >= 1)
+    def rule(candidate: Scenario, seed: int) -> bool:
+        return len(candidate.faults) == 8 or (seed == OTHER_SEEDS[1] and kinds(candidate).count("kill") >= 1)
 
-    found, _ = shrunk(storm(), rule)
-    assert (kinds(found.candidate.scenario), found.candidate.plan.seed) == (["kill"], OTHER_SEEDS[1])
+    smallest, _ = shrunk(storm(), rule)
+    assert (kinds(smallest.candidate.scenario), smallest.candidate.plan.seed) == (["kill"], OTHER_SEEDS[1])
 
 
 def test_nothing_less_than_the_schedule_itself_may_fail() -> None:
     start = storm()
-    found, _ = shrunk(start, lambda asked, _: asked == start)
-    assert found.candidate == Candidate(scenario=start, plan=make_plan(start, SEED))
-    assert found.end == "nothing less fails so"
+    smallest, _ = shrunk(start, lambda candidate, _: candidate == start)
+    assert smallest.candidate == Candidate(scenario=start, plan=make_plan(start, SEED))
+    assert smallest.end == "nothing less fails so"
 
 
 def test_no_schedule_is_asked_about_twice() -> None:
-    _, judge = shrunk(storm(), lambda asked, _: len(asked.faults) >= 2 and load(asked)["rate_per_s"] > 50)
-    assert len({(each.scenario.model_dump_json(), each.plan.seed) for each in judge.asked}) == len(judge.asked)
+    _, judge = shrunk(storm(), lambda candidate, _: len(candidate.faults) >= 2 and load(candidate)["rate_per_s"] > 50)
+    assert len({(each.scenario.model_dump_json(), each.plan.seed) for each in judge.judged}) == len(judge.judged)
 
 
 def test_it_ends_after_its_rounds_with_the_smallest_so_far() -> None:
-    found, judge = shrunk(storm(), lambda asked, _: "pause" in kinds(asked), max_rounds=2)
-    assert judge.rounds == found.rounds == 2
-    assert len(found.candidate.scenario.faults) < 8
-    assert found.end == "the limit of 2 rounds was reached"
+    smallest, judge = shrunk(storm(), lambda candidate, _: "pause" in kinds(candidate), max_rounds=2)
+    assert judge.rounds == smallest.rounds == 2
+    assert len(smallest.candidate.scenario.faults) < 8
+    assert smallest.end == "the limit of 2 rounds was reached"
 
 
 def test_interrupted_it_keeps_the_smallest_so_far() -> None:
-    def rule(asked: Scenario, _: int) -> bool:
-        if asked.duration_s < 60:
+    def rule(candidate: Scenario, _: int) -> bool:
+        if candidate.duration_s < 60:
             raise KeyboardInterrupt
-        return "pause" in kinds(asked)
+        return "pause" in kinds(candidate)
 
-    found, _ = shrunk(storm(), rule)
-    assert kinds(found.candidate.scenario) == ["pause"]
-    assert found.end == "it was interrupted"
+    smallest, _ = shrunk(storm(), rule)
+    assert kinds(smallest.candidate.scenario) == ["pause"]
+    assert smallest.end == "it was interrupted"
 
 
 def test_small_scenarios_of_every_kind_of_fault_shrink() -> None:
     start = scenario(KILL_LEADER, {**EXPIRE_CONTROLLER, "at_s": 7.0}, {**SHUT_DOWN, "at_s": 5.0}, PAUSE_LEADER)
-    found, _ = shrunk(start, lambda asked, _: "pause" in kinds(asked))
-    assert kinds(found.candidate.scenario) == ["pause"]
+    smallest, _ = shrunk(start, lambda candidate, _: "pause" in kinds(candidate))
+    assert kinds(smallest.candidate.scenario) == ["pause"]

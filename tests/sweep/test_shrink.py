@@ -36,18 +36,18 @@ def shrunk(judge: FakeJudge, finding: str | None = None) -> Shrunk:
     ],
 )
 def test_it_shrinks_as_long_as_the_same_is_found(finding: str | None, left: list[str]) -> None:
-    found = shrunk(FakeJudge(pause_breaks_two), finding)
-    assert sorted(kinds(found.scenario)) == left
-    assert found.finding == (finding or "I9")
-    assert found.exit_code is ExitCode.VIOLATED
+    small = shrunk(FakeJudge(pause_breaks_two), finding)
+    assert sorted(kinds(small.scenario)) == left
+    assert small.finding == (finding or "I9")
+    assert small.exit_code is ExitCode.VIOLATED
 
 
 def test_rounds_ask_the_check_in_question_and_the_end_asks_all() -> None:
     judge = FakeJudge(pause_breaks_two)
     shrunk(judge, "I10")
-    assert [each.checks for each in judge.asked[:2]] == [[], []]
-    assert {tuple(each.checks) for each in judge.asked[2:-1]} == {("I10",)}
-    assert judge.asked[-1].checks == []
+    assert [each.checks for each in judge.judged[:2]] == [[], []]
+    assert {tuple(each.checks) for each in judge.judged[2:-1]} == {("I10",)}
+    assert judge.judged[-1].checks == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_rounds_ask_the_check_in_question_and_the_end_asks_all() -> None:
         pytest.param(lambda _: [], None, "seed 5 does not fail: the system verdict is PASS", id="nothing is found"),
         pytest.param(lambda _: ["I9"], "I1", "found were I9 log-matching, not I1", id="something else is found"),
         pytest.param(
-            lambda asked: ["I9"] if asked == STORM else [],
+            lambda candidate: ["I9"] if candidate == STORM else [],
             None,
             "I9 is found no more when all that the seed has drawn is spelled out",
             id="its plan spelled out holds",
@@ -69,15 +69,15 @@ def test_what_does_not_fail_is_refused(rule: Rule, finding: str | None, message:
 
 
 def test_the_small_one_is_a_scenario_file_that_says_how_to_replay_it(tmp_path: Path) -> None:
-    found = shrunk(FakeJudge(pause_breaks_two), "I10")
+    small = shrunk(FakeJudge(pause_breaks_two), "I10")
     path = tmp_path / "deep" / "small.yaml"
-    found.write(path)
-    assert load_scenario(str(path)) == found.scenario
-    assert (found.scenario.name, found.scenario.driver) == ("small-i10", "simulated")
-    assert found.scenario.planted_bugs == STORM.planted_bugs
+    small.write(path)
+    assert load_scenario(str(path)) == small.scenario
+    assert (small.scenario.name, small.scenario.driver) == ("small-i10", "simulated")
+    assert small.scenario.planted_bugs == STORM.planted_bugs
     text = path.read_text(encoding="utf-8")
     assert "I10 was found in small under seed 5." in text
-    assert f"# chaos run {path} --driver simulated --seed {found.seed}\n" in text
+    assert f"# chaos run {path} --driver simulated --seed {small.seed}\n" in text
     assert "recovery_timeout_s" not in text, "defaults are left out"
 
 
@@ -89,10 +89,10 @@ def test_interrupted_it_is_kept_and_claims_nothing(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return judge(candidates)
 
-    found = shrink(Candidate(scenario=STORM, plan=make_plan(STORM, SEED)), interrupted, Silent())
-    assert kinds(found.scenario) == ["pause"]
-    assert (found.verdict, found.exit_code) == (None, ExitCode.INCONCLUSIVE)
-    found.write(tmp_path / "small.yaml")
+    small = shrink(Candidate(scenario=STORM, plan=make_plan(STORM, SEED)), interrupted, Silent())
+    assert kinds(small.scenario) == ["pause"]
+    assert (small.verdict, small.exit_code) == (None, ExitCode.INCONCLUSIVE)
+    small.write(tmp_path / "small.yaml")
     assert "it was interrupted" in (tmp_path / "small.yaml").read_text(encoding="utf-8")
 
 

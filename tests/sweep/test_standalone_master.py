@@ -102,9 +102,9 @@ def with_murder(root: Path) -> Path:
 
 def tried(workers: Path) -> Counter[tuple[int, int]]:
     """Return how often each share was tried in which attempt, by the executors' own logs."""
-    said = "".join(log.read_text() for log in workers.glob("*/app-*/*/stderr"))
-    found = re.findall(r"Running task (\d+)\.(\d+) in stage 0\.", said)
-    return Counter((int(share), int(attempt)) for share, attempt in found)
+    output = "".join(log.read_text() for log in workers.glob("*/app-*/*/stderr"))
+    started = re.findall(r"Running task (\d+)\.(\d+) in stage 0\.", output)
+    return Counter((int(share), int(attempt)) for share, attempt in started)
 
 
 @pytest.mark.by_turns(1, of="long")

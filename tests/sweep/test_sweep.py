@@ -84,10 +84,10 @@ def test_the_exit_code_is_that_of_a_run_over_all_schedules(verdicts: list[Schedu
 
 def test_a_violation_is_named_with_its_first_seeds_and_how_to_replay_it() -> None:
     summary = summary_of(verdict(0), *(verdict(number, FAIL) for number in range(1, 9)))
-    (found,) = summary.violations
-    assert (found.what, found.schedules, found.seeds) == ("I1", 8, [101, 102, 103, 104, 105])
-    assert found.first == "FAIL in 1"
-    assert found.replay == "chaos run small --driver simulated --seed 101"
+    (violation,) = summary.violations
+    assert (violation.what, violation.schedules, violation.seeds) == ("I1", 8, [101, 102, 103, 104, 105])
+    assert violation.first == "FAIL in 1"
+    assert violation.replay == "chaos run small --driver simulated --seed 101"
     assert (summary.held, summary.violated, summary.inconclusive) == (1, 8, 0)
 
 

@@ -39,7 +39,7 @@ def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "first_break"),
     [
         pytest.param(
             lambda all_: all_[:2] + all_[3:], "line 3: numbers 2 to 2 are missing before it", id="one is missing"
@@ -72,10 +72,10 @@ def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool
         ),
     ],
 )
-def test_damage_is_told_by_its_line(damage: Callable[[list[bytes]], list[bytes]], told: str) -> None:
+def test_damage_is_told_by_its_line(damage: Callable[[list[bytes]], list[bytes]], first_break: str) -> None:
     reading = read_chain(damage(written()))
     assert reading.breaks
-    assert reading.first_breaks[0] == told
+    assert reading.first_breaks[0] == first_break
 
 
 def test_of_a_file_without_any_chain_the_first_breaks_are_told() -> None:

@@ -20,20 +20,20 @@ GRAVE = ["serious", "critical"]
 
 def flaws(person: Person, axe: Path) -> dict[str, list[str]]:
     """Return what is grave on the page that is open, all of it unfolded, by screen and mode; nothing that is well."""
-    found = {}
+    by_screen = {}
     try:
         for width, mode in SCREENS:
             person.screen(width, mode)
             person.driver.refresh()
             person.find("h1, iframe")
-            found[f"{width} px, {mode}"] = _flaws(person.driver, axe.read_text(encoding="utf-8"))
+            by_screen[f"{width} px, {mode}"] = _flaws(person.driver, axe.read_text(encoding="utf-8"))
     finally:
         person.own_screen()
-    return {screen: said for screen, said in found.items() if said}
+    return {screen: flaws_of_screen for screen, flaws_of_screen in by_screen.items() if flaws_of_screen}
 
 
 def _flaws(driver: webdriver.Chrome, axe: str) -> list[str]:
     driver.execute_script(UNFOLD)
     driver.execute_script(axe)
-    found: list[str] = driver.execute_async_script(ASK, GRAVE)
-    return found
+    descriptions: list[str] = driver.execute_async_script(ASK, GRAVE)
+    return descriptions

@@ -118,7 +118,7 @@ class FakeConsumer:
     def poll(self, _timeout_s: float) -> FakeMessage | None:
         return self.polled.pop(0)(self) if self.polled else None
 
-    def told(self, callback: str, *partitions: int) -> None:
+    def called_back(self, callback: str, *partitions: int) -> None:
         self.callbacks[callback](self, [TopicPartition("orders", number) for number in partitions])
 
     def consumer_group_metadata(self) -> bytes:
@@ -162,7 +162,7 @@ class _Answered:
 
 
 def assign_both(consumer: FakeConsumer) -> FakeMessage | None:
-    consumer.told("on_assign", 0, 1)
+    consumer.called_back("on_assign", 0, 1)
     return None
 
 
@@ -171,7 +171,7 @@ def message(offset: int) -> Callable[[FakeConsumer], FakeMessage]:
 
 
 def revoke_both(consumer: FakeConsumer) -> FakeMessage | None:
-    consumer.told("on_revoke", 0, 1)
+    consumer.called_back("on_revoke", 0, 1)
     return None
 
 

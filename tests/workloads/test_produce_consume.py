@@ -28,7 +28,7 @@ def clients(**parameters: object) -> list[ClientPlan]:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("parameters", "reason"),
     [
         pytest.param({"acks": 1}, "acks must be all", id="acks 1"),
         pytest.param({"acks": ["all", 1]}, "acks must be all", id="acks 1 for some"),
@@ -36,10 +36,10 @@ def clients(**parameters: object) -> list[ClientPlan]:
         pytest.param({"retries": 0}, "retries must be 1 at least", id="no retries"),
     ],
 )
-def test_idempotence_has_terms(given: dict[str, Any], reason: str) -> None:
+def test_idempotence_has_terms(parameters: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
-        Parameters.model_validate({"idempotence": True, **given})
-    Parameters.model_validate(given)
+        Parameters.model_validate({"idempotence": True, **parameters})
+    Parameters.model_validate(parameters)
 
 
 def test_a_producer_is_idempotent_when_it_is_told_so() -> None:

@@ -83,8 +83,8 @@ def test_combining(
     ],
 )
 def test_of_an_observer_that_knows_when_something_was_deleted(seen: list[ZnodeChange], remarks: list[str]) -> None:
-    merged, told = combine(seen, [DELETE], exact=True)
-    assert told == remarks
+    merged, made = combine(seen, [DELETE], exact=True)
+    assert made == remarks
     assert {each.zxid for each in merged} == {DELETE.zxid, *(each.zxid for each in seen)}
 
 

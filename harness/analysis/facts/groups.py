@@ -87,15 +87,15 @@ def group_commits(state_changes: StateChanges) -> DataFrame:
     rows = (
         lines.select("*", F.explode(_whom(is_commit)).alias("whom"))
         .withColumn("state", F.last(state, ignorenulls=True).over(in_order(*_TERM, by=in_turn)))
-        .withColumn("told", F.last(_told(), ignorenulls=True).over(in_order(*_TERM, "whom", by=in_turn)))
+        .withColumn("assignment", F.last(_assignment(), ignorenulls=True).over(in_order(*_TERM, "whom", by=in_turn)))
     )
     named = F.col("instance").isNull() | (F.col("instance") == "")
     listed = F.exists(
         "state.members",
         lambda each: (each.member == F.col("member")) & (named | (each.instance == F.col("instance"))),
     )
-    came = F.col("told.came") & (named | F.col("told.instance").eqNullSafe(F.col("instance")))
-    since = F.coalesce(F.col("told.seq") > F.col("state.seq"), F.col("told.seq").isNotNull())
+    came = F.col("assignment.came") & (named | F.col("assignment.instance").eqNullSafe(F.col("instance")))
+    since = F.coalesce(F.col("assignment.seq") > F.col("state.seq"), F.col("assignment.seq").isNotNull())
     return conform(
         rows.where(is_commit)
         .withColumn("known", F.coalesce(F.when(since, came).otherwise(listed), F.lit(False)))
@@ -113,7 +113,7 @@ def _whom(is_commit: Column) -> Column:
     )
 
 
-def _told() -> Column:
+def _assignment() -> Column:
     """Return what a line says of the member that it is about: whether it is one from then on, and which instance."""
     came = (F.col("change") != "removed") & (F.col("member") == F.col("whom"))
     return F.when(F.col("ev") == "group_member", F.struct("seq", came.alias("came"), "instance"))
@@ -137,7 +137,7 @@ def group_retirements(state_changes: StateChanges) -> DataFrame:
 def ownerships(operations: DataFrame) -> DataFrame:
     """One row an assigned partition, and the operation of its process that took it back, or ended that life."""
     taken_back = (OpKind.REVOKED, OpKind.LOST)
-    told = of_kind(operations, OpKind.ASSIGNED, *taken_back, OpKind.LEAVE, OpKind.SUBSCRIBE)
+    changes = of_kind(operations, OpKind.ASSIGNED, *taken_back, OpKind.LEAVE, OpKind.SUBSCRIBE)
     kind = F.col("kind")
     left = (kind == OpKind.LEAVE) & (F.col("outcome") == OpType.OK.value)
     anew = _following(kind == OpKind.SUBSCRIBE, "invoke_ns")
@@ -146,7 +146,7 @@ def ownerships(operations: DataFrame) -> DataFrame:
         _following(left, "complete_ns"),
     ]
     ends = [F.when(anew.isNull() | (end["index"] < anew["index"]), end) for end in of_this_life]
-    rows = told.withColumn("end", F.coalesce(*ends, anew)).where(kind == OpKind.ASSIGNED)
+    rows = changes.withColumn("end", F.coalesce(*ends, anew)).where(kind == OpKind.ASSIGNED)
     return conform(
         rows.withColumns(
             {

@@ -9,9 +9,9 @@ from harness.analysis.schemas import LIVENESS
 
 def liveness(lines: DataFrame) -> DataFrame:
     """One row a sign that was looked for; what does not belong to it is null."""
-    said = {
+    values = {
         "broker": F.when(F.col("broker") >= 0, F.col("broker")),
         **{name: F.when(F.col(name) != "", F.col(name)) for name in ("topic", "process", "hindrance")},
         "partition": F.when(F.col("partition") >= 0, F.col("partition")),
     }
-    return conform(lines.where(F.col("sign").isNotNull()).withColumns(said), LIVENESS)
+    return conform(lines.where(F.col("sign").isNotNull()).withColumns(values), LIVENESS)

@@ -111,7 +111,12 @@ def refusals(state_changes: StateChanges) -> DataFrame:
         state_changes.of("produce_resp")
         .where(F.col("error") != "0")
         .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "acks", "error", "isr_size")
-        .agg(F.count("*").alias("answers"), F.min("seq").alias("seq")),
+        .agg(
+            F.count("*").alias("answers"),
+            F.min("seq").alias("seq"),
+            F.min("time_ns").alias("from_ns"),
+            F.max("time_ns").alias("to_ns"),
+        ),
         REFUSALS,
     )
 

@@ -165,23 +165,23 @@ class Cleaning:
     async def _filter(self, segment: Segment, cleaned: Segment, rules: Filter) -> None:
         """Write what stays of a segment to the one that is being made."""
         position = size = 0
-        kept: list[bytes | memoryview] = []
+        retained: list[bytes | memoryview] = []
         while position < segment.size:
             data = await self._read(segment, position)
             position += len(data)
             for header, batch in _sound_batches(data):
                 rest = rules.apply(batch, header)
                 if rest is not None:
-                    kept.append(rest)
+                    retained.append(rest)
                     size += len(rest)
             if size >= _WRITE_BYTES or position >= segment.size:
-                self._write(cleaned, kept)
-                kept, size = [], 0
+                self._write(cleaned, retained)
+                retained, size = [], 0
 
-    def _write(self, cleaned: Segment, kept: Sequence[bytes | memoryview]) -> None:
-        if kept:
-            cleaned.append(b"".join(kept), [parse_header(each) for each in kept])
-            self.result.bytes_written += sum(map(len, kept))
+    def _write(self, cleaned: Segment, retained: Sequence[bytes | memoryview]) -> None:
+        if retained:
+            cleaned.append(b"".join(retained), [parse_header(each) for each in retained])
+            self.result.bytes_written += sum(map(len, retained))
 
     async def _read(self, segment: Segment, position: int) -> bytes:
         """Return whole batches, one at least, when others have had the loop.

@@ -41,17 +41,17 @@ class Filter:
             return self._without_records(header)
         payload = records_section(batch, header)
         records = raw_records(payload, header.records_count)
-        kept = [record for record in records if self._keeps(record, header)]
+        retained = [record for record in records if self._keeps(record, header)]
         self.records_read += len(records)
-        self.records_written += len(kept)
-        if not kept:
+        self.records_written += len(retained)
+        if not retained:
             return self._without_records(header)
         horizon_ms = header.delete_horizon_ms
-        if horizon_ms is None and not all(record.has_value for record in kept):
+        if horizon_ms is None and not all(record.has_value for record in retained):
             horizon_ms = self.now_ms + self.delete_retention_ms
-        elif len(kept) == len(records):
+        elif len(retained) == len(records):
             return batch
-        return _rewritten(header, payload, kept, horizon_ms)
+        return _rewritten(header, payload, retained, horizon_ms)
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
         return _emptied(header) if header.base_offset in self.needed else None
@@ -74,17 +74,19 @@ def _emptied(header: BatchHeader) -> bytes:
     return batch_with(header._replace(attributes=attributes, base_timestamp=_NO_TIMESTAMP, records_count=0), b"")
 
 
-def _rewritten(header: BatchHeader, payload: bytes, kept: list[RawRecord], horizon_ms: int | None) -> bytes:
+def _rewritten(header: BatchHeader, payload: bytes, retained: list[RawRecord], horizon_ms: int | None) -> bytes:
     """Return the batch with these records only; its timestamps count from the horizon, if there is one."""
     attributes = header.attributes & ~DELETE_HORIZON
-    first_ms, max_ms = header.base_timestamp + kept[0].timestamp_delta, header.max_timestamp
+    first_ms, max_ms = header.base_timestamp + retained[0].timestamp_delta, header.max_timestamp
     if not header.is_log_append_time:
-        max_ms = header.base_timestamp + max(record.timestamp_delta for record in kept)
+        max_ms = header.base_timestamp + max(record.timestamp_delta for record in retained)
     if horizon_ms is not None:
         attributes |= DELETE_HORIZON
         first_ms = horizon_ms
-    section = with_base_timestamp(payload, kept, header.base_timestamp - first_ms)
+    section = with_base_timestamp(payload, retained, header.base_timestamp - first_ms)
     return batch_with(
-        header._replace(attributes=attributes, base_timestamp=first_ms, max_timestamp=max_ms, records_count=len(kept)),
+        header._replace(
+            attributes=attributes, base_timestamp=first_ms, max_timestamp=max_ms, records_count=len(retained)
+        ),
         compress(section, header.codec),
     )

@@ -218,6 +218,11 @@ class BrokerConfig:
         return self.values[name]
 
     @property
+    def without_effect(self) -> list[str]:
+        """What the properties file says that has no effect here, in alphabetical order (docs/settings.md)."""
+        return sorted(self.properties.keys() & {each.name for each in WITHOUT_EFFECT})
+
+    @property
     def broker_id(self) -> int:
         """The id that this broker registers under."""
         return int(self.values["broker.id"])

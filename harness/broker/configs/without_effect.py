@@ -65,9 +65,9 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("telemetry.max.bytes", "1048576", _COUNT),
     ),
     *_because(
-        "rates are those of two samples of 30 s, as by default",
-        ("metrics.num.samples", "2", _COUNT),
-        ("metrics.sample.window.ms", "30000", _TIME),
+        "rates are those of two samples of 30 s",
+        ("metrics.num.samples", "2", only("2", TypeCode.INT)),
+        ("metrics.sample.window.ms", "30000", only("30000", TypeCode.LONG)),
     ),
     *_because(
         "requests to ZooKeeper follow each other in one pipeline",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.background import every
+from harness.broker.coordinator.effects import TimerKind
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsLog, OffsetsTopic
 from harness.broker.coordinator.placement import partition_of
@@ -103,9 +104,12 @@ class GroupCoordinator:
     def statistics(self) -> CoordinatorStatistics:
         """Return what it holds, in numbers."""
         groups = [known for _, known in self.store.groups()]
+        timers = self.members.timers()
         return CoordinatorStatistics(
             groups=Counter(known.membership.group.state for known in groups),
             offsets=sum(len(known.offsets) for known in groups),
+            delayed_rebalances=timers[TimerKind.JOIN] + timers[TimerKind.SYNC],
+            delayed_heartbeats=timers[TimerKind.SESSION],
             loads=self.load_times,
             counters=self.store.counters,
             now_ms=self.wall_ms(),
@@ -193,7 +197,7 @@ class GroupCoordinator:
         """Return what tells how a commit ended, which is decided now: its group may be another when it has ended."""
         seq, epoch = self.state_log.next_seq, self.store.coordinator_epoch(request.group)
 
-        def told(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:
+        def log_outcome(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:
             for (topic, partition), value in request.offsets.items():
                 self.state_log.emit(
                     OffsetCommit(
@@ -212,7 +216,7 @@ class GroupCoordinator:
                 )
             return errors
 
-        return told
+        return log_outcome
 
     def _unload(self, partition: int, leader_epoch: int) -> None:
         """Forget the groups of a partition, unless that is old news."""

@@ -73,7 +73,7 @@ class SyncAnswer:
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SendAnswer:
     """Whoever holds the ticket is answered."""
 
     ticket: Ticket
@@ -126,4 +126,4 @@ class Store:
     """None when nothing depends on it."""
 
 
-Effect = Answer | SetTimer | CancelTimer | Store | GroupEvent
+Effect = SendAnswer | SetTimer | CancelTimer | Store | GroupEvent

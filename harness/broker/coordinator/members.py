@@ -7,22 +7,24 @@ replicated topic has acknowledged it.
 import asyncio
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
-    Answer,
     Assigned,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     SetTimer,
     Store,
     SyncAnswer,
     Ticket,
     Timer,
+    TimerKind,
 )
 from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
@@ -115,6 +117,10 @@ class GroupMembers:
         """Return NONE when this broker may answer for members of the group, else why not."""
         return self.store.gate(name) if name else ErrorCode.INVALID_GROUP_ID
 
+    def timers(self) -> Counter[TimerKind]:
+        """Return how many timers of each kind run."""
+        return Counter(timer.kind for timers in self._timers.values() for timer in timers)
+
     # --- the coordinator's life ---
 
     def take_over(self, memberships: Iterable[Membership]) -> None:
@@ -145,7 +151,7 @@ class GroupMembers:
         """Do what a group asks for."""
         for effect in effects:
             match effect:
-                case Answer(ticket=ticket, answer=answer):
+                case SendAnswer(ticket=ticket, answer=answer):
                     waiting = self._waiting.get(ticket)
                     if waiting is not None and not waiting.done():
                         waiting.set_result(answer)

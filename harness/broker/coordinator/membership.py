@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
-    Answer,
     Assigned,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     StaticReplaced,
     Store,
     SyncAnswer,
@@ -201,7 +201,7 @@ class Membership:
             return self._effects()
         group = self.group
         member = group.members[sync.member_id]
-        group.pending_syncs.discard(sync.member_id)
+        self._rebalance.has_asked(member)
         if group.state is GroupState.STABLE:
             synced = self._rebalance.synced(member)
             self._answer(ticket, synced if self.rules.late_syncs_get_assignments else replace(synced, assignment=b""))
@@ -371,7 +371,7 @@ class Membership:
         self._answer(ticket, JoinAnswer(error=error, member_id=member_id))
 
     def _answer(self, ticket: Ticket, answer: JoinAnswer | SyncAnswer) -> None:
-        self._rebalance.effects.append(Answer(ticket=ticket, answer=answer))
+        self._rebalance.effects.append(SendAnswer(ticket=ticket, answer=answer))
 
     def _effects(self) -> list[Effect]:
         effects, self._rebalance.effects = self._rebalance.effects, []

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from harness.broker.coordinator.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
-    Answer,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     SetTimer,
     Store,
     SyncAnswer,
@@ -47,14 +47,14 @@ class Rebalance:
     def answer_join(self, member: Member, answer: JoinAnswer) -> None:
         """Answer a member that waits for the next generation."""
         if member.joining is not None:
-            self.effects.append(Answer(ticket=member.joining, answer=answer))
+            self.effects.append(SendAnswer(ticket=member.joining, answer=answer))
             member.joining = None
 
     def answer_sync(self, member: Member, answer: SyncAnswer) -> bool:
         """Answer a member that waits for its assignment; whether it did."""
         if member.syncing is None:
             return False
-        self.effects.append(Answer(ticket=member.syncing, answer=answer))
+        self.effects.append(SendAnswer(ticket=member.syncing, answer=answer))
         member.syncing = None
         return True
 
@@ -182,6 +182,14 @@ class Rebalance:
         return SyncAnswer(
             protocol_type=self.group.protocol_type, protocol=self.group.protocol, assignment=member.assignment
         )
+
+    def has_asked(self, member: Member) -> None:
+        """A member has asked for its assignment; once all have, no time for that runs any more."""
+        pending = self.group.pending_syncs
+        if member.member_id in pending:
+            pending.remove(member.member_id)
+            if not pending:
+                self.effects.append(CancelTimer(timer=SYNC_TIMER))
 
     def sync_time_is_over(self) -> None:
         """Remove who has joined this generation and never asked for its assignment."""

@@ -114,13 +114,13 @@ def decode_chunk(data: bytes) -> OffsetChunk:
     for header, batch in iter_batches(data):
         next_offset = header.last_offset + 1
         for record in [] if header.is_control else parse_records(batch):
-            decoded = _decode(record)
+            decoded = decode_record(record)
             if decoded is not None:
                 records.append(decoded)
     return OffsetChunk(records=records, next_offset=next_offset)
 
 
-def _decode(record: Record) -> OffsetRecord | GroupRecord | None:
+def decode_record(record: Record) -> OffsetRecord | GroupRecord | None:
     """Return what a record says, or None for one of an unknown kind."""
     if record.key is None:
         return None

@@ -83,6 +83,10 @@ class CoordinatorStatistics:
     groups: dict[GroupState, int] = field(default_factory=dict)
     """How many are in each state."""
     offsets: int = 0
+    delayed_rebalances: int = 0
+    """Groups that wait for members to join, or to ask for their assignment (Kafka's purgatory `Rebalance`)."""
+    delayed_heartbeats: int = 0
+    """Members, those to be included, that have a session to end (Kafka's purgatory `Heartbeat`)."""
     loads: LoadTimes = field(default_factory=LoadTimes)
     counters: GroupCounters = field(default_factory=GroupCounters)
     now_ms: int = 0

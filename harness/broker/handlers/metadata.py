@@ -3,6 +3,7 @@
 All of it is from the metadata cache.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.broker.administration.topic_creation import TopicCreator
@@ -29,6 +30,11 @@ CLUSTER_OPERATIONS = frozenset({5, 7, 8, 9, 10, 11, 12})
 """What can be done with a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, number writes."""
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
+INVALID_REQUEST_MESSAGE = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""Kafka's of INVALID_REQUEST."""
 NO_TRANSACTIONS = "this broker has no transactions; a producer without transactional.id can be idempotent"
 
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -38,6 +44,11 @@ _ClusterBroker = DescribeClusterResponse.DescribeClusterBroker
 _Coordinator = FindCoordinatorResponse.Coordinator
 
 _FIRST_FIND_COORDINATOR_WITH_KEYS = 4
+_FIND_COORDINATOR_MESSAGES: Mapping[int, str] = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
+"""What Kafka says with these, to who asks for one key; whoever asks for several is told nothing."""
 
 
 @dataclass(slots=True)
@@ -108,7 +119,7 @@ class MetadataHandlers:
         only = await self._coordinator(request.key, request.key_type, context)
         return FindCoordinatorResponse(
             error_code=only.error_code,
-            error_message=only.error_message,
+            error_message=only.error_message or _FIND_COORDINATOR_MESSAGES.get(only.error_code),
             node_id=only.node_id,
             host=only.host,
             port=only.port,
@@ -119,16 +130,16 @@ class MetadataHandlers:
         if key_type == TRANSACTION_KEY:
             return _no_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
         if key_type != GROUP_KEY:
-            return _no_coordinator(key, ErrorCode.INVALID_REQUEST, f"unknown key type {key_type}")
+            return _no_coordinator(key, ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
         if not self.metadata.partitions(OFFSETS_TOPIC):
             await self.creator.create_offsets_topic()
         info = self.metadata.partition(OFFSETS_TOPIC, partition_of(key, self.offsets_partitions))
         address = self.metadata.leader_endpoint(info.leader, context.listener) if info else None
         if info is None or address is None:
-            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available")
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         host, port = address
         return _Coordinator(
-            key=key, error_code=ErrorCode.NONE, error_message=None, node_id=info.leader, host=host, port=port
+            key=key, error_code=ErrorCode.NONE, error_message="", node_id=info.leader, host=host, port=port
         )
 
     async def _topic(self, name: str, context: RequestContext, *, may_create: bool) -> _Topic:
@@ -179,5 +190,5 @@ def _why_unknown(topic: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _no_coordinator(key: str, error: ErrorCode, message: str) -> _Coordinator:
+def _no_coordinator(key: str, error: ErrorCode, message: str = "") -> _Coordinator:
     return _Coordinator(key=key, error_code=error, error_message=message, node_id=NO_LEADER, host="", port=-1)

@@ -200,6 +200,8 @@ PURGATORIES = (
     _Number("Produce", "", lambda m: m.delayed_produces),
     _Number("Fetch", "", lambda m: m.delayed_fetches),
     _Number("DeleteRecords", "", lambda m: m.delayed_deletions),
+    _Number("Rebalance", "", lambda m: m.coordinator.delayed_rebalances),
+    _Number("Heartbeat", "", lambda m: m.coordinator.delayed_heartbeats),
 )
 Family = GaugeMetricFamily | CounterMetricFamily | SummaryMetricFamily
 

@@ -103,8 +103,8 @@ def _usage(container: str, resource: Resource) -> Usage:
             case Resource.FILES:
                 if not state.runs:
                     return Usage(limit=None)
-                told = engine.run_inside(container, in_python(descriptors.__name__, SERVER))
-                return Usage(limit=int(told))
+                printed = engine.run_inside(container, in_python(descriptors.__name__, SERVER))
+                return Usage(limit=int(printed))
 
 
 def _lifter(broker_id: int, resource: Resource) -> str:

@@ -75,7 +75,7 @@ class _Member:
 def _members(stream: "_Stream", bounds: Bounds) -> Iterator[_Member]:
     """Yield every file and folder; the content of a file is to be read before the next one is asked for."""
     entries = size_bytes = 0
-    told: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     """What the entries before one have told of it."""
     while (block := stream.read(tarfile.BLOCKSIZE)) != NOTHING_FOLLOWS:
         try:
@@ -85,24 +85,24 @@ def _members(stream: "_Stream", bounds: Bounds) -> Iterator[_Member]:
         entries += 1
         if header.type in LONG_NAMES and 0 <= header.size <= LONG_NAME_BYTES:
             bounds.check(entries, size_bytes)
-            told |= _told(header.type, b"".join(stream.content(header.size)))
+            attributes |= _attributes(header.type, b"".join(stream.content(header.size)))
             continue
-        name, size = told.get("path", header.name), _number(told.get("size", str(header.size)))
-        type_ = tarfile.GNUTYPE_SPARSE if SPARSE in told else header.type
+        name, size = attributes.get("path", header.name), _number(attributes.get("size", str(header.size)))
+        type_ = tarfile.GNUTYPE_SPARSE if SPARSE in attributes else header.type
         if type_ not in TAKEN:
             raise ClusterError(f"its archive holds {NOT_TAKEN.get(type_, 'what is no file')}: {name[:SHOWN]!r}")
         is_file = type_ != tarfile.DIRTYPE
         size_bytes += size if is_file else 0
         bounds.check(entries, size_bytes)
         yield _Member(name=name, size=size if is_file else None)
-        told = {}
+        attributes = {}
 
 
-def _told(type_: bytes, data: bytes) -> dict[str, str]:
+def _attributes(type_: bytes, data: bytes) -> dict[str, str]:
     """Return what an entry tells of the next one; a PAX header is lines `LENGTH KEY=VALUE`."""
     if type_ == tarfile.GNUTYPE_LONGNAME:
         return {"path": data.partition(b"\0")[0].decode("utf-8", "surrogateescape")}
-    told = {}
+    attributes = {}
     while data:
         length = _number(data.partition(b" ")[0].decode("ascii", "replace"))
         line, data = data[:length], data[length:]
@@ -110,10 +110,10 @@ def _told(type_: bytes, data: bytes) -> dict[str, str]:
         if not equals or not value.endswith("\n"):
             raise ClusterError("its archive cannot be read: a broken PAX header")
         if key in ("path", "size"):
-            told[key] = value[:-1]
+            attributes[key] = value[:-1]
         elif key.startswith(SPARSE):
-            told[SPARSE] = value[:-1]
-    return told
+            attributes[SPARSE] = value[:-1]
+    return attributes
 
 
 def _number(text: str) -> int:

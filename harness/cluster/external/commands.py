@@ -82,8 +82,8 @@ def carry_out(argv: list[str], what: str, timeout_s: float) -> None:
             raise DeadlineError(f"{what} did not end within {timeout_s:g} s, and was killed") from None
         if status:
             errors.seek(max(0, errors.tell() - TAIL_BYTES))
-            told = errors.read().decode(errors="replace").strip()
-            raise ClusterError(f"{what} ended with status {status}" + (f": {told}" if told else ""))
+            message = errors.read().decode(errors="replace").strip()
+            raise ClusterError(f"{what} ended with status {status}" + (f": {message}" if message else ""))
 
 
 def _unmasked() -> None:

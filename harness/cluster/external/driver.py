@@ -169,8 +169,10 @@ class ExternalDriver(RunsClients):
         noted = {broker_id: state for state in ("down", "paused") for broker_id in self._notes.of(state)}
         left += [f"broker {broker_id} is {state}" for broker_id, state in noted.items()]
         others = sorted(set(self._notes.of(TOUCHED)) - set(noted))
-        asked = await asyncio.gather(*(answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S) for broker_id in others))
-        silent = [broker_id for broker_id, up in zip(others, asked, strict=True) if not up]
+        reachable = await asyncio.gather(
+            *(answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S) for broker_id in others)
+        )
+        silent = [broker_id for broker_id, up in zip(others, reachable, strict=True) if not up]
         return left + [f"broker {broker_id} does not answer" for broker_id in silent]
 
     def _without_copies(self) -> list[str]:

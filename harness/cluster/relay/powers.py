@@ -184,13 +184,13 @@ async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes
 
 
 @asynccontextmanager
-async def _end(folder: Path, **said: Any) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _end(folder: Path, **greeting: Any) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Yield one end of a probe, of which the relay knows."""
     async with (
         asyncio.timeout(supervisor_client.CALL_TIMEOUT_S) as knowing,
         supervisor_client.connection(folder, PROBES_NAME) as (reader, writer),
     ):
-        writer.write(json.dumps(said).encode() + b"\n")
+        writer.write(json.dumps(greeting).encode() + b"\n")
         await reader.readexactly(1)
         knowing.reschedule(None)
         yield reader, writer

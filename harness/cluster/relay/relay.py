@@ -220,11 +220,11 @@ class _Probing(asyncio.Protocol):
         if not self._line.endswith(b"\n"):
             return
         try:
-            said = json.loads(self._line)
-            if "link" in said:
-                self._relay.sending(said["name"], said["link"], self._transport)
+            greeting = json.loads(self._line)
+            if "link" in greeting:
+                self._relay.sending(greeting["name"], greeting["link"], self._transport)
             else:
-                self._name = said["name"]
+                self._name = greeting["name"]
                 self._relay.receiving(self._name, self._transport)
         except (KeyError, TypeError, ValueError):
             self._transport.abort()

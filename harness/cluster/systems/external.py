@@ -69,11 +69,11 @@ class External:
         """Raise AssertionError."""
         raise AssertionError(NEVER)
 
-    def told_in(self, broker: "BrokerStatus") -> Path:
+    def event_log(self, broker: "BrokerStatus") -> Path:
         """Return a file that there never is."""
         return broker.state_change_log
 
-    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+    def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return nothing."""
         return []
 

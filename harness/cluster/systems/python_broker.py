@@ -87,11 +87,11 @@ class PythonBroker:
             command += ["--planted-bug", bug]
         return Contained(image="broker", command=command)
 
-    def told_in(self, broker: "BrokerStatus") -> Path:
+    def event_log(self, broker: "BrokerStatus") -> Path:
         """Return its state-change log."""
         return broker.state_change_log
 
-    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+    def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return the lines of these kinds; one torn by a kill and continued by the next process is none."""
         likely = (line for line in lines.splitlines() if any(kind.encode() in line for kind in kinds))
         return [event for event in map(_object, likely) if event.get("ev") in kinds]

@@ -127,11 +127,11 @@ class System(Protocol):
         """Return how a broker that is configured runs in a container."""
         ...
 
-    def told_in(self, broker: "BrokerStatus") -> Path:
+    def event_log(self, broker: "BrokerStatus") -> Path:
         """Return the file in which a broker tells what it does."""
         ...
 
-    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+    def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return what whole lines of that file tell of these kinds of state changes; a torn line tells nothing."""
         ...
 

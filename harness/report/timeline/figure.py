@@ -11,9 +11,9 @@ from typing import Any
 from harness.progress import number_of
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
-from harness.report.timeline.spans import Reign, Window, memberships, reigns, windows
+from harness.report.timeline.spans import FaultWindow, Reign, memberships, reigns, windows
 from harness.report.timeline.tracks import (
-    Entry,
+    LegendEntry,
     Trace,
     Track,
     of_faults,
@@ -36,7 +36,7 @@ class Figure:
 
     data: list[Trace]
     layout: dict[str, Any]
-    legend: dict[str, list[Entry]]
+    legend: dict[str, list[LegendEntry]]
     """By the title of the track."""
     left_out: list[str]
     """In sentences."""
@@ -91,7 +91,9 @@ def _axis(letter: str, index: int) -> str:
     return letter if index == 0 else f"{letter}{index + 1}"
 
 
-def _layout(tracks: Sequence[Track], end_s: float, in_force: Sequence[Window], marks: Sequence[Mark]) -> dict[str, Any]:
+def _layout(
+    tracks: Sequence[Track], end_s: float, in_force: Sequence[FaultWindow], marks: Sequence[Mark]
+) -> dict[str, Any]:
     plot_px = sum(track.height_px + GAP_PX for track in tracks) or GAP_PX
     layout: dict[str, Any] = {
         "height": plot_px + 50,
@@ -139,7 +141,7 @@ def _title(text: str, y: float) -> dict[str, Any]:
     return {"text": f"<b>{text}</b>", "showarrow": False, "font": {"size": 13}, **place}
 
 
-def _shades(in_force: Sequence[Window]) -> list[dict[str, Any]]:
+def _shades(in_force: Sequence[FaultWindow]) -> list[dict[str, Any]]:
     """Return the time of each fault as a shade over all tracks."""
     place = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     spans = sorted({(round(window.from_s, 4), round(window.to_s, 4)) for window in in_force})

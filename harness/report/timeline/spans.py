@@ -42,7 +42,7 @@ class Membership(Span):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window(Span):
+class FaultWindow(Span):
     """One fault in force on one target."""
 
     fault: str
@@ -94,20 +94,20 @@ def memberships(evidence: Evidence) -> list[Membership]:
     ]
 
 
-def windows(evidence: Evidence) -> list[Window]:
+def windows(evidence: Evidence) -> list[FaultWindow]:
     """Return which faults were in force on whom, one a target; one that was never healed lasts to the end."""
-    found = []
+    in_force = []
     for row in evidence.rows("fault_windows", "intended_ns"):
         from_s = evidence.seconds_since_start(row["injected_ns"] or row["intended_ns"])
         healed_s = evidence.seconds_since_start(row["healed_ns"])
         if from_s is not None:
             to_s = evidence.end_s() if healed_s is None else healed_s
             healed = healed_s is not None
-            found += [
-                Window(fault=row["fault"], target=target, healed=healed, from_s=from_s, to_s=max(to_s, from_s))
+            in_force += [
+                FaultWindow(fault=row["fault"], target=target, healed=healed, from_s=from_s, to_s=max(to_s, from_s))
                 for target in row["targets"] or [""]
             ]
-    return found
+    return in_force
 
 
 def gaps(evidence: Evidence) -> list[Gap]:

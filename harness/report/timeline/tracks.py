@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
-from harness.report.timeline.spans import Membership, Reign, Span, Window, gaps
+from harness.report.timeline.spans import FaultWindow, Membership, Reign, Span, gaps
 
 BROKER_COLOURS = 8
 LANE_PX, LOWEST_PX = 24, 40
@@ -28,7 +28,7 @@ Trace = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LegendEntry:
     """A line of the legend, which also hides what it names."""
 
     name: str
@@ -43,7 +43,7 @@ class Track:
 
     title: str
     traces: list[Trace]
-    legend: list[Entry] = field(default_factory=list)
+    legend: list[LegendEntry] = field(default_factory=list)
     height_px: int = 150
     axis: dict[str, Any] = field(default_factory=dict)
 
@@ -95,9 +95,9 @@ def of_operations(operations: Operations, evidence: Evidence) -> Track:
             {"type": "scatter", "mode": "lines", "name": name, "x": middle, "y": latency, "line": line, **hover}
         )
     legend = [
-        *(Entry(name=name, colour=colour, symbol=sign) for (name, colour, _), sign in _signed()),
-        Entry(name="p50", colour="var(--soft)", symbol="—"),
-        Entry(name="p99", colour="var(--soft)", symbol="┄"),
+        *(LegendEntry(name=name, colour=colour, symbol=sign) for (name, colour, _), sign in _signed()),
+        LegendEntry(name="p50", colour="var(--soft)", symbol="—"),
+        LegendEntry(name="p99", colour="var(--soft)", symbol="┄"),
     ]
     return Track(
         title="Time to the answer, ms",
@@ -145,8 +145,8 @@ def of_records(evidence: Evidence) -> Track:
             "hovertemplate": "%{y:,} consumed<extra></extra>",
         }
     )
-    legend = [Entry(name=f"{name} a second", colour=colour, symbol="■") for name, colour, _ in OUTCOMES.values()]
-    legend.append(Entry(name="consumed", colour="var(--soft)", symbol="┄"))
+    legend = [LegendEntry(name=f"{name} a second", colour=colour, symbol="■") for name, colour, _ in OUTCOMES.values()]
+    legend.append(LegendEntry(name="consumed", colour="var(--soft)", symbol="┄"))
     return Track(
         title="Records a second",
         traces=traces if seconds else [],
@@ -157,22 +157,22 @@ def of_records(evidence: Evidence) -> Track:
 
 
 def of_leaders(
-    all_reigns: Sequence[Reign], in_force: Sequence[Window], evidence: Evidence, partitions: Sequence[str]
+    all_reigns: Sequence[Reign], in_force: Sequence[FaultWindow], evidence: Evidence, partitions: Sequence[str]
 ) -> Track:
     """Return who led each partition, when that broker was under a fault, and when nothing was acknowledged."""
     traces: list[Trace] = []
-    legend: list[Entry] = []
+    legend: list[LegendEntry] = []
     for leader in sorted({reign.leader for reign in all_reigns}):
         led = [reign for reign in all_reigns if reign.leader == leader]
         name = "no leader" if leader < 0 else f"leader: broker {leader}"
         colour = "var(--ink)" if leader < 0 else f"var(--broker-{leader % BROKER_COLOURS})"
         patterns = ["/" if leader < 0 else UNCLEAN if reign.unclean else "" for reign in led]
-        legend.append(Entry(name=name, colour=colour, symbol="▨" if leader < 0 else "■"))
+        legend.append(LegendEntry(name=name, colour=colour, symbol="▨" if leader < 0 else "■"))
         texts = [f"{reign.leader_epoch}{' unclean' if reign.unclean else ''}" for reign in led]
         hover = [f"{name}, epoch {text}" for text in texts]
         traces.append(_bars(name, led, [reign.partition for reign in led], colour, hover, texts, patterns))
     if any(reign.unclean for reign in all_reigns):
-        legend.append(Entry(name="elected uncleanly", colour="var(--soft)", symbol="▩"))
+        legend.append(LegendEntry(name="elected uncleanly", colour="var(--soft)", symbol="▩"))
     struck = [
         (span, reign.partition, window.fault)
         for reign in all_reigns
@@ -181,7 +181,7 @@ def of_leaders(
     ]
     if struck:
         name = "its leader is under a fault"
-        legend.append(Entry(name=name, colour="var(--fault)", symbol="▨"))
+        legend.append(LegendEntry(name=name, colour="var(--fault)", symbol="▨"))
         hover = [f"{name}: {fault}" for _, _, fault in struck]
         lanes = [partition for _, partition, _ in struck]
         bars = _bars(name, [span for span, _, _ in struck], lanes, "var(--fault)", hover, patterns=["/"] * len(struck))
@@ -189,7 +189,7 @@ def of_leaders(
         traces.append(bars)
     if missed := [gap for gap in gaps(evidence) if gap.partition in partitions]:
         name = "no acknowledged write"
-        legend.append(Entry(name=name, colour="var(--ink)", symbol="▂"))
+        legend.append(LegendEntry(name=name, colour="var(--ink)", symbol="▂"))
         hover = [f"{name}, acks={'all' if gap.acks == -1 else gap.acks}, {gap.attempts} tried" for gap in missed]
         bars = _bars(name, missed, [gap.partition for gap in missed], "var(--ink)", hover)
         traces.append(bars | {"width": 0.16, "offset": -0.5})
@@ -204,7 +204,7 @@ def of_leaders(
 def of_isrs(all_memberships: Sequence[Membership], partitions: Sequence[str]) -> Track:
     """Return the ISRs of each partition, coloured by how many replicas are missing."""
     traces: list[Trace] = []
-    legend: list[Entry] = []
+    legend: list[LegendEntry] = []
     worst = max(MISSING)
     for missing, name in {**MISSING, worst + 1: NOBODY}.items():
         of_size = [each for each in all_memberships if _rank(each, worst) == missing]
@@ -214,7 +214,7 @@ def of_isrs(all_memberships: Sequence[Membership], partitions: Sequence[str]) ->
             hover = [f"ISR {text}" for text in texts]
             bars = _bars(f"ISR: {name}", of_size, [each.partition for each in of_size], colour, hover, texts)
             traces.append(bars | {"insidetextfont": {"color": "var(--ink)" if missing < worst else "var(--ground)"}})
-            legend.append(Entry(name=f"ISR: {name}", colour=colour, symbol="■"))
+            legend.append(LegendEntry(name=f"ISR: {name}", colour=colour, symbol="■"))
     return Track(title="In-sync replicas", traces=traces, legend=legend, **_lanes(partitions))
 
 
@@ -222,7 +222,7 @@ def _rank(membership: Membership, worst: int) -> int:
     return min(membership.missing, worst) if membership.isr else worst + 1
 
 
-def of_faults(in_force: Sequence[Window], end_s: float) -> Track:
+def of_faults(in_force: Sequence[FaultWindow], end_s: float) -> Track:
     """Return the faults in force, a lane for each target."""
     lanes = [_lane(window.target) for window in in_force]
     hover = [f"{window.fault} {_lane(window.target)}{'' if window.healed else ', never healed'}" for window in in_force]
@@ -267,8 +267,8 @@ def _bars(
         "insidetextfont": {"color": "var(--ground)"},
         "textangle": 0,
         "customdata": [
-            f"{html.escape(f'{lane}: {said}')}<br>{span.from_s:.3f} to {span.to_s:.3f} s ({span.length_s:.3f} s)"
-            for span, lane, said in zip(spans, lanes, hover, strict=True)
+            f"{html.escape(f'{lane}: {words}')}<br>{span.from_s:.3f} to {span.to_s:.3f} s ({span.length_s:.3f} s)"
+            for span, lane, words in zip(spans, lanes, hover, strict=True)
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
         "marker": {

@@ -37,7 +37,7 @@ class Cell:
         return f"{symbol}{alike}" if alike == len(self.runs) else f"{symbol}{alike}/{len(self.runs)}"
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         """In words."""
         counts: dict[str, int] = defaultdict(int)
         for run in self.runs:
@@ -72,16 +72,16 @@ def nights_of(runs: Iterable[RunSummary]) -> list[str]:
 def matrix(runs: Sequence[RunSummary], keys: Callable[[RunSummary], Iterable[str]]) -> Matrix:
     """Return runs by night and by each of their keys, such as the scenario."""
     nights = nights_of(runs)[::-1]
-    found: dict[str, dict[str, list[RunSummary]]] = defaultdict(lambda: defaultdict(list))
+    by_row: dict[str, dict[str, list[RunSummary]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         for key in dict.fromkeys(keys(run)):
-            found[key][run.night].append(run)
-    rows = {key: [Cell(runs=by_night[night]) for night in nights] for key, by_night in sorted(found.items())}
+            by_row[key][run.night].append(run)
+    rows = {key: [Cell(runs=by_night[night]) for night in nights] for key, by_night in sorted(by_row.items())}
     return Matrix(nights=nights, rows={key: row for key, row in rows.items() if any(cell.runs for cell in row)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Series:
     """One number over the nights."""
 
     name: str
@@ -111,16 +111,16 @@ class Line:
         return max((value for value in self.values if value is not None), default=None)
 
 
-def lines(runs: Sequence[RunSummary]) -> list[Line]:
+def lines(runs: Sequence[RunSummary]) -> list[Series]:
     """Return how long runs took, how long nobody could write after each kind of fault, and how much was lost."""
     nights = nights_of(runs)
     by_night = {night: [run for run in runs if run.night == night] for night in nights}
 
     def line(
         name: str, unit: str, values: Callable[[list[RunSummary]], list[float]], sum_up: Callable[..., float]
-    ) -> Line:
+    ) -> Series:
         numbers = [values(by_night[night]) for night in nights]
-        return Line(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
+        return Series(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
 
     def unavailable(kind: str) -> Callable[[list[RunSummary]], list[float]]:
         return lambda of_night: [

@@ -29,13 +29,13 @@ class Coordinator:
     async def ask(self, message: Message, version: int) -> Message:
         """Return its answer; raises PeerError, or Refused where nobody says who it is."""
         if self._broker_id == NOBODY:
-            self._learn(await self._found())
+            self._learn(await self._find())
         return await self._client.ask(self._broker_id, message, version)
 
     def _learn(self, answer: Message) -> None:
         self._broker_id = answer.node_id
 
-    async def _found(self) -> Message:
+    async def _find(self) -> Message:
         """Return who it is, asking another broker each time; raises PeerError or Refused."""
         known = self._client.broker_ids
         if not known:
@@ -71,9 +71,9 @@ class OwnCoordinator(Coordinator):
     async def ask(self, message: Message, version: int, *, timeout_s: float | None = None) -> Message:
         """Return its answer; raises PeerError, or Refused where nobody says who it is."""
         if self._connection is None or self._connection.closed:
-            found = await self._found()
+            answer = await self._find()
             connection = await self._transport.connect(
-                found.host, found.port, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S
+                answer.host, answer.port, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S
             )
             if self._connection is None or self._connection.closed:
                 self._connection = connection

@@ -47,7 +47,7 @@ class SimulatedGroupMember:
         with self._open:
             await steps.carry_out_async(self._rules.script(stop.is_set), self._act)
 
-    async def _act(self, step: steps.Step) -> steps.Answer:
+    async def _act(self, step: steps.Step) -> steps.StepResult:
         match step:
             case steps.Restart():
                 self._open.close()
@@ -56,7 +56,7 @@ class SimulatedGroupMember:
                 self._read_from_the_start()
             case steps.Poll():
                 await asyncio.sleep(POLL_S)
-                return steps.Answer(records=self._fetching.take() if self._fetching else ())
+                return steps.StepResult(records=self._fetching.take() if self._fetching else ())
             case steps.Commit(positions, wait):
                 commit = self._offsets.commit(positions, self._rules.commits.decided)
                 if wait:
@@ -88,15 +88,15 @@ class SimulatedGroupMember:
             self._open.callback(self._fetching.stop)
         self._fetching.assign(dict.fromkeys(steps.partitions_of(self._plan.topics), 0))
 
-    async def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.Answer:
+    async def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.StepResult:
         try:
             offset = self._end_offset if kind is OpKind.END_OFFSET else self._offsets.committed
-            return steps.Answer(offset=await offset(partition))
+            return steps.StepResult(offset=await offset(partition))
         except (PeerError, Refused) as error:
             self._coordinator.forget()
             if self._fetching is not None:  # who only commits does not mind who leads what
                 self._client.refresh_soon()
-            return steps.Answer(error=str(error))
+            return steps.StepResult(error=str(error))
 
     async def _end_offset(self, partition: TopicPartition) -> int:
         leader = self._client.leaders.get(partition)

@@ -29,7 +29,7 @@ NEVER_S = float("inf")
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class ProducerBatch:
     """Records that were sent together, and will be again."""
 
     records: list[Pending]
@@ -46,19 +46,19 @@ class Numbered:
     epoch: int = 0
     sequence: int = 0
     """Of the next new record."""
-    undecided: deque[Batch] = field(default_factory=deque)
+    undecided: deque[ProducerBatch] = field(default_factory=deque)
     """Batches that were sent, in the order of their numbers."""
     requesting: asyncio.Task[None] | None = None
 
-    def number(self, records: list[Pending]) -> Batch:
+    def number(self, records: list[Pending]) -> ProducerBatch:
         """Return the next batch; more than 2³¹ records are more than a simulation sends."""
         assert self.producer_id is not None
-        batch = Batch(records, Numbering(self.producer_id, self.epoch, self.sequence))
+        batch = ProducerBatch(records, Numbering(self.producer_id, self.epoch, self.sequence))
         self.sequence += len(records)
         self.undecided.append(batch)
         return batch
 
-    def batch_of(self, records: Sequence[Pending]) -> Batch | None:
+    def batch_of(self, records: Sequence[Pending]) -> ProducerBatch | None:
         """Return the batch of these records, unless it was given up."""
         return next((batch for batch in self.undecided if batch.records is records), None)
 
@@ -96,7 +96,7 @@ class IdempotentProducer(SimulatedProducer):
                 return
             self._send_numbered(key, numbered.number(records))
 
-    def _send_numbered(self, key: TopicPartition, batch: Batch) -> None:
+    def _send_numbered(self, key: TopicPartition, batch: ProducerBatch) -> None:
         connection = self._free_connection(key)
         assert connection is not None
         batch.retry_s = NEVER_S
@@ -163,11 +163,11 @@ class IdempotentProducer(SimulatedProducer):
                 self._give_up_from(key, batch, ErrorCode.REQUEST_TIMED_OUT)
                 self._pump(key)
 
-    def _give_up_from(self, key: TopicPartition, first: Batch, code: int) -> None:
+    def _give_up_from(self, key: TopicPartition, first: ProducerBatch, code: int) -> None:
         """Give up a batch and those after it; the partition goes on under another id."""
         numbered = self._numbered[key]
         behind = False
-        before: deque[Batch] = deque()
+        before: deque[ProducerBatch] = deque()
         for batch in numbered.undecided:
             behind = behind or batch is first
             if not behind:

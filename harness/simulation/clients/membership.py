@@ -171,8 +171,8 @@ class GroupMembership:
             protocol_type=CONSUMER_PROTOCOL,
             protocol_name=joined.protocol_name,
             assignments=[
-                of_member(member_id=member_id, assignment=encoded_assignment(given))
-                for member_id, given in assignments.items()
+                of_member(member_id=member_id, assignment=encoded_assignment(partitions))
+                for member_id, partitions in assignments.items()
             ],
         )
         return await self._ask(request, SYNC_VERSION, timeout_s=self._max_poll_s + JOIN_MARGIN_S)

@@ -37,7 +37,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
     """The automatic commit that is on its way."""
     _due_s = 0.0
 
-    async def _act(self, step: steps.Step) -> steps.Answer:
+    async def _act(self, step: steps.Step) -> steps.StepResult:
         match step:
             case steps.Subscribe():
                 self._membership = GroupMembership(self._plan, self._coordinator)
@@ -68,38 +68,38 @@ class SimulatedSubscriber(SimulatedGroupMember):
         self._open.callback(self._fetching.stop)
         self._open.callback(self._abandon_commit)
 
-    async def _poll(self) -> steps.Answer:
+    async def _poll(self) -> steps.StepResult:
         until_s = now_s() + POLL_S
         self._commit_now_and_then()
         await self._hear_the_group()
         await asyncio.sleep(max(0.0, until_s - now_s()))
         self._look_who_it_is()
         if self._membership.fenced:
-            return steps.Answer(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
-        return steps.Answer(records=self._fetching.take())
+            return steps.StepResult(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
+        return steps.StepResult(records=self._fetching.take())
 
     async def _hear_the_group(self) -> None:
         """Let the rules know what the group has said since the last poll, and join it where that is due."""
         group = self._membership
-        given = group.polled()
+        assigned = group.polled()
         if group.thrown_out:
             group.thrown_out = False
             if self._owned:
                 await self._tell(self._rules.lost(self._owned))
-        elif given is not None:
-            await self._adopt(given)
+        elif assigned is not None:
+            await self._adopt(assigned)
         if group.must_rejoin and not group.joining and not group.fenced:
             if self._rules.protocol == EAGER and self._owned:
                 await self._tell(self._rules.revoked(self._owned))
             group.join(self._owned)
 
-    async def _adopt(self, given: tuple[TopicPartition, ...]) -> None:
+    async def _adopt(self, assigned: tuple[TopicPartition, ...]) -> None:
         """Own what the generation gives; what it takes is given back first, and somebody else's in the next one."""
-        taken = [partition for partition in self._owned if partition not in given]
+        taken = [partition for partition in self._owned if partition not in assigned]
         if taken:
             await self._tell(self._rules.revoked(taken))
             self._membership.must_rejoin = True
-        await self._tell(self._rules.assigned([partition for partition in given if partition not in self._owned]))
+        await self._tell(self._rules.assigned([partition for partition in assigned if partition not in self._owned]))
 
     @property
     def _owned(self) -> list[TopicPartition]:
@@ -137,7 +137,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
 
     def _telling(self, positions: Mapping[TopicPartition, int]) -> Decided:
         """Return what writes an automatic commit down, of which its member hears when it is decided."""
-        return lambda partition, code, error: self._rules.commits.told(partition, positions[partition], code, error)
+        return lambda partition, code, error: self._rules.commits.answered(partition, positions[partition], code, error)
 
     def _is_committing(self) -> bool:
         return self._automatic is not None and not self._automatic.done()
@@ -149,21 +149,21 @@ class SimulatedSubscriber(SimulatedGroupMember):
 
     # --- commits ---
 
-    async def _commit(self, positions: Mapping[TopicPartition, int], told: Decided | None = None) -> None:
+    async def _commit(self, positions: Mapping[TopicPartition, int], write_down: Decided | None = None) -> None:
         """Commit as a member of a generation; who has given everything back has nothing to send while it joins.
 
         Who keeps partitions commits on as of the generation that it knows, as librdkafka does.
         """
-        group, told = self._membership, told or self._rules.commits.decided
+        group, write_down = self._membership, write_down or self._rules.commits.decided
         if group.generation < 0 or (group.joining and self._rules.protocol == EAGER):
             code = ErrorCode.REBALANCE_IN_PROGRESS if group.joining else ErrorCode.UNKNOWN_MEMBER_ID
             for partition in positions:
-                told(partition, code, described(code))
+                write_down(partition, code, described(code))
             return
         generation = group.generation
 
         def decided(partition: TopicPartition, code: int, error: str) -> None:
-            told(partition, code, error)
+            write_down(partition, code, error)
             if generation == group.generation and not group.joining:
                 group.refused(code)
 

@@ -430,7 +430,7 @@ class Ensemble:
 
     def _written(self, connection: Connection, request: Request) -> Any:
         for op in request.ops:
-            self._meanwhile(op)
+            self._call_before_write(op)
         server = connection.server
         server.catch_up()  # its own writes are there when a client has their answer
         result = self._write_once(connection.session_id, request)
@@ -447,7 +447,7 @@ class Ensemble:
         result = self.write(session_id, op)
         return (result, self.nodes[result].stat) if isinstance(op, Create) else result
 
-    def _meanwhile(self, op: Op) -> None:
+    def _call_before_write(self, op: Op) -> None:
         hook, self.before_write = self.before_write, None
         if hook is not None:
             hook(op)

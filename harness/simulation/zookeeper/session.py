@@ -152,7 +152,7 @@ class SimulatedZooKeeper(Handlers):
             return
         self._closed = True
         connected = self._connected.is_set()
-        self._over()
+        self._end_session()
         if self._wire is not None and connected:
             self._wire.up.put(Request(-1, "close"))
             with contextlib.suppress(TimeoutError):
@@ -287,7 +287,7 @@ class SimulatedZooKeeper(Handlers):
             self._tries += 1
             self._wire = _Wire(self._ensemble, server, self)
             self._wire.up.put(None)
-        self._after(TRY_S if self._wire is not None else RETRY_S, self._try_to_connect)
+        self._set_timer(TRY_S if self._wire is not None else RETRY_S, self._try_to_connect)
 
     def _attached(self, session_id: int) -> None:
         self._session_id = session_id
@@ -306,12 +306,12 @@ class SimulatedZooKeeper(Handlers):
     def _keep_alive(self) -> None:
         """Speak now and then; give the connection up after too long a silence."""
         if self._wire is None or math.isinf(self.session_timeout_s):
-            self._after(math.inf, self._keep_alive)
+            self._set_timer(math.inf, self._keep_alive)
         elif _now_s() - self._heard_s > self.session_timeout_s * SILENCE_SHARE:
             self._suspend()
         else:
             self._wire.up.put(Request(-1, "ping"))
-            self._after(self.session_timeout_s * PING_SHARE, self._keep_alive)
+            self._set_timer(self.session_timeout_s * PING_SHARE, self._keep_alive)
 
     def _suspend(self) -> None:
         """The connection is lost."""
@@ -319,19 +319,19 @@ class SimulatedZooKeeper(Handlers):
         if self._connected.is_set():
             self._connected.clear()
             self._tell(SessionState.SUSPENDED)
-        self._after(RETRY_S, self._try_to_connect)
+        self._set_timer(RETRY_S, self._try_to_connect)
 
     def _lose(self) -> None:
         """The session is over."""
         if not self._expired:
-            self._over()
+            self._end_session()
             self._hang_up()
             self._tell(SessionState.LOST)
 
-    def _over(self) -> None:
+    def _end_session(self) -> None:
         self._expired = True
         self._connected.clear()
-        self._after(math.inf, self._try_to_connect)
+        self._set_timer(math.inf, self._try_to_connect)
         for call in self._calls.values():
             if not call.future.done():
                 call.future.set_exception(SessionExpired(f"session 0x{self._session_id:x} is over"))
@@ -343,7 +343,7 @@ class SimulatedZooKeeper(Handlers):
             self._wire.down.break_off()
             self._wire = None
 
-    def _after(self, delay_s: float, action: Callable[[], None]) -> None:
+    def _set_timer(self, delay_s: float, action: Callable[[], None]) -> None:
         """Have the one timer do something; an endless delay means never."""
         if self._timer is not None:
             self._timer.cancel()

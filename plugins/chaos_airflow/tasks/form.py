@@ -14,7 +14,7 @@ from airflow.sdk import Param
 from pydantic import BaseModel
 
 from chaos_airflow.settings import own_file
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from harness.cluster.systems.system import EXTERNAL
 from harness.contracts import registry
 from harness.contracts.registry import Kind
@@ -244,14 +244,14 @@ def scenario_name(params: Mapping[str, Any]) -> str:
     return Path(params["scenario_file"] or params["scenario"]).stem
 
 
-def request_of_form(params: Mapping[str, Any]) -> Request:
+def request_of_form(params: Mapping[str, Any]) -> RunRequest:
     """Return the request that a filled-in form makes: the options of `chaos run`.
 
     Raises:
         ScenarioError: a field is filled in that belongs to a fault which is not chosen, or to a load that is not there.
     """
     values = {name: value for name, value in params.items() if value not in _EMPTY}
-    request = Request(
+    request = RunRequest(
         scenario=own_file(values.pop("scenario_file")) if "scenario_file" in values else values["scenario"],
         driver=values.pop("driver", None),
         seed=values.pop("seed", None),

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from harness.scenario.model import Scenario
 
 
-class Request(TypedDict, total=False):
+class RunRequest(TypedDict, total=False):
     """One run, as JSON: what `chaos run` takes, under the same names."""
 
     scenario: Required[str]
@@ -23,9 +23,9 @@ class Request(TypedDict, total=False):
     """Task and map index that made the run which this one repeats, because it proved nothing."""
 
 
-def request_of(params: Mapping[str, Any]) -> Request:
+def request_of(params: Mapping[str, Any]) -> RunRequest:
     """Return the request in the parameters of a DAG run that have the names of its keys."""
-    request = Request(scenario=params["scenario"])
+    request = RunRequest(scenario=params["scenario"])
     request["driver"] = params.get("driver")
     request["seed"] = params.get("seed")
     request["planted_bugs"] = params.get("planted_bugs", [])
@@ -33,7 +33,7 @@ def request_of(params: Mapping[str, Any]) -> Request:
     return request
 
 
-def load(request: Request) -> "Scenario":
+def load(request: RunRequest) -> "Scenario":
     """Return the scenario of a request, with its overrides.
 
     Raises:

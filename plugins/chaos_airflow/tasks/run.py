@@ -35,7 +35,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from chaos_airflow.links import ChaosRunLink
 from chaos_airflow.settings import local_runs_folder
-from chaos_airflow.tasks.request import Request, request_of
+from chaos_airflow.tasks.request import RunRequest, request_of
 from chaos_airflow.verdicts import (
     BROKEN,
     HELD,
@@ -82,14 +82,14 @@ _COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0
 def run_phases(
     request: Any = None,
     *,
-    request_from: Callable[[Mapping[str, Any]], Request] = request_of,
+    request_from: Callable[[Mapping[str, Any]], RunRequest] = request_of,
     drive_timeout: timedelta = timedelta(hours=2),
 ) -> Any:
     """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
 
     Args:
-        request: A `Request`, or what becomes one when the task runs, such as the result of a task or the argument of a
-            mapped task group. None: `request_from` makes it of the parameters of the DAG run, within `start`.
+        request: A `RunRequest`, or what becomes one when the task runs, such as the result of a task or the argument of
+            a mapped task group. None: `request_from` makes it of the parameters of the DAG run, within `start`.
         request_from: Turns the parameters of the DAG run into a request; raises ScenarioError when that cannot be done.
         drive_timeout: Longest time under load and faults; a scenario that could need more is refused.
     """
@@ -101,7 +101,7 @@ def run_phases(
         execution_timeout=START_TIMEOUT,
         **_COMMON | {"retries": 1},
     )
-    def start(request: Request | None = None) -> PokeReturnValue:
+    def start(request: RunRequest | None = None) -> PokeReturnValue:
         _silence_libraries()
         context = get_current_context()
         with _problem_noted(context):
@@ -148,7 +148,7 @@ def run_phases(
         phases.expectations(_run_folder(_started_root()))
 
     @task(execution_timeout=REPORT_TIMEOUT, **_COMMON)
-    def report(request: Request | None = None) -> Conclusion:
+    def report(request: RunRequest | None = None) -> Conclusion:
         from chaos_airflow.runs import publish
         from harness import phases
 

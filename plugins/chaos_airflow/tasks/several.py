@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Asset, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.run import RUN_NAME, run_phases
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ Params = Mapping[str, Any]
 
 
 def several_runs(
-    requests_of: Callable[[Params], list[Request]], title_of: Callable[[Params], str], verdicts: Asset | None = None
+    requests_of: Callable[[Params], list[RunRequest]], title_of: Callable[[Params], str], verdicts: Asset | None = None
 ) -> None:
     """Map the runs over the task group of a run, twice, in the current DAG.
 
@@ -35,27 +35,27 @@ def several_runs(
     outlets = [] if verdicts is None else [verdicts]
 
     @task(execution_timeout=SHORT)
-    def suite() -> list[Request]:
+    def suite() -> list[RunRequest]:
         return requests_of(get_current_context()["params"])
 
     @task_group(default_args=NAMED)
-    def run(request: Request) -> None:
+    def run(request: RunRequest) -> None:
         """Carry out one run."""
         reports.append(run_phases(request))
 
     @task_group(default_args=NAMED)
-    def again(request: Request) -> None:
+    def again(request: RunRequest) -> None:
         """Carry out once more what proved nothing."""
         reports.append(run_phases(request))
 
     @task(execution_timeout=SHORT, trigger_rule="all_done")
-    def inconclusive(requests: list[Request]) -> list[Request]:
+    def inconclusive(requests: list[RunRequest]) -> list[RunRequest]:
         from chaos_airflow.tasks.suite import conclusions, inconclusive
 
         return inconclusive("run", requests, conclusions(get_current_context()["ti"], "run", requests))
 
     @task(execution_timeout=SHORT, outlets=outlets)
-    def summary(requests: list[Request] | None, doubtful: list[Request] | None) -> dict[str, Any]:
+    def summary(requests: list[RunRequest] | None, doubtful: list[RunRequest] | None) -> dict[str, Any]:
         from chaos_airflow.tasks.suite import conclusions, summary_of, table_lines, write_summary
 
         context = get_current_context()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chaos_airflow.runs import Origin, note_airflow_run
-from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.tasks.request import RunRequest, load
 from harness import phases
 from harness.errors import ScenarioError
 from harness.reaper.liveness import supervised
@@ -33,7 +33,7 @@ AROUND_DRIVING_S = 420.0
 """What the drive phase may need beside load and recovery: topics, steady state, a slow heal, signs of life."""
 
 
-def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: timedelta) -> RunFolder | None:
+def begin(request: RunRequest, runs: Path, context: "Context", *, drive_timeout: timedelta) -> RunFolder | None:
     """Make a run and start its cluster; None when another run has its turn.
 
     Raises:
@@ -59,7 +59,7 @@ def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: ti
         return _started(phases.create_from(scenario, request.get("seed"), runs), context, request)
 
 
-def _started(folder: RunFolder, context: "Context", request: Request) -> RunFolder:
+def _started(folder: RunFolder, context: "Context", request: RunRequest) -> RunFolder:
     with ExitStack() as undo:
         undo.callback(phases.stop, folder)
         note_airflow_run(folder.root, context, **request)

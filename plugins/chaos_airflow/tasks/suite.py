@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from chaos_airflow.settings import own_file, runs_folder
-from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.tasks.request import RunRequest, load
 from chaos_airflow.verdicts import BROKEN, HELD, INCONCLUSIVE, PROBLEM_KEY, VIOLATED, Conclusion, Problem, concluded
 from harness.errors import EvidenceError
 from harness.phases import new_seed
@@ -21,7 +21,7 @@ OTHER_THAN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 LONGEST_NAME = 64
 
 
-class Entry(Conclusion):
+class SuiteEntry(Conclusion):
     """One run of a suite, after its last try."""
 
     expect: str
@@ -33,12 +33,12 @@ class Summary(TypedDict):
 
     suite: str
     dag_run: str
-    entries: list[Entry]
+    entries: list[SuiteEntry]
     unexpected: int
     """How many did not end as expected."""
 
 
-def requests_of(suite: str) -> list[Request]:
+def requests_of(suite: str) -> list[RunRequest]:
     """Return the runs of a suite with driver and seed decided, so that a second try is the same run.
 
     Raises:
@@ -46,14 +46,14 @@ def requests_of(suite: str) -> list[Request]:
     """
     if file := suite.rpartition(":")[0]:
         own_file(file)
-    requests = [Request(**run.model_dump()) for run in load_suite(suite).runs]  # type: ignore[typeddict-item]
+    requests = [RunRequest(**run.model_dump()) for run in load_suite(suite).runs]  # type: ignore[typeddict-item]
     for request in requests:
         request["driver"] = load(request).driver
         request["seed"] = new_seed() if request["seed"] is None else request["seed"]
     return requests
 
 
-def repetitions(request: Request, times: int) -> list[Request]:
+def repetitions(request: RunRequest, times: int) -> list[RunRequest]:
     """Return a run so many times, each with the next seed; where bugs are planted, each has to find them.
 
     Raises:
@@ -66,7 +66,7 @@ def repetitions(request: Request, times: int) -> list[Request]:
     return [{**request, "driver": scenario.driver, "seed": seed + number, "expect": expect} for number in range(times)]
 
 
-def conclusions(ti: Any, group: str, requests: Sequence[Request]) -> list[Conclusion]:
+def conclusions(ti: Any, group: str, requests: Sequence[RunRequest]) -> list[Conclusion]:
     """Return the conclusion of each run of a mapped task group by its folder, whether or not its tasks failed."""
     if not requests:
         return []
@@ -76,7 +76,7 @@ def conclusions(ti: Any, group: str, requests: Sequence[Request]) -> list[Conclu
     return [_conclusion(*parts) for parts in zip(requests, roots, problems, strict=True)]
 
 
-def _conclusion(request: Request, root: str | None, problem: Problem | None) -> Conclusion:
+def _conclusion(request: RunRequest, root: str | None, problem: Problem | None) -> Conclusion:
     if root is not None:
         try:
             return concluded(RunFolder(Path(root)))
@@ -96,7 +96,7 @@ def _conclusion(request: Request, root: str | None, problem: Problem | None) -> 
     )
 
 
-def inconclusive(group: str, requests: Iterable[Request], conclusions: Iterable[Conclusion]) -> list[Request]:
+def inconclusive(group: str, requests: Iterable[RunRequest], conclusions: Iterable[Conclusion]) -> list[RunRequest]:
     """Return the runs of a mapped task group that proved nothing: they may be tried again, a violation never."""
     pairs = enumerate(zip(requests, conclusions, strict=True))
     return [
@@ -107,7 +107,7 @@ def inconclusive(group: str, requests: Iterable[Request], conclusions: Iterable[
 
 
 def summary_of(
-    suite: str, dag_run: str, requests: Sequence[Request], first: Sequence[Conclusion], second: Sequence[Conclusion]
+    suite: str, dag_run: str, requests: Sequence[RunRequest], first: Sequence[Conclusion], second: Sequence[Conclusion]
 ) -> Summary:
     """Return the summary of a suite, by the last try of each run.
 
@@ -123,7 +123,7 @@ def summary_of(
     for request, conclusion in zip(requests, first, strict=True):
         second_try = next(second_tries, None) if conclusion["outcome"] == INCONCLUSIVE else None
         entries.append(
-            Entry(**second_try or conclusion, expect=request.get("expect", HELD), tries=2 if second_try else 1)
+            SuiteEntry(**second_try or conclusion, expect=request.get("expect", HELD), tries=2 if second_try else 1)
         )
     unexpected = sum(entry["outcome"] != entry["expect"] for entry in entries)
     return Summary(suite=suite, dag_run=dag_run, entries=entries, unexpected=unexpected)

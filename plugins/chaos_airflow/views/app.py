@@ -109,8 +109,8 @@ def find_runs(
         return RedirectResponse(links.sweep_page(sweep.name))
     made = made_by(runs, runs.names(), dag_id, run_id)
     if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
-        asked = (group_of(task_id), int(map_index))
-        made = [(name, origin) for name, origin in made if (origin.group, origin.map_index) == asked]
+        wanted = (group_of(task_id), int(map_index))
+        made = [(name, origin) for name, origin in made if (origin.group, origin.map_index) == wanted]
     if len({origin.map_index for _, origin in made}) == 1:
         return RedirectResponse(links.run_page(made[0][0].text))
     return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import said
+from harness.analysis.assumptions import has_field
 from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, contains
 from harness.contracts.checks import Assumption, Check, Settings, Severity
@@ -27,7 +27,7 @@ class IsrJoins:
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
     reads: ClassVar[tuple[str, ...]] = ("isr_changes", "isr_proposals")
     judges_without: ClassVar[tuple[str, ...]] = ("broker_registered",)
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("ends", "isr_proposals"),)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("ends", "isr_proposals"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a follower that joins too early, and a note on one that is not registered."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import said
+from harness.analysis.assumptions import has_field
 from harness.analysis.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.events import NO_OFFSET
@@ -30,7 +30,7 @@ class Truncations:
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     fields: ClassVar[tuple[str, ...]] = ("truncate.asked_epoch", "truncate.local_epoch")
     reads: ClassVar[tuple[str, ...]] = ("truncations",)
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("latest_epoch", "truncations"),)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("latest_epoch", "truncations"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a truncation to another offset, or one for which the leader was not asked."""

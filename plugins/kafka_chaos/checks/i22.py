@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import said
+from harness.analysis.assumptions import has_field
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import contains
 from harness.contracts.checks import Assumption, Check, Settings
@@ -28,7 +28,7 @@ class Selections:
         "The leader and ISR chosen are those that the selector's rule gives for its inputs (Election)."
     )
     needs: ClassVar[tuple[str, ...]] = ("elections",)
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("shutting_down", "elections"),)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("shutting_down", "elections"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an election with another outcome than its rule's."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import said, without_acks
+from harness.analysis.assumptions import has_field, without_acks
 from harness.analysis.findings import event, finding
 from harness.analysis.min_insync import REQUIREMENT_FACTS, with_required_isr
 from harness.contracts.checks import Assumption, Check, Settings
@@ -32,7 +32,7 @@ class AppendedInSync:
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     fields: ClassVar[tuple[str, ...]] = ("append.acks", "append.isr_size")
     reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("acks", "appends", without_acks),)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("acks", "appends", without_acks),)
     since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

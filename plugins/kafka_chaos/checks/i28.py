@@ -12,7 +12,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, said, without_acks
+from harness.analysis.assumptions import BROKERS_WHOLE, has_field, without_acks
 from harness.analysis.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
@@ -33,7 +33,7 @@ class Retries:
     fields: ClassVar[tuple[str, ...]] = ("append.base_sequence",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
     # Brokers that log what they refuse are those that say with which acks they wrote.
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("batch_refused", "appends", without_acks), BROKERS_WHOLE)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("batch_refused", "appends", without_acks), BROKERS_WHOLE)
     since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import HEALED, said
+from harness.analysis.assumptions import HEALED, has_field
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings, Severity
@@ -42,7 +42,10 @@ class MetadataCaches:
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     fields: ClassVar[tuple[str, ...]] = ("ctl_recv.live_brokers",)
     reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("live_brokers", "metadata_caches", _without_live_brokers), HEALED)
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        has_field("live_brokers", "metadata_caches", _without_live_brokers),
+        HEALED,
+    )
     since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, said
+from harness.analysis.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Assumption, Check, Settings
@@ -31,7 +31,7 @@ class EpochAnswers:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
     since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -77,7 +77,7 @@ class EpochAnswers:
 
     def _acted(self, truncations: DataFrame, answers: DataFrame) -> DataFrame:
         question = (*PARTITION_KEY, "leader_epoch", "asked_epoch", "answer_epoch")
-        given = answers.select(
+        answered = answers.select(
             *PARTITION_KEY,
             F.col("sender").alias("broker"),
             F.col("current_leader_epoch").alias("leader_epoch"),
@@ -85,8 +85,8 @@ class EpochAnswers:
             "answer_epoch",
             F.col("end_offset").alias("answer_end_offset"),
         )
-        told = truncations.where(F.col("asked_epoch") != _UNDEFINED)
-        rows = told.join(given, on=[*question, "broker", "answer_end_offset"], how="left_anti")
+        by_answer = truncations.where(F.col("asked_epoch") != _UNDEFINED)
+        rows = by_answer.join(answered, on=[*question, "broker", "answer_end_offset"], how="left_anti")
         return finding(
             rows,
             self.name,
@@ -114,13 +114,13 @@ class EpochAnswers:
 
 def _right_answer() -> tuple[Column, Column]:
     """Return the largest epoch not above the one in question, and where it ends; the newest ends with the log."""
-    entries, asked = F.col("leader_epochs"), F.col("asked_epoch").cast("bigint")
+    entries, asked_epoch = F.col("leader_epochs"), F.col("asked_epoch").cast("bigint")
     nothing = F.lit(_UNDEFINED).cast("bigint")
     newest = F.array_max(F.transform(entries, lambda entry: entry[0]))
-    older = F.filter(entries, lambda entry: entry[0] <= asked)
-    newer = F.filter(entries, lambda entry: entry[0] > asked)
-    known = (asked != nothing) & (asked <= newest)
-    epoch = F.coalesce(F.array_max(F.transform(older, lambda entry: entry[0])), asked)
+    older = F.filter(entries, lambda entry: entry[0] <= asked_epoch)
+    newer = F.filter(entries, lambda entry: entry[0] > asked_epoch)
+    known = (asked_epoch != nothing) & (asked_epoch <= newest)
+    epoch = F.coalesce(F.array_max(F.transform(older, lambda entry: entry[0])), asked_epoch)
     end = F.coalesce(F.array_min(F.transform(newer, lambda entry: entry[1])), F.col("log_end_offset"))
     return F.when(known, epoch).otherwise(nothing), F.when(known, end).otherwise(nothing)
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, said
+from harness.analysis.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.findings import event, finding, phrase
 from harness.analysis.groups import COORDINATORS_TELL
 from harness.contracts.checks import Assumption, Check, Settings
@@ -32,7 +32,11 @@ class CommitFencing:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("group_commits",)
-    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL, said("decided_seq", "group_commits"))
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        BROKERS_WHOLE,
+        COORDINATORS_TELL,
+        has_field("decided_seq", "group_commits"),
+    )
     since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

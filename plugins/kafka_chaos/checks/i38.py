@@ -84,10 +84,10 @@ class AssignedAreRead:
 
 def _last_assignments(generations: DataFrame) -> DataFrame:
     """One row a partition of each group's last assignment, by its coordinator."""
-    told = generations.where(F.col("source") == "coordinator")
-    last = told.groupBy(*_GROUP).agg(F.max(F.struct("coordinator_epoch", "seq")).alias("last"))
+    assignments = generations.where(F.col("source") == "coordinator")
+    last = assignments.groupBy(*_GROUP).agg(F.max(F.struct("coordinator_epoch", "seq")).alias("last"))
     return (
-        told.join(last, on=list(_GROUP), how="inner")
+        assignments.join(last, on=list(_GROUP), how="inner")
         .where(F.struct("coordinator_epoch", "seq") == F.col("last"))
         .where(F.col("partition").isNotNull())
         .select(*PARTITION_KEY, "group", "generation", "member")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, said
+from harness.analysis.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, has_field
 from harness.analysis.findings import event, finding, ids, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.replication import members_below_high_watermark
@@ -29,7 +29,7 @@ class StrongIsr:
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
-    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, *DUMPS_COMPLETE, said("zk_version", "leader_isrs"))
+    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, *DUMPS_COMPLETE, has_field("zk_version", "leader_isrs"))
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import said
+from harness.analysis.assumptions import has_field
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Assumption, Check, Settings
@@ -25,7 +25,7 @@ class WaitedFor:
         "The set that a leader waits for contains ZooKeeper's ISR (Partition.maybeIncrementLeaderHW)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "partition_states")
-    assumes: ClassVar[tuple[Assumption, ...]] = (said("zk_version", "leader_isrs"),)
+    assumes: ClassVar[tuple[Assumption, ...]] = (has_field("zk_version", "leader_isrs"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a set that leaves somebody out; a topic made anew has a version twice, and either will do."""

@@ -1,14 +1,31 @@
 """The process is killed, its session ended for it, and it is started again before anybody's session could time out.
 
-Without the second step it would exit, as Kafka's does: its id is taken as long as its old session lives.
+Without the second step, which `end_session: false` leaves out, it ends, as Kafka's does: its id is taken as long as its
+old session lives. It is healed when that is over, by another start.
 """
 
 import asyncio
-from typing import Any, ClassVar
+import contextlib
+from typing import Annotated, Any, ClassVar
 
-from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from pydantic import BaseModel, Field
+
+from harness.cluster.driver import BrokerStatus, CanKill
+from harness.cluster.powers import CanStartEarly
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+    not_running,
+)
+from harness.contracts.parameters import OfZookeeper, Strict
 from harness.contracts.restoring import end_session, start_stopped
+from harness.contracts.targets import Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 from harness.zookeeper.view import Registration
@@ -16,32 +33,53 @@ from harness.zookeeper.view import Registration
 CONFIRM_TIMEOUT_S = 10.0
 
 
+class Parameters(Strict):
+    """What the scenario may say about a bounce."""
+
+    end_session: Annotated[
+        bool, OfZookeeper(), Field(description="End its ZooKeeper session, so that its id is not taken when it is back")
+    ] = True
+    come_back_timeout_s: Annotated[
+        float,
+        Field(gt=0, le=100, description="Deadline for a broker whose session was not ended to end or to register"),
+    ] = 30.0
+
+
 class Bounce(BrokerFault):
     """Restarts brokers so fast that the controller may see nothing but another registration of the same broker."""
 
     name: ClassVar[str] = "bounce"
-    requires: ClassVar[tuple[str, ...]] = ("kill",)
+    requires: ClassVar[tuple[str, ...]] = ("early-start", "kill")
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return the time until its session has timed out, for which it waits where nobody ends that."""
+        assert isinstance(parameters, Parameters)
+        return 0.0 if parameters.end_session else session_timeout_s
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, how often each was started, and under which registration."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
-        running = [broker for broker in brokers if status.broker(broker).state == "running"]
+        running = status.running(brokers)
         return {
             "running": running,
-            "starts": {str(broker): status.broker(broker).starts for broker in running},
+            "starts": status.starts(running),
             "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
         }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill them and start them again."""
-        await asyncio.gather(*(_bounced(arena, broker) for broker in injection.state["running"]))
+        again = _bounced if injection.parameters["end_session"] else _hurried
+        await asyncio.gather(*(again(arena, broker) for broker in injection.state["running"]))
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """See another process, and a later registration."""
+        """See another process, and a later registration, or none where its session was not ended."""
         if idle := not_running(injection, "bounce"):
             return idle
+        if not injection.parameters["end_session"]:
+            return await _seen_in_vain(arena, injection)
         try:
             new = await until(
                 arena.view.registrations,
@@ -51,9 +89,7 @@ class Bounce(BrokerFault):
             )
         except DeadlineError as error:
             return mismatch(str(error))
-        status = await arena.driver.status()
-        same = [it for it in injection.targets if status.broker(it).starts <= injection.state["starts"][str(it)]]
-        if same:
+        if same := await _not_started(arena, injection):
             return mismatch(f"broker {same} was not started again")
         details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
         return confirmed("; ".join(details))
@@ -68,6 +104,56 @@ async def _bounced(arena: Arena, broker: int) -> None:
     await arena.driver.kill_broker(broker)
     await end_session(arena, broker)
     await arena.driver.start_broker(broker)
+
+
+async def _hurried(arena: Arena, broker: int) -> None:
+    assert isinstance(arena.driver, CanKill)
+    assert isinstance(arena.driver, CanStartEarly)
+    await arena.driver.kill_broker(broker)
+    await arena.driver.start_early(broker)
+
+
+async def _not_started(arena: Arena, injection: Injection) -> list[int]:
+    status = await arena.driver.status()
+    return [it for it in injection.targets if status.broker(it).starts <= injection.state["starts"][str(it)]]
+
+
+async def _seen_in_vain(arena: Arena, injection: Injection) -> Effect:
+    """See that the new processes registered nothing: they have ended, or the registration of before is gone and all."""
+    if same := await _not_started(arena, injection):
+        return mismatch(f"broker {same} was not started again")
+    seen: dict[int, tuple[BrokerStatus, int | None]] = {}
+
+    async def undecided() -> list[int]:
+        status, registered = await arena.driver.status(), await arena.view.registrations()
+        for broker in injection.targets:
+            seen[broker] = status.broker(broker), registered[broker].czxid if broker in registered else None
+        return [
+            it for it, (now, _) in seen.items() if now.state != "stopped" and not _is_new(injection, it, registered)
+        ]
+
+    with contextlib.suppress(DeadlineError):
+        await until(
+            undecided,
+            lambda left: not left,
+            what="the end of a broker whose id is taken",
+            timeout_s=injection.parameters["come_back_timeout_s"],
+        )
+    return _in_vain(injection, seen)
+
+
+def _in_vain(injection: Injection, seen: dict[int, tuple[BrokerStatus, int | None]]) -> Effect:
+    details = []
+    for broker, (status, czxid) in seen.items():
+        if status.state == "stopped":
+            details.append(f"broker {broker} ended, as its id was taken")
+        elif czxid is None:
+            details.append(f"broker {broker} runs, and its registration is gone with its old session")
+        elif czxid == injection.state["czxids"].get(str(broker)):
+            return mismatch(f"broker {broker} runs, and its old session has not ended")
+        else:
+            return inconclusive(f"broker {broker} registered anew, czxid {czxid}: its old session had ended before")
+    return confirmed("; ".join(details))
 
 
 def _is_new(injection: Injection, broker: int, seen: dict[int, Registration]) -> bool:

@@ -43,11 +43,8 @@ class CancelReassignment(BrokerFault):
     name: ClassVar[str] = "cancel-reassignment"
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
+    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
-        """Return what it writes to."""
-        return frozenset({ASSIGNMENT})
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float

@@ -45,7 +45,7 @@ class ChangeConfig(BrokerFault):
     composes: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
+    def holds(self, parameters: BaseModel) -> frozenset[str]:
         """Return the topic's configuration; those of brokers go with the brokers."""
         assert isinstance(parameters, Parameters)
         return frozenset({f"the configuration of {parameters.topic}"} if parameters.topic else ())

@@ -49,9 +49,7 @@ class Clock(BrokerFault):
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        status = await arena.driver.status()
-        running = [broker for broker in brokers if status.broker(broker).state != "stopped"]
-        return {"at_most_s": duration_s, "running": running}
+        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Set them, and note what the harness's clock shows then, and how much the brokers have logged."""
@@ -83,17 +81,17 @@ class Clock(BrokerFault):
         """Return what shows a broker's clock to be as asked for, in words."""
         logs, own = arena.state_changes, injection.parameters
         since_ns, position = logs.wall_ns(), await logs.end_of(broker)
-        told = False
+        logged = False
 
         async def look() -> tuple[float, float] | None:
             """Return how far its clock was ahead at its last new line, at least and at most."""
-            nonlocal since_ns, position, told
+            nonlocal since_ns, position, logged
             before_ns = logs.wall_ns()
             shown_ns, position = await logs.dated(broker, position)
             earliest_ns, since_ns = since_ns, before_ns
             if shown_ns is None:
                 return None
-            told = True
+            logged = True
             return (shown_ns - logs.wall_ns()) / 1e9, (shown_ns - earliest_ns) / 1e9
 
         def as_asked(ahead: tuple[float, float] | None) -> bool:
@@ -110,7 +108,7 @@ class Clock(BrokerFault):
                 look, as_asked, what=what, timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]), every_s=0.05
             )
         except DeadlineError as error:
-            return mismatch(str(error)) if told else inconclusive(f"broker {broker} logged nothing new: {error}")
+            return mismatch(str(error)) if logged else inconclusive(f"broker {broker} logged nothing new: {error}")
         assert ahead is not None
         return f"broker {broker}'s line was dated {ahead[0]:+.3f} s from when it was seen"
 

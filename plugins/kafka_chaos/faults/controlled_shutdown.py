@@ -41,9 +41,9 @@ class ControlledShutdown(BrokerFault):
         status = await arena.driver.status()
         partitions = await arena.view.partitions()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "running": status.running(brokers),
             "controller": (await arena.view.controller()).broker_id,
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "starts": status.starts(brokers),
             "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
             "led": [
                 {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
@@ -102,8 +102,8 @@ class ControlledShutdown(BrokerFault):
         if "kept" in injection.state:
             if not injection.state["led"]:
                 return inconclusive("it led nothing to hand over, and its system tells nothing of stops")
-            kept = ", ".join(injection.state["kept"])
-            return mismatch(f"it ended before others led {kept}") if kept else None
+            partitions = ", ".join(injection.state["kept"])
+            return mismatch(f"it ended before others led {partitions}") if partitions else None
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")

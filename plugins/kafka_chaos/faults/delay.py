@@ -72,7 +72,7 @@ class Delay(BrokerFault):
         rate = slowness.bytes_per_s
         size_bytes = 1 if rate is None else max(1, int(rate * PASSING_S))
         timeout_s = slowness.extra_s + slowness.jitter_s + (PROBE_TIMEOUT_S if rate is None else QUEUE_TIMEOUT_S)
-        taken = _came(await probe(arena.driver, injection, timeout_s=timeout_s, size_bytes=size_bytes))
+        taken = _answered_s(await probe(arena.driver, injection, timeout_s=timeout_s, size_bytes=size_bytes))
         if not taken:
             return inconclusive("no probe came through at all")
         least_s = slowness.extra_s + (0.0 if rate is None else size_bytes / rate)
@@ -82,7 +82,7 @@ class Delay(BrokerFault):
         if not slowness.jitter_s:
             return confirmed(detail)
         draws = [await probe(arena.driver, injection, timeout_s=timeout_s) for _ in range(-(-DRAWS // len(taken)))]
-        drawn = [taken_s for probed in draws for taken_s in _came(probed)] or taken
+        drawn = [taken_s for probed in draws for taken_s in _answered_s(probed)] or taken
         apart_s = max(drawn) - min(drawn)
         detail = f"{detail}, and {len(drawn)} more were up to {apart_s * 1000:.0f} ms apart"
         return confirmed(detail) if apart_s >= slowness.jitter_s * SHARE_SEEN else mismatch(detail)
@@ -97,7 +97,7 @@ def _slowness(injection: Injection) -> Slowness:
     )
 
 
-def _came(probed: Sequence[Probed]) -> list[float]:
+def _answered_s(probed: Sequence[Probed]) -> list[float]:
     """Return the seconds that probes took which came through."""
     return [each.taken_s for each in probed if each.taken_s is not None]
 

@@ -9,7 +9,6 @@ from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanDamageDisk
 from harness.contracts.faults import (
     Arena,
-    BrokerFault,
     Effect,
     Fault,
     Injection,
@@ -20,7 +19,7 @@ from harness.contracts.faults import (
     not_running,
 )
 from harness.contracts.restoring import of_all, start_stopped
-from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
+from harness.contracts.sparing import Forfeiting, missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
 CHECKPOINT = Checkpoint.RECOVERY_POINTS
@@ -57,7 +56,7 @@ class Parameters(MayForfeit):
         return self
 
 
-class DiskDamage(BrokerFault):
+class DiskDamage(Forfeiting):
     """Kills brokers, damages their disks, waits until they are missed, and starts them."""
 
     name: ClassVar[str] = "disk-damage"
@@ -66,24 +65,14 @@ class DiskDamage(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("recovery",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, for which it waits."""
-        return session_timeout_s
-
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
-        """Wait, if committed records are spared, until all are elsewhere too; note which log is meant."""
+        """Note which log is meant too."""
         assert isinstance(parameters, Parameters)
-        if parameters.spares_committed:
-            await everything_elsewhere(arena, brokers, parameters.whole_timeout_s)
         injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
         of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
         return injection.with_state(log=parameters.log or of_target)
-
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, under which sessions."""
-        return await lives(arena, brokers)
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill all at once, change what their disks hold, wait until they are missed, and start them."""
@@ -101,12 +90,8 @@ class DiskDamage(BrokerFault):
         """Compare the disks before and after, and read what the brokers told of the logs that they opened."""
         if idle := not_running(injection, "damage"):
             return idle
-        seen = [await _told(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
+        seen = [await _outcome(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
-
-    async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run, once it is missed."""
-        await start_missed(arena, injection)
 
 
 async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:
@@ -131,7 +116,7 @@ async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str,
     }
 
 
-async def _told(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
+async def _outcome(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
     """Return what became of a disk, and of its logs as the broker told when it had opened them, in words."""
     if not seen["changed"]:
         return mismatch(f"nothing on broker {broker}'s disk is different")

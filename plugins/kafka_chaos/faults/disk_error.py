@@ -31,8 +31,7 @@ class FailingDisk(BrokerFault):
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, how often each broker was started, and where its log ends."""
-        status = await arena.driver.status()
-        starts = {str(broker): status.broker(broker).starts for broker in brokers}
+        starts = (await arena.driver.status()).starts(brokers)
         ends = {str(broker): await arena.state_changes.end_of(broker) for broker in brokers}
         return {"at_most_s": duration_s, "starts": starts, "ends": ends}
 
@@ -47,10 +46,10 @@ class FailingDisk(BrokerFault):
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See every broker tell that its disk has failed, and how."""
         try:
-            told = [await _failure(arena, injection, broker) for broker in injection.targets]
+            failures = [await _failure(arena, injection, broker) for broker in injection.targets]
         except DeadlineError as error:
             return mismatch(str(error))
-        return confirmed("; ".join(told))
+        return confirmed("; ".join(failures))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Mend the disks, and restart whoever has met an error and was not restarted since."""

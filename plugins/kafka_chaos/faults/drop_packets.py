@@ -34,9 +34,7 @@ class DropPackets(BrokerFault):
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        status = await arena.driver.status()
-        running = [broker for broker in brokers if status.broker(broker).state != "stopped"]
-        return {"at_most_s": duration_s, "running": running}
+        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Drop the packets of those that run."""

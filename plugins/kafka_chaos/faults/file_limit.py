@@ -61,8 +61,10 @@ class FileLimit(Limiting):
         effect = await confirmed_once(full, "")
         if effect.detail:
             return effect
-        told = [f"broker {it} may have {limit:g} files open, and left a client waiting" for it, limit in limits.items()]
-        return type(effect)(verdict=effect.verdict, detail="; ".join(told))
+        details = [
+            f"broker {it} may have {limit:g} files open, and left a client waiting" for it, limit in limits.items()
+        ]
+        return type(effect)(verdict=effect.verdict, detail="; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Lift the limits, and restart whoever was not restarted since: it may have given up a file."""

@@ -1,6 +1,7 @@
 """Somebody sends a broker what is no request; it closes that connection, and goes on to serve everybody else.
 
-As Kafka does: what is too long, of no length, or makes no sense ends its connection, and nothing else.
+As Kafka does: what is too long, of no length, or makes no sense ends its connection, and nothing else. A request that
+is one, with more in it than a topic takes, is answered with that.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.broker.log.batch import build_batch
+from harness.broker.log.records import Record
 from harness.cluster.driver import BYTES
 from harness.cluster.powers import CanSendBytes
 from harness.contracts.faults import (
@@ -28,6 +31,7 @@ from harness.contracts.faults import (
 )
 from harness.contracts.parameters import Strict
 from harness.errors import ClusterError
+from harness.values import ACKS_ALL, OFFSETS_TOPIC, TopicPartition
 
 PRODUCE, API_VERSIONS, NO_API = 0, 18, 9999
 CLIENT_ID = b"hostile"
@@ -35,6 +39,12 @@ LONGEST = 2**31 - 1
 BODY_BYTES = 64
 ASKED = 17
 """The number of a question that is meant."""
+TOO_LARGE_BYTES = 2 * 2**20
+NO_TRANSACTION = -1
+PRODUCE_TIMEOUT_MS = 1000
+MESSAGE_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 10, 3, 6
+NOT_LED = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER)
+"""What it answers when it has lost the lead meanwhile."""
 
 
 class Sends(StrEnum):
@@ -56,6 +66,8 @@ class Sends(StrEnum):
     """Half a request, and the end of the connection."""
     TLS = "tls"
     """How a client begins that speaks TLS to a listener without it."""
+    TOO_LARGE = "too-large"
+    """A Produce request as it should be, with a record of 2 MiB, more than a topic takes."""
 
 
 ENDED_BY_CLIENT = frozenset({Sends.TRUNCATED})
@@ -86,8 +98,8 @@ class HostileClient(BrokerFault):
         """Note who runs, and how often each was started."""
         status = await arena.driver.status()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "running": status.running(brokers),
+            "starts": status.starts(brokers),
         }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
@@ -104,48 +116,83 @@ class HostileClient(BrokerFault):
         return injection.with_state(counts=counts)
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """See that every connection was closed without an answer, and that the same process serves others."""
+        """See that every connection was closed without an answer, or with a refusal, and who serves others."""
         if idle := not_running(injection, "harass"):
             return idle
         counts: dict[str, int] = injection.state["counts"]
-        said = ", ".join(f"{each} {count} times" for each, count in counts.items())
-        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, NO_CONNECTION))]:
-            return mismatch(f"not all was refused: {said}")
+        refusals = ", ".join(f"{each} {count} times" for each, count in counts.items())
+        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, REFUSED, LEADS_NOTHING, NO_CONNECTION))]:
+            return mismatch(f"not all was refused: {refusals}")
         status = await arena.driver.status()
         for broker in injection.targets:
             now = status.broker(broker)
             if (now.state, now.starts) != ("running", injection.state["starts"][str(broker)]):
-                return mismatch(f"broker {broker} did not outlive it: {said}")
+                return mismatch(f"broker {broker} did not outlive it: {refusals}")
             if not await _answers(arena, injection, broker):
-                return mismatch(f"broker {broker} answers nobody else: {said}")
-        if [each for each in counts if each.endswith(NO_CONNECTION)]:
-            return inconclusive(f"not all could be sent: {said}")
-        return confirmed(f"{said}; the same processes answer others")
+                return mismatch(f"broker {broker} answers nobody else: {refusals}")
+        if [each for each in counts if each.endswith(NO_CONNECTION)] or _none_sent(counts):
+            return inconclusive(f"not all could be sent: {refusals}")
+        return confirmed(f"{refusals}; the same processes answer others")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: no connection is left."""
 
 
 CLOSED, GIVEN_UP, NO_CONNECTION = "the broker closed", "the client left", "no connection was had"
+REFUSED, LEADS_NOTHING = "the broker refused it", "the broker led nothing"
+
+
+def _none_sent(counts: dict[str, int]) -> bool:
+    return all(each.endswith(LEADS_NOTHING) for each in counts)
 
 
 async def _sent(arena: Arena, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
     """Send one thing over a new connection; return how that ended."""
     timeout_s = injection.parameters["close_timeout_s"]
     try:
-        async with _stream(arena, broker, timeout_s) as (reader, writer):
-            writer.write(MESSAGES[sends](rng))
+        led = await _led_by(arena, broker) if sends is Sends.TOO_LARGE else None
+        if sends is Sends.TOO_LARGE and led is None:
+            return LEADS_NOTHING
+        message = MESSAGES[sends](rng) if led is None else _too_large(*led, rng)
+        async with _stream(arena, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
+            writer.write(message)
             await writer.drain()
             if sends in ENDED_BY_CLIENT:
                 return GIVEN_UP
-            async with asyncio.timeout(timeout_s):
-                return "the broker answered" if await reader.read(1) else CLOSED
+            if led is not None:
+                return await _answer_to_produce(reader)
+            return "the broker answered" if await reader.read(1) else CLOSED
     except ClusterError:
         return NO_CONNECTION
-    except ConnectionError:
+    except (ConnectionError, EOFError):
         return CLOSED
     except TimeoutError:
         return f"nothing happened for {timeout_s:g} s"
+
+
+async def _led_by(arena: Arena, broker: int) -> TopicPartition | None:
+    """Return a partition that a broker leads and clients may write to, if there is one."""
+    partitions = await arena.view.partitions()
+    led = [(each.topic, each.partition) for each in partitions if each.leader == broker and each.topic != OFFSETS_TOPIC]
+    return min(led, default=None)
+
+
+def _too_large(topic: str, partition: int, rng: random.Random) -> bytes:
+    """Return a Produce request (version 7) with acks=all of one batch that is sound, and larger than any may be."""
+    batch = build_batch([Record(key=None, value=rng.randbytes(TOO_LARGE_BYTES), timestamp_ms=0)])
+    name = topic.encode()
+    head = struct.pack(f">hhiih{len(name)}s", NO_TRANSACTION, ACKS_ALL, PRODUCE_TIMEOUT_MS, 1, len(name), name)
+    return _framed(_header(PRODUCE, 7) + head + struct.pack(">iii", 1, partition, len(batch)) + batch)
+
+
+async def _answer_to_produce(reader: asyncio.StreamReader) -> str:
+    """Return what a broker made of the one batch in a Produce request."""
+    await reader.readexactly(12)  # length, the question's number, how many topics
+    (name_bytes,) = struct.unpack(">h", await reader.readexactly(2))
+    (error,) = struct.unpack(">8xh", (await reader.readexactly(name_bytes + 10))[name_bytes:])
+    if error in NOT_LED:
+        return LEADS_NOTHING
+    return REFUSED if error == MESSAGE_TOO_LARGE else f"the broker answered with error {error}"
 
 
 async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:

@@ -27,8 +27,6 @@ from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
-ALIVE = ("running", "paused")
-
 
 class Parameters(Strict):
     """What the scenario may say about a kill."""
@@ -73,7 +71,7 @@ class Kill(BrokerFault):
         status = await arena.driver.status()
         registered = await arena.view.registrations()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state in ALIVE],
+            "running": status.alive(brokers),
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
             "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
         }

@@ -58,19 +58,21 @@ class Leave(BrokerFault):
             await members.leave(process)
             if number < injection.parameters["times"]:
                 await members.start_again(process)
-                await self._heard(arena, injection, joined=number)
+                await self._await_membership(arena, injection, joined=number)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until its coordinators have told of each coming and going, and of a generation without it."""
         times = injection.parameters["times"]
         try:
-            told = await self._heard(arena, injection, removed=times, joined=times - 1, without_it=True)
+            membership = await self._await_membership(
+                arena, injection, removed=times, joined=times - 1, without_it=True
+            )
         except DeadlineError as error:
             return mismatch(str(error))
-        reasons = ", ".join(told["reasons"])
+        reasons = ", ".join(membership["reasons"])
         return confirmed(
-            f"client {injection.state[CLIENT]} is out ({reasons}); then came generation {told['generation']}"
+            f"client {injection.state[CLIENT]} is out ({reasons}); then came generation {membership['generation']}"
         )
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
@@ -79,16 +81,16 @@ class Leave(BrokerFault):
         if arena.members is not None and await arena.members.state(process) == "stopped":
             await arena.members.start_again(process)
 
-    async def _heard(
+    async def _await_membership(
         self, arena: Arena, injection: Injection, *, joined: int = 0, removed: int = 0, without_it: bool = False
     ) -> dict[str, Any]:
         """Return what coordinators have told of it, once they have told so much."""
         return await until(
-            lambda: _told(arena, injection),
-            lambda told: (
-                told["joined"] >= joined
-                and len(told["reasons"]) >= removed
-                and (not without_it or told["generation"] is not None)
+            lambda: _membership(arena, injection),
+            lambda membership: (
+                membership["joined"] >= joined
+                and len(membership["reasons"]) >= removed
+                and (not without_it or membership["generation"] is not None)
             ),
             what=f"{removed} ends and {joined} beginnings of a membership of client {injection.state[CLIENT]}",
             timeout_s=injection.parameters["step_timeout_s"],
@@ -107,7 +109,7 @@ async def _there(arena: Arena, injection: Injection) -> list[str]:
     return sorted(_who_came(own) - {line["member"] for line in own if line["change"] == "removed"})
 
 
-async def _told(arena: Arena, injection: Injection) -> dict[str, Any]:
+async def _membership(arena: Arena, injection: Injection) -> dict[str, Any]:
     """Return how often a client has joined, why it was removed each time, and the first generation after the last.
 
     What becomes of its lives of before counts for nothing, nor that a member's session ends, unless that is how it
@@ -134,11 +136,11 @@ async def _told(arena: Arena, injection: Injection) -> dict[str, Any]:
 
 async def _lines(arena: Arena, injection: Injection, *, from_start: bool = False) -> list[dict[str, Any]]:
     """Return what coordinators have told of a group, since `prepare` or from the start of their logs."""
-    told: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for broker, position in injection.state["log_ends"].items():
         seen, _ = await arena.state_changes.after(int(broker), 0 if from_start else position, *Leave.witnesses)
-        told += [line for line in seen if line["group"] == injection.state["group"]]
-    return told
+        lines += [line for line in seen if line["group"] == injection.state["group"]]
+    return lines
 
 
 def _is_own(line: dict[str, Any], injection: Injection) -> bool:

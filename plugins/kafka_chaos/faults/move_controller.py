@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.contracts.faults import CONTROLLER, Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import NOBODY, Role, Target
+from harness.contracts.targets import NOBODY, Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 from harness.zookeeper.view import Controller
@@ -25,11 +25,8 @@ class MoveController(BrokerFault):
     name: ClassVar[str] = "move-controller"
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER, Role.IDS)
+    touches: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
-        """Return what it writes to."""
-        return frozenset({CONTROLLER})
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller and its epoch."""

@@ -22,7 +22,7 @@ from harness.contracts.faults import (
     mismatch,
 )
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import Role, Target
+from harness.contracts.targets import Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 
@@ -50,11 +50,8 @@ class OverwriteController(BrokerFault):
     name: ClassVar[str] = "overwrite-controller"
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
+    touches: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
-        """Return what it writes to."""
-        return frozenset({CONTROLLER})
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller's epoch, and who else lives."""

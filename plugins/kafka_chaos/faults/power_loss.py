@@ -1,23 +1,12 @@
 """A broker's host loses its power: nobody is told, what was not synced is gone; healed by starting it again."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanCutPower
-from harness.contracts.faults import (
-    Arena,
-    BrokerFault,
-    Effect,
-    Fault,
-    Injection,
-    MayForfeit,
-    Reach,
-    confirmed_once,
-    not_running,
-)
-from harness.contracts.sparing import everything_elsewhere, lives, missed, start_missed
-from harness.contracts.targets import Target
+from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, Reach, confirmed_once, not_running
+from harness.contracts.sparing import Forfeiting, missed
 
 
 class Parameters(MayForfeit):
@@ -28,30 +17,13 @@ class Parameters(MayForfeit):
     ] = True
 
 
-class PowerLoss(BrokerFault):
+class PowerLoss(Forfeiting):
     """Cuts brokers' power, waits until ZooKeeper has noticed, and starts them with what their disks have left."""
 
     name: ClassVar[str] = "power-loss"
     requires: ClassVar[tuple[str, ...]] = ("power",)
     reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, which the healing waits for."""
-        return session_timeout_s
-
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
-        """Wait, if committed records are spared, until all are elsewhere too."""
-        assert isinstance(parameters, Parameters)
-        if parameters.spares_committed:
-            await everything_elsewhere(arena, brokers, parameters.whole_timeout_s)
-        return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
-
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, under which sessions."""
-        return await lives(arena, brokers)
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Cut the power of all at once."""
@@ -72,10 +44,6 @@ class PowerLoss(BrokerFault):
         lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
         details = [f"broker {broker} is gone, and {size} unsynced bytes" for broker, size in lost.items()]
         return await confirmed_once(missed(arena, injection), "; ".join(details))
-
-    async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run, once it is missed."""
-        await start_missed(arena, injection)
 
 
 PLUGIN: type[Fault] = PowerLoss

@@ -32,11 +32,8 @@ class Reassign(BrokerFault):
     name: ClassVar[str] = "reassign"
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
+    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    def holds(self, target: Target, parameters: BaseModel) -> frozenset[str]:
-        """Return what it writes to."""
-        return frozenset({ASSIGNMENT})
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float

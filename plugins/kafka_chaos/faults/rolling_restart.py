@@ -39,8 +39,8 @@ class RollingRestart(BrokerFault):
         status = await arena.driver.status()
         registered = await arena.view.registrations()
         return {
-            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "running": status.running(brokers),
+            "starts": status.starts(brokers),
             "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
             "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
         }

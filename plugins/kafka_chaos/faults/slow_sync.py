@@ -42,9 +42,7 @@ class SlowSync(BrokerFault):
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        status = await arena.driver.status()
-        running = [broker for broker in brokers if status.broker(broker).state != "stopped"]
-        return {"at_most_s": duration_s, "running": running}
+        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Slow the syncs of those that run."""
@@ -60,7 +58,7 @@ class SlowSync(BrokerFault):
             return idle
         driver, extra_s = arena.driver, injection.parameters["extra_ms"] / 1000
         assert isinstance(driver, CanSlowSyncs)
-        told = []
+        sentences = []
         for broker in injection.targets:
 
             async def times(broker: int = broker) -> list[float]:
@@ -73,8 +71,8 @@ class SlowSync(BrokerFault):
                 return inconclusive(str(error))
             if min(taken) < extra_s:
                 return mismatch(f"a sync of broker {broker} took {min(taken):g} s")
-            told.append(f"{len(taken)} syncs of broker {broker} took {extra_s:g} s or more")
-        return confirmed("; ".join(told))
+            sentences.append(f"{len(taken)} syncs of broker {broker} took {extra_s:g} s or more")
+        return confirmed("; ".join(sentences))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Let syncs take what they take."""

@@ -43,7 +43,7 @@ class FakeController:
     """A transport to one controller that gives the answers it was told to give."""
 
     answers: list[Any]
-    asked: list[ControlledShutdownRequest] = field(default_factory=list)
+    requests: list[ControlledShutdownRequest] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     timeouts_s: list[float] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class FakeController:
         return self
 
     async def request(self, message: Any, version: int, *, timeout_s: float) -> Any:
-        self.asked.append(message)
+        self.requests.append(message)
         self.timeouts_s.append(timeout_s)
         self.times_s.append(asyncio.get_running_loop().time())
         answer = self.answers.pop(0)
@@ -98,7 +98,7 @@ def test_asking_until_nothing_is_led(answers: list[Any], done: bool, left: int) 
     controller = FakeController(list(answers))
     assert ask(controller, cluster()) is done
     assert len(controller.answers) == left
-    assert {(asked.broker_id, asked.broker_epoch) for asked in controller.asked} == {(1, 33)}
+    assert {(request.broker_id, request.broker_epoch) for request in controller.requests} == {(1, 33)}
     assert set(controller.ports) == {71}
 
 

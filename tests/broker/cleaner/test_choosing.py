@@ -45,10 +45,10 @@ def test_how_far_a_log_may_be_cleaned(
 ) -> None:
     log = with_segments(5, ages_ms=[90, 60, 29, 60, 0], **settings)
     log.cleaned_to = cleaned_to
-    found = chosen(log, high_watermark=high_watermark)
+    choice = chosen(log, high_watermark=high_watermark)
     first, end, clean, dirty = expected
-    assert (found.first_dirty_offset, found.end_offset) == (first, end)
-    assert (found.clean_bytes, found.dirty_bytes) == (clean * SIZE, dirty * SIZE)
+    assert (choice.first_dirty_offset, choice.end_offset) == (first, end)
+    assert (choice.clean_bytes, choice.dirty_bytes) == (clean * SIZE, dirty * SIZE)
 
 
 def test_a_high_watermark_within_a_segment_keeps_all_of_it() -> None:
@@ -112,8 +112,8 @@ def test_the_dirtiest_log_comes_first_and_only_one_that_is_due() -> None:
 def test_neighbours_become_one_segment(settings: dict[str, Any], expected: list[list[int]]) -> None:
     log = with_segments(5)
     log.settings = compacted_log(**settings).settings
-    found = groups(between(log, 0, 4), log, 4)
-    assert [[segment.base_offset for segment in group] for group in found] == expected
+    segments = groups(between(log, 0, 4), log, 4)
+    assert [[segment.base_offset for segment in group] for group in segments] == expected
 
 
 def test_no_segment_spans_more_offsets_than_an_index_can_say() -> None:
@@ -123,5 +123,5 @@ def test_no_segment_spans_more_offsets_than_an_index_can_say() -> None:
         assign(copied, base_offset, 0)
         log.append_as_follower(bytes(copied))
     log.settings = compacted_log().settings
-    found = groups(between(log, 0, 2**31 + 5), log, 2**31 + 5)
-    assert [[segment.base_offset for segment in group] for group in found] == [[0, 2**31 - 1], [2**31]]
+    segments = groups(between(log, 0, 2**31 + 5), log, 2**31 + 5)
+    assert [[segment.base_offset for segment in group] for group in segments] == [[0, 2**31 - 1], [2**31]]

@@ -92,9 +92,9 @@ async def test_a_crash_at_any_step_leaves_a_whole_log(power_lost: bool) -> None:
             storage.lose_power()
         layouts.add(tuple(name for name in storage.list("t-0") if ".log" in name))
         again = reopened(storage, cleaned_to=0, recovery_point=13, segment_bytes=500)
-        found = contents(again)
-        assert {key: value for _, key, value in found} == LAST, f"step {step}"
-        assert set(found) <= set(before)
+        records = contents(again)
+        assert {key: value for _, key, value in records} == LAST, f"step {step}"
+        assert set(records) <= set(before)
         assert again.log_end_offset == 13
         assert {name.rpartition(".")[2] for name in storage.list("t-0")} <= {
             "log",

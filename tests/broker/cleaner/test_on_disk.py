@@ -46,9 +46,9 @@ async def test_a_cleaned_log_is_found_again_after_a_stop_and_after_a_crash(tmp_p
     before = bases(log)
     log.close()
     crashed = manager(tmp_path)
-    found = crashed.get("t", 0)
-    assert found is not None
-    assert (contents(found), bases(found), found.cleaned_to) == (LEFT, before, 16)
+    reopened = crashed.get("t", 0)
+    assert reopened is not None
+    assert (contents(reopened), bases(reopened), reopened.cleaned_to) == (LEFT, before, 16)
     crashed.close_clean()
     again = manager(tmp_path).get("t", 0)
     assert again is not None
@@ -68,8 +68,8 @@ async def test_kafka_reads_what_a_cleaner_has_left(tmp_path: Path) -> None:
     logs = manager(tmp_path)
     await cleaned(logs)
     logs.close_clean()
-    said = dumped(tmp_path)
-    assert said.count("isvalid: true") == said.count("baseOffset: ") > 0
-    assert "isvalid: false" not in said
-    assert [f"offset: {offset} " in said for offset, _, _ in LEFT] == [True] * len(LEFT)
-    assert "deleteHorizonMs: OptionalLong[" in said
+    dump = dumped(tmp_path)
+    assert dump.count("isvalid: true") == dump.count("baseOffset: ") > 0
+    assert "isvalid: false" not in dump
+    assert [f"offset: {offset} " in dump for offset, _, _ in LEFT] == [True] * len(LEFT)
+    assert "deleteHorizonMs: OptionalLong[" in dump

@@ -31,10 +31,10 @@ def test_what_is_seen_and_what_is_copied(records: list[Record], shift_ms: int, k
     assert [(each.key, each.has_value) for each in raw] == [(each.key, each.value is not None) for each in records]
     assert [NOW_MS + each.timestamp_delta for each in raw] == [each.timestamp_ms for each in records]
     assert [each.offset_delta for each in raw] == list(range(len(records)))
-    kept = raw[::keep]
-    copied = with_base_timestamp(payload, kept, shift_ms)
+    chosen = raw[::keep]
+    copied = with_base_timestamp(payload, chosen, shift_ms)
     before = decode_records(payload, len(records), 0, NOW_MS)
-    assert decode_records(copied, len(kept), 0, NOW_MS - shift_ms) == before[::keep]
+    assert decode_records(copied, len(chosen), 0, NOW_MS - shift_ms) == before[::keep]
 
 
 @given(records=RECORDS, cut=st.integers(1, 30))

@@ -76,15 +76,15 @@ async def test_advertised_listeners_can_be_changed_while_the_broker_runs() -> No
         await cluster.start(1, 2)
         moved = f"{CLIENT}://elsewhere:1,{PEER}://{HOST}:9102"
 
-        async def told() -> bool:
+        async def known_to_other() -> bool:
             brokers = (await cluster.metadata(1)).brokers
             return [(broker.host, broker.port) for broker in brokers if broker.node_id == 2] == [("elsewhere", 1)]
 
         assert await cluster.configure(2, "", {"advertised.listeners": moved}) == ErrorCode.INVALID_REQUEST
         assert await cluster.configure(2, "2", {"advertised.listeners": f"{PEER}://a:1,X://a:2"}) != 0
-        assert not await told()
+        assert not await known_to_other()
         assert await cluster.configure(2, "2", {"advertised.listeners": moved}) == 0
-        await cluster.until(told, "the other broker knows")
+        await cluster.until(known_to_other, "the other broker knows")
         assert len(cluster.of(2, BrokerRegistered)) == 1, "it is the same registration"
 
 
@@ -113,12 +113,12 @@ async def test_auto_create_topics_enable(enabled: str, created: bool) -> None:
 
 async def test_offsets_topic_properties_are_those_of_the_topic_when_it_is_made() -> None:
     """`offsets.topic.num.partitions`, `offsets.topic.replication.factor`, `offsets.topic.segment.bytes`."""
-    given = {
+    properties = {
         "offsets.topic.num.partitions": "3",
         "offsets.topic.replication.factor": "2",
         "offsets.topic.segment.bytes": "12345",
     }
-    async with WholeCluster(given) as cluster:
+    async with WholeCluster(properties) as cluster:
         await cluster.start(1, 2)
         await cluster.ask(1, FindCoordinatorRequest(key=G, key_type=0), 2)
         await cluster.until(lambda: _led(cluster, OFFSETS_TOPIC), "the topic is there")
@@ -153,15 +153,15 @@ async def test_offset_metadata_max_bytes() -> None:
             assert (await cluster.ask(1, request, 7)).topics[0].partitions[0].error_code == error
 
 
-@pytest.mark.parametrize(("minutes", "after_s", "kept"), [("1", 3, False), ("1", 1, True), ("5", 3, True)])
-async def test_offsets_retention(minutes: str, after_s: float, kept: bool) -> None:
+@pytest.mark.parametrize(("minutes", "after_s", "retained"), [("1", 3, False), ("1", 1, True), ("5", 3, True)])
+async def test_offsets_retention(minutes: str, after_s: float, retained: bool) -> None:
     """`offsets.retention.minutes`, looked at every `offsets.retention.check.interval.ms`."""
-    given = {"offsets.retention.minutes": minutes, "offsets.retention.check.interval.ms": "2000"}
-    async with WholeCluster(ALONE | given) as cluster:
+    properties = {"offsets.retention.minutes": minutes, "offsets.retention.check.interval.ms": "2000"}
+    async with WholeCluster(ALONE | properties) as cluster:
         await coordinated(cluster)
         cluster.wall_ms += 2 * 60_000
         await asyncio.sleep(after_s)
-        assert await cluster.committed(1, G, T) == (0, 1 if kept else -1)
+        assert await cluster.committed(1, G, T) == (0, 1 if retained else -1)
 
 
 async def join(cluster: WholeCluster, session_ms: int, member: str = "") -> Any:
@@ -180,8 +180,8 @@ async def join(cluster: WholeCluster, session_ms: int, member: str = "") -> Any:
 
 async def test_group_session_timeouts_have_bounds() -> None:
     """`group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
-    given = {"group.min.session.timeout.ms": "1000", "group.max.session.timeout.ms": "2000"}
-    async with WholeCluster(ALONE | given | {"group.initial.rebalance.delay.ms": "0"}) as cluster:
+    properties = {"group.min.session.timeout.ms": "1000", "group.max.session.timeout.ms": "2000"}
+    async with WholeCluster(ALONE | properties | {"group.initial.rebalance.delay.ms": "0"}) as cluster:
         await coordinated(cluster)
         for session_ms, error in ((999, 26), (2001, 26), (1000, 0), (2000, 0)):
             assert (await join(cluster, session_ms)).error_code == error
@@ -209,8 +209,8 @@ async def test_group_max_size() -> None:
 @pytest.mark.parametrize(("delay_ms", "gone"), [("0", True), ("9000", False)])
 async def test_retention_begins_after_a_delay_and_goes_on_at_intervals(delay_ms: str, gone: bool) -> None:
     """`log.initial.task.delay.ms`, `log.retention.check.interval.ms`."""
-    given = {"log.initial.task.delay.ms": delay_ms, "log.retention.check.interval.ms": "1000"}
-    async with WholeCluster(ALONE | given) as cluster:
+    properties = {"log.initial.task.delay.ms": delay_ms, "log.retention.check.interval.ms": "1000"}
+    async with WholeCluster(ALONE | properties) as cluster:
         await cluster.start(1)
         assert await cluster.create(T, [1], retention_ms="1000", segment_ms="1") == 0
         await cluster.until_led(T, 1)
@@ -236,26 +236,26 @@ async def test_log_flush_offset_checkpoint_interval_ms(interval_ms: str, written
 @pytest.mark.parametrize(("expiration_ms", "offset"), [("1000", 1), ("60000", 0)])
 async def test_producers_are_forgotten(expiration_ms: str, offset: int) -> None:
     """`producer.id.expiration.ms`, looked at every `producer.id.expiration.check.interval.ms`: a retry is new then."""
-    given = {"producer.id.expiration.ms": expiration_ms, "producer.id.expiration.check.interval.ms": "2000"}
-    async with WholeCluster(ALONE | given) as cluster:
+    properties = {"producer.id.expiration.ms": expiration_ms, "producer.id.expiration.check.interval.ms": "2000"}
+    async with WholeCluster(ALONE | properties) as cluster:
         await cluster.start(1, t=[1])
         await cluster.until_led(T, 1)
         data = ProduceRequest.TopicProduceData
         records = from_producer(0, timestamp_ms=WALL_MS - 10_000)
         sent = data(name=T, partition_data=[data.PartitionProduceData(index=0, records=records)])
-        told = []
+        offsets = []
         for _ in range(2):
             answer = await cluster.ask(1, ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[sent]), 8)
-            told.append(answer.responses[0].partition_responses[0].base_offset)
+            offsets.append(answer.responses[0].partition_responses[0].base_offset)
             await asyncio.sleep(3)
-        assert told == [0, offset]
+        assert offsets == [0, offset]
 
 
 # --- leads, deletion, time-outs ---
 
 
 @pytest.mark.parametrize(
-    ("given", "leader"),
+    ("properties", "leader"),
     [
         pytest.param({}, 1, id="the lead goes home"),
         pytest.param({"auto.leader.rebalance.enable": "false"}, 2, id="not where nobody balances"),
@@ -263,9 +263,9 @@ async def test_producers_are_forgotten(expiration_ms: str, offset: int) -> None:
         pytest.param({"leader.imbalance.check.interval.seconds": "300"}, 2, id="nor before somebody looks"),
     ],
 )
-async def test_the_balance_of_leads(given: dict[str, str], leader: int) -> None:
+async def test_the_balance_of_leads(properties: dict[str, str], leader: int) -> None:
     async with WholeCluster(
-        {"leader.imbalance.check.interval.seconds": "10", "min.insync.replicas": "1"} | given
+        {"leader.imbalance.check.interval.seconds": "10", "min.insync.replicas": "1"} | properties
     ) as cluster:
         await cluster.start(3, 1, 2, t=[1, 2])
         await cluster.until_led(T, 1, by=3)
@@ -290,8 +290,8 @@ async def test_log_segment_delete_delay_ms_keeps_a_deleted_log(delay_ms: str, go
 
 @pytest.mark.parametrize("timeout_ms", [500, 2500])
 async def test_offsets_commit_timeout_ms_is_how_long_a_commit_waits_for_replicas(timeout_ms: int) -> None:
-    given = {"offsets.topic.replication.factor": "2", "offsets.commit.timeout.ms": str(timeout_ms)}
-    async with WholeCluster(given) as cluster:
+    properties = {"offsets.topic.replication.factor": "2", "offsets.commit.timeout.ms": str(timeout_ms)}
+    async with WholeCluster(properties) as cluster:
         await cluster.start(1, 2, t=[1])
         await cluster.until_led(T, 1)
 

@@ -31,8 +31,8 @@ def test_what_is_advertised_is_by_default_what_is_bound() -> None:
 
 def test_what_is_advertised_may_lie_elsewhere() -> None:
     bound = "PLAINTEXT://0.0.0.0:9092,REPL://0.0.0.0:9093"
-    told = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
-    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": told})
+    advertised = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
+    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": advertised})
     assert [(end.host, end.port) for end in config.endpoints] == [("0.0.0.0", 9092), ("0.0.0.0", 9093)]
     assert [(end.host, end.port) for end in config.advertised_endpoints] == [("127.0.0.1", 10000), ("broker-1", 9093)]
     assert config.peer_endpoint.host == "broker-1"
@@ -152,6 +152,14 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
         pytest.param({"listeners": "PLAINTEXT://[::1:9092"}, "is not NAME://host:port", id="one bracket"),
         pytest.param(
             {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
+        ),
+        pytest.param(
+            {"metrics.num.samples": "3"}, r"no other way: take the line out, or say 2$", id="rates of other samples"
+        ),
+        pytest.param(
+            {"metrics.sample.window.ms": "60000"},
+            r"no other way: take the line out, or say 30000$",
+            id="a longer sample",
         ),
         pytest.param(
             {"min.insync.replica": "1"}, r"did you mean min.insync.replicas\?", id="an unknown property, nearly known"

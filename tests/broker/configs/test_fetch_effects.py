@@ -15,17 +15,17 @@ FOLLOWERS = {2, 3}
 
 def listen(cluster: ReplicaCluster, answers: Callable[[], bool] = lambda: True) -> list[FetchRequest]:
     """Return what the leader is asked by followers from now on; without an answer the connection closes."""
-    asked: list[FetchRequest] = []
+    requests: list[FetchRequest] = []
     serve = cluster[1].data.fetch
 
     async def heard(request: FetchRequest, asking: RequestContext) -> Message | None:
-        asked.append(request)
+        requests.append(request)
         if not answers():
             raise CloseConnection("no answer")
         return await serve(request, asking)
 
     cluster[1].dispatcher._handlers[ApiKey.FETCH] = heard
-    return asked
+    return requests
 
 
 async def test_followers_ask_for_what_their_properties_say() -> None:
@@ -36,38 +36,38 @@ async def test_followers_ask_for_what_their_properties_say() -> None:
         replica_fetch_max_bytes="3000",
         replica_fetch_response_max_bytes="4000",
     ) as cluster:
-        asked = listen(cluster)
+        requests = listen(cluster)
         await cluster.elect(1)
         await cluster.replicate(1, "a")
-        assert {(request.max_wait_ms, request.min_bytes, request.max_bytes) for request in asked} == {(700, 2, 4000)}
-        parts = [partition for request in asked for topic in request.topics for partition in topic.partitions]
+        assert {(request.max_wait_ms, request.min_bytes, request.max_bytes) for request in requests} == {(700, 2, 4000)}
+        parts = [partition for request in requests for topic in request.topics for partition in topic.partitions]
         assert {partition.partition_max_bytes for partition in parts} == {3000}
 
 
 @pytest.mark.parametrize(("backoff_ms", "rounds"), [("1000", range(8, 13)), ("100", range(80, 121))])
 async def test_replica_fetch_backoff_ms_passes_after_a_failure(backoff_ms: str, rounds: range) -> None:
     async with ReplicaCluster(replica_fetch_backoff_ms=backoff_ms) as cluster:
-        asked = listen(cluster, answers=lambda: False)
+        requests = listen(cluster, answers=lambda: False)
         await cluster.elect(1)
         await asyncio.sleep(5)
-        assert {request.replica_id for request in asked} == FOLLOWERS
-        assert len(asked) in rounds
+        assert {request.replica_id for request in requests} == FOLLOWERS
+        assert len(requests) in rounds
 
 
 @pytest.mark.parametrize(("timeout_ms", "rounds"), [("1000", 5), ("3000", 2)])
 async def test_replica_socket_timeout_ms_passes_when_the_leader_is_silent(timeout_ms: str, rounds: int) -> None:
     async with ReplicaCluster(replica_socket_timeout_ms=timeout_ms, replica_fetch_backoff_ms="1") as cluster:
-        asked: list[FetchRequest] = []
+        requests: list[FetchRequest] = []
 
         async def silent(request: FetchRequest, _: RequestContext) -> Message | None:
-            asked.append(request)
+            requests.append(request)
             await asyncio.sleep(3600)
             return None
 
         cluster[1].dispatcher._handlers[ApiKey.FETCH] = silent
         await cluster.elect(1)
         await asyncio.sleep(4.9)
-        assert sum(request.replica_id == 2 for request in asked) == rounds
+        assert sum(request.replica_id == 2 for request in requests) == rounds
 
 
 @pytest.mark.parametrize(("lag_ms", "isr"), [("1000", (1, 2)), ("9000", (1, 2, 3))])

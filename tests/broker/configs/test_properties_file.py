@@ -58,9 +58,9 @@ def test_files_say_what_java_finds_in_them() -> None:
     files = ["".join(rng.choices(PIECES, k=rng.randint(1, 14))) + "\nz" for _ in range(3000)]
     command = [java(), str(Path(__file__).with_name("PropertiesOf.java"))]
     ended = subprocess.run(command, input="\x01".join(files).encode(), capture_output=True, timeout=120, check=True)
-    found = ended.stdout.decode().split("\x01")[:-1]
-    assert len(found) == len(files)
-    for file, java_found in zip(files, found, strict=True):
+    parsed = ended.stdout.decode().split("\x01")[:-1]
+    assert len(parsed) == len(files)
+    for file, java_found in zip(files, parsed, strict=True):
         assert (ours(file), file) == (javas(java_found), file)
 
 
@@ -71,9 +71,9 @@ def ours(file: str) -> dict[str, str] | None:
         return None
 
 
-def javas(found: str) -> dict[str, str] | None:
+def javas(printed: str) -> dict[str, str] | None:
     """What Java found, as Kafka uses it: without blanks at the end of values; None for what it refused."""
-    if found == "malformed":
+    if printed == "malformed":
         return None
-    pairs = (pair.partition("\x02") for pair in found.split("\x03") if pair)
+    pairs = (pair.partition("\x02") for pair in printed.split("\x03") if pair)
     return {name: value.strip("".join(map(chr, range(33)))) for name, _, value in pairs}

@@ -53,14 +53,14 @@ async def test_flush_messages_syncs_the_log_after_so_many_records(cluster: Whole
 
 
 @pytest.mark.parametrize(
-    ("flush_ms", "after_s", "kept"),
+    ("flush_ms", "after_s", "on_disk"),
     [
         pytest.param("1000", 1.1, True, id="when its time has come"),
         pytest.param("1000", 0.4, False, id="not before"),
         pytest.param("60000", 1.1, False, id="nor where the topic takes longer"),
     ],
 )
-async def test_flush_ms_syncs_the_log_when_the_scheduler_looks(flush_ms: str, after_s: float, kept: bool) -> None:
+async def test_flush_ms_syncs_the_log_when_the_scheduler_looks(flush_ms: str, after_s: float, on_disk: bool) -> None:
     """`log.flush.scheduler.interval.ms` says how often that is."""
     async with WholeCluster(ALONE | {"log.flush.scheduler.interval.ms": "500"}) as cluster:
         await cluster.start(1)
@@ -70,7 +70,7 @@ async def test_flush_ms_syncs_the_log_when_the_scheduler_looks(flush_ms: str, af
         await asyncio.sleep(after_s)
         whole = records_on(disk)
         disk.lose_power()
-        assert records_on(disk) == (whole if kept else 0)
+        assert records_on(disk) == (whole if on_disk else 0)
 
 
 # --- timestamps ---
@@ -124,11 +124,11 @@ async def test_message_timestamp_type_gives_records_the_brokers_time(cluster: Wh
     header = parse_header(stored)
     assert (header.is_log_append_time, header.max_timestamp) == (True, WALL_MS)
     assert [record.timestamp_ms for record in parse_records(stored)] == [WALL_MS]
-    asked = ListOffsetsRequest.ListOffsetsTopic
+    topic = ListOffsetsRequest.ListOffsetsTopic
     for timestamp_ms, offset in ((6, 0), (WALL_MS, 0), (WALL_MS + 1, -1)):
-        wanted = asked.ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)
-        found = await cluster.ask(1, ListOffsetsRequest(topics=[asked(name=T, partitions=[wanted])]), 5)
-        assert found.topics[0].partitions[0].offset == offset
+        wanted = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)
+        listed = await cluster.ask(1, ListOffsetsRequest(topics=[topic(name=T, partitions=[wanted])]), 5)
+        assert listed.topics[0].partitions[0].offset == offset
 
 
 async def test_without_it_the_producers_time_stays(cluster: WholeCluster) -> None:
@@ -161,7 +161,7 @@ async def test_a_new_segment_begins(cluster: WholeCluster, config: dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("config", "kept"),
+    ("config", "remaining"),
     [
         pytest.param({}, [0, 1, 2], id="nothing, for a week"),
         pytest.param({"retention.ms": str(DAY_MS)}, [1, 2], id="what is older than a day"),
@@ -169,7 +169,7 @@ async def test_a_new_segment_begins(cluster: WholeCluster, config: dict[str, str
         pytest.param({"retention.bytes": "60", "cleanup.policy": "compact"}, [0, 1, 2], id="nothing that is compacted"),
     ],
 )
-async def test_segments_go(config: dict[str, str], kept: list[int]) -> None:
+async def test_segments_go(config: dict[str, str], remaining: list[int]) -> None:
     async with WholeCluster(ALONE | {"log.retention.check.interval.ms": "1000"}) as cluster:
         await cluster.start(1)
         disk = await created(cluster, segment_ms="1", **config)
@@ -177,7 +177,7 @@ async def test_segments_go(config: dict[str, str], kept: list[int]) -> None:
             sent = [Record(key=b"k", value=b"v", timestamp_ms=WALL_MS - int(days_ago * DAY_MS))]
             assert await cluster.append(1, T, build_batch(sent)) == 0
         await asyncio.sleep(2)
-        assert segments(disk) == kept
+        assert segments(disk) == remaining
 
 
 @pytest.mark.parametrize(("name", "error"), [("max.message.bytes", 10), ("segment.bytes", 18)])

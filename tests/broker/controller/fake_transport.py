@@ -22,13 +22,13 @@ Errors = dict[tuple[str, int], int]
 
 def _leader_and_isr(request: LeaderAndIsrRequest, errors: Errors) -> LeaderAndIsrResponse:
     named = [(topic.topic_name, p.partition_index) for topic in request.topic_states for p in topic.partition_states]
-    told = [_LeaderError(topic_name=t, partition_index=n, error_code=errors.get((t, n), 0)) for t, n in named]
-    return LeaderAndIsrResponse(error_code=0, partition_errors=told)
+    errors_of = [_LeaderError(topic_name=t, partition_index=n, error_code=errors.get((t, n), 0)) for t, n in named]
+    return LeaderAndIsrResponse(error_code=0, partition_errors=errors_of)
 
 
 def _stop_replica(request: StopReplicaRequest, errors: Errors) -> StopReplicaResponse:
     named = [(topic.topic_name, state) for topic in request.topic_states for state in topic.partition_states]
-    told = [
+    errors_of = [
         _StopError(
             topic_name=topic,
             partition_index=state.partition_index,
@@ -36,7 +36,7 @@ def _stop_replica(request: StopReplicaRequest, errors: Errors) -> StopReplicaRes
         )
         for topic, state in named
     ]
-    return StopReplicaResponse(error_code=0, partition_errors=told)
+    return StopReplicaResponse(error_code=0, partition_errors=errors_of)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from harness.broker.controller.assignment import Assignment
 
 
 @pytest.mark.parametrize(
-    ("given", "target", "expected"),
+    ("before", "target", "expected"),
     [
         pytest.param(
             Assignment(replicas=(1, 2, 3)),
@@ -33,14 +33,14 @@ from harness.broker.controller.assignment import Assignment
         ),
     ],
 )
-def test_reassigned_to(given: Assignment, target: tuple[int, ...], expected: Assignment) -> None:
-    changed = given.reassigned_to(target)
+def test_reassigned_to(before: Assignment, target: tuple[int, ...], expected: Assignment) -> None:
+    changed = before.reassigned_to(target)
     assert changed == expected
-    assert (changed.target, set(changed.origin)) == (target, set(given.origin))
-    assert changed.is_reassigned == (set(target) != set(given.origin))
+    assert (changed.target, set(changed.origin)) == (target, set(before.origin))
+    assert changed.is_reassigned == (set(target) != set(before.origin))
 
 
 def test_without_a_replica() -> None:
-    given = Assignment(replicas=(4, 1, 2), adding=(4,), removing=(2,))
-    assert given.without(4) == Assignment(replicas=(1, 2), removing=(2,))
-    assert given.without(2) == Assignment(replicas=(4, 1), adding=(4,))
+    assignment = Assignment(replicas=(4, 1, 2), adding=(4,), removing=(2,))
+    assert assignment.without(4) == Assignment(replicas=(1, 2), removing=(2,))
+    assert assignment.without(2) == Assignment(replicas=(4, 1), adding=(4,))

@@ -61,9 +61,9 @@ async def test_an_expired_controller_resigns_before_it_has_a_new_session(world: 
     first_epoch = broker.broker_epoch
     broker.sessions[0].expire()
     await settle()
-    told = [e for e in broker.log.events if isinstance(e, (*LIFE, ZkSession))]
-    lost = next(i for i, e in enumerate(told) if isinstance(e, ZkSession) and e.state == "lost")
-    assert [e.state if isinstance(e, ZkSession) else e.ev for e in told[lost:]] == [
+    events = [e for e in broker.log.events if isinstance(e, (*LIFE, ZkSession))]
+    lost = next(i for i, e in enumerate(events) if isinstance(e, ZkSession) and e.state == "lost")
+    assert [e.state if isinstance(e, ZkSession) else e.ev for e in events[lost:]] == [
         "lost",
         "controller_resigned",
         "connected",
@@ -185,7 +185,7 @@ async def test_resigning_forgets_every_handler_but_the_one_of_the_election(world
 
 
 @pytest.mark.parametrize(
-    ("asked", "broker_id", "epoch_delta", "error"),
+    ("receiver", "broker_id", "epoch_delta", "error"),
     [
         pytest.param(2, 2, 0, ControllerMovedError, id="not the controller"),
         pytest.param(1, 9, 0, BrokerNotAvailableError, id="an unknown broker"),
@@ -193,12 +193,12 @@ async def test_resigning_forgets_every_handler_but_the_one_of_the_election(world
     ],
 )
 async def test_controlled_shutdown_is_refused(
-    world: World, asked: int, broker_id: int, epoch_delta: int, error: type[Exception]
+    world: World, receiver: int, broker_id: int, epoch_delta: int, error: type[Exception]
 ) -> None:
     await world.start(1, 2)
     epoch = world.brokers[2].broker_epoch
     with pytest.raises(error):
-        await world.brokers[asked].controller.controlled_shutdown(broker_id, epoch + epoch_delta)
+        await world.brokers[receiver].controller.controlled_shutdown(broker_id, epoch + epoch_delta)
     fenced = world.brokers[1].events(Fenced)
     assert [(f.what, f.got, f.have, f.sender, f.error) for f in fenced] == (
         [("broker_epoch", epoch - 1, epoch, 2, 77)] if error is StaleBrokerEpochError else []

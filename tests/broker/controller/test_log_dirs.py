@@ -21,10 +21,10 @@ async def test_leads_move_and_followers_leave_the_isr_of_those_partitions_alone(
     assert (world.state("t", 0).leader, world.state("t", 0).isr) == (1, (1, 3))
     assert (world.state("t", 1).leader, world.state("t", 1).isr) == (1, (1, 3))
     assert (world.state("t", 2).leader, world.state("t", 2).isr) == (2, (2, 3))
-    asked = next(message for message in world.transport.to(2) if isinstance(message, LeaderAndIsrRequest))
-    assert [p.partition_index for p in asked.topic_states[0].partition_states] == [0, 1, 2]
-    told = [m for m in world.transport.to(3) if isinstance(m, UpdateMetadataRequest) and m.topic_states][-1]
-    assert {p.partition_index: p.offline_replicas for p in told.topic_states[0].partition_states}[1] == [2]
+    request = next(message for message in world.transport.to(2) if isinstance(message, LeaderAndIsrRequest))
+    assert [p.partition_index for p in request.topic_states[0].partition_states] == [0, 1, 2]
+    update = [m for m in world.transport.to(3) if isinstance(m, UpdateMetadataRequest) and m.topic_states][-1]
+    assert {p.partition_index: p.offline_replicas for p in update.topic_states[0].partition_states}[1] == [2]
     assert world.server.names("/log_dir_event_notification") == []
 
 

@@ -16,7 +16,7 @@ def state(leader: int, leader_epoch: int, *isr: int, controller_epoch: int = 1) 
     return PartitionStateZnode(leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=controller_epoch)
 
 
-def told(world: World, broker_id: int, kind: type[Any]) -> list[Any]:
+def sent(world: World, broker_id: int, kind: type[Any]) -> list[Any]:
     return [message for message in world.transport.to(broker_id) if isinstance(message, kind)]
 
 
@@ -35,7 +35,7 @@ async def test_a_new_topic_is_led_by_its_first_replicas_in_epoch_0(world: World)
     await world.create("t", {0: [2, 3], 1: [3, 1]})
     assert world.state("t", 0) == state(2, 0, 2, 3)
     assert world.state("t", 1) == state(3, 0, 3, 1)
-    (request,) = told(world, 3, LeaderAndIsrRequest)
+    (request,) = sent(world, 3, LeaderAndIsrRequest)
     assert [(p.partition_index, p.leader, p.is_new) for p in request.topic_states[0].partition_states] == [
         (0, 2, True),
         (1, 3, True),
@@ -109,7 +109,7 @@ async def test_a_broker_dies(
     assert (world.state(), versions(world)) == (expected, writes)
     await world.start(victim)
     assert versions(world) == writes
-    partition = told(world, victim, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
+    partition = sent(world, victim, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
     assert (partition.leader, partition.leader_epoch, partition.zk_version, partition.is_new) == (1, 1, 1, False)
 
 
@@ -118,7 +118,7 @@ async def test_the_death_of_a_broker_that_held_nothing_is_told_all_the_same(worl
     world.transport.received.clear()
     await world.kill(3)
     for broker_id in (1, 2):
-        (request,) = told(world, broker_id, UpdateMetadataRequest)
+        (request,) = sent(world, broker_id, UpdateMetadataRequest)
         assert [broker.id for broker in request.live_brokers] == [1, 2]
 
 
@@ -237,7 +237,7 @@ async def test_a_replica_outside_the_isr_dies_without_a_write_but_its_leader_is_
     world.transport.received.clear()
     await world.kill(2)
     assert (world.state(), versions(world)) == (state(1, 0, 1, 3), 1)
-    partition = told(world, 3, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
+    partition = sent(world, 3, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
     assert (partition.leader_epoch, partition.zk_version, partition.isr) == (0, 1, [1, 3])
 
 
@@ -250,7 +250,7 @@ async def test_a_bounced_broker_fails_and_starts(world: World) -> None:
     controller.reconnect()
     await settle()
     assert world.state() == state(1, 1, 1)
-    assert told(world, 2, LeaderAndIsrRequest)[-1].broker_epoch == world.brokers[2].broker_epoch
+    assert sent(world, 2, LeaderAndIsrRequest)[-1].broker_epoch == world.brokers[2].broker_epoch
     moves = [(e.replica, e.to_state) for e in controller_events(world, ReplicaStateChange)][-2:]
     assert moves == [(2, "OfflineReplica"), (2, "OnlineReplica")]
 
@@ -265,9 +265,9 @@ async def test_controlled_shutdown_moves_leads_and_leaves_isrs(world: World) -> 
     assert world.state("t", 1) == state(1, 1, 1, 3)
     assert world.state("t", 2) == state(2, 0, 2)
     assert world.state("t", 3) == state(1, 0, 1, 3)
-    stopped = [s for r in told(world, 2, StopReplicaRequest) for t in r.topic_states for s in t.partition_states]
+    stopped = [s for r in sent(world, 2, StopReplicaRequest) for t in r.topic_states for s in t.partition_states]
     assert [(s.partition_index, s.delete_partition, s.leader_epoch) for s in stopped] == [(1, False, 0), (1, False, 0)]
-    first = told(world, 2, LeaderAndIsrRequest)[0].topic_states[0].partition_states[0]
+    first = sent(world, 2, LeaderAndIsrRequest)[0].topic_states[0].partition_states[0]
     assert (first.partition_index, first.leader) == (0, 1)
     await world.kill(2)
     assert world.state("t", 0) == state(1, 1, 1, 3)
@@ -295,7 +295,7 @@ async def test_news_of_an_isr_reach_everybody_and_the_notification_goes(world: W
     await settle()
     assert world.server.names("/isr_change_notification") == []
     for broker_id in (1, 2):
-        (partition,) = told(world, broker_id, UpdateMetadataRequest)[-1].topic_states[0].partition_states
+        (partition,) = sent(world, broker_id, UpdateMetadataRequest)[-1].topic_states[0].partition_states
         assert (partition.isr, partition.zk_version) == ([1], 1)
 
 
@@ -308,7 +308,7 @@ async def test_a_broker_with_another_endpoint_is_told_of(world: World) -> None:
     world.server.put("/brokers/ids/2", registration_of(5).encode())
     await settle()
     for broker_id in (1, 2):
-        (request,) = told(world, broker_id, UpdateMetadataRequest)
+        (request,) = sent(world, broker_id, UpdateMetadataRequest)
         assert [end.port for end in request.live_brokers[1].endpoints] == [5, 1]
 
 

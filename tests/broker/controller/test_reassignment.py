@@ -37,8 +37,8 @@ async def in_sync(world: World, *isr: int) -> None:
 
 
 def active(world: World) -> FakeBroker:
-    (found,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
-    return found
+    (controller,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
+    return controller
 
 
 def assigned(world: World) -> Assignment:
@@ -58,7 +58,7 @@ def deleted(world: World, broker_id: int) -> list[int]:
     ]
 
 
-def told(world: World, broker_id: int) -> list[tuple[int, list[int], list[int], list[int], bool]]:
+def leader_and_isrs(world: World, broker_id: int) -> list[tuple[int, list[int], list[int], list[int], bool]]:
     """What LeaderAndIsr told a broker: leader epoch, replicas, adding, removing, new or not."""
     return [
         (p.leader_epoch, p.replicas, p.adding_replicas, p.removing_replicas, p.is_new)
@@ -72,8 +72,8 @@ def told(world: World, broker_id: int) -> list[tuple[int, list[int], list[int], 
 def writes(world: World) -> list[str]:
     """What the controller wrote about the partition or its topic since it was created."""
     paths = {world.path(): "state", topic_path("t"): "topic"}
-    found = [event for broker in world.brokers.values() for event in broker.events(ZkWrite)]
-    return [paths[e.path] for e in found if e.path in paths and e.op == "set" and e.by == "controller"]
+    events = [event for broker in world.brokers.values() for event in broker.events(ZkWrite)]
+    return [paths[e.path] for e in events if e.path in paths and e.op == "set" and e.by == "controller"]
 
 
 async def test_a_replica_is_replaced_once_the_new_one_is_in_sync(moving: World) -> None:
@@ -81,8 +81,8 @@ async def test_a_replica_is_replaced_once_the_new_one_is_in_sync(moving: World) 
     assert assigned(moving) == Assignment(replicas=(1, 3, 2), adding=(3,), removing=(2,))
     assert (moving.state().leader_epoch, moving.state().isr) == (1, (1, 2))
     for broker_id in (1, 2):
-        assert told(moving, broker_id) == [(1, [1, 3, 2], [3], [2], False)]
-    assert told(moving, 3) == [(1, [1, 3, 2], [3], [2], False), (1, [1, 3, 2], [3], [2], True)]
+        assert leader_and_isrs(moving, broker_id) == [(1, [1, 3, 2], [3], [2], False)]
+    assert leader_and_isrs(moving, 3) == [(1, [1, 3, 2], [3], [2], False), (1, [1, 3, 2], [3], [2], True)]
     assert await active(moving).controller.reassignments(None) == {T: assigned(moving)}
     await in_sync(moving, 1, 2, 3)
     assert assigned(moving) == Assignment(replicas=(1, 3))
@@ -228,15 +228,15 @@ async def test_a_target_that_dies_is_waited_for(moving: World) -> None:
     await moving.start(3)
     assert assigned(moving).is_reassigned
     assert moving.state().leader_epoch == epoch + 1
-    assert told(moving, 3)[-1][1:4] == ([1, 3, 2], [3], [2])
+    assert leader_and_isrs(moving, 3)[-1][1:4] == ([1, 3, 2], [3], [2])
     await in_sync(moving, 1, 2, 3)
     assert assigned(moving) == Assignment(replicas=(1, 3))
 
 
 async def test_the_legacy_znode_is_obeyed_and_emptied(moving: World) -> None:
     await moving.create("u", {0: [1, 2]})
-    asked = {T: (1, 3), ("u", 0): (2, 1), ("gone", 0): (1,)}
-    moving.server.put(REASSIGN_PARTITIONS, encode_reassignments(asked))
+    requested = {T: (1, 3), ("u", 0): (2, 1), ("gone", 0): (1,)}
+    moving.server.put(REASSIGN_PARTITIONS, encode_reassignments(requested))
     await settle()
     assert assigned(moving).target == (1, 3)
     assert moving.server.data(REASSIGN_PARTITIONS) == encode_reassignments({T: (1, 3)})

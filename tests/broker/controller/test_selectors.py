@@ -32,7 +32,7 @@ def candidates(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("among", "expected"),
     [
         pytest.param(
             candidates((1, 2, 3), (3, 2), {2, 3}),
@@ -73,12 +73,12 @@ def candidates(
         ),
     ],
 )
-def test_offline(given: Candidates, expected: Selection | Refusal) -> None:
-    assert offline(given) == expected
+def test_offline(among: Candidates, expected: Selection | Refusal) -> None:
+    assert offline(among) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("among", "expected"),
     [
         pytest.param(
             candidates((1, 2, 3), (3, 1, 2), {1, 2, 3}, frozenset({1})),
@@ -104,12 +104,12 @@ def test_offline(given: Candidates, expected: Selection | Refusal) -> None:
         ),
     ],
 )
-def test_controlled_shutdown(given: Candidates, expected: Selection | Refusal) -> None:
-    assert controlled_shutdown(given) == expected
+def test_controlled_shutdown(among: Candidates, expected: Selection | Refusal) -> None:
+    assert controlled_shutdown(among) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("among", "expected"),
     [
         pytest.param(
             candidates((4, 3, 2), (2, 3, 1), {1, 2, 3}),
@@ -125,12 +125,12 @@ def test_controlled_shutdown(given: Candidates, expected: Selection | Refusal) -
         pytest.param(candidates((4, 5), (4, 5), {1}, unclean=True), NOBODY, id="no target lives"),
     ],
 )
-def test_reassign(given: Candidates, expected: Selection | Refusal) -> None:
-    assert reassign(given) == expected
+def test_reassign(among: Candidates, expected: Selection | Refusal) -> None:
+    assert reassign(among) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("among", "expected"),
     [
         pytest.param(
             candidates((1, 2, 3), (3, 1), {1, 3}),
@@ -143,15 +143,15 @@ def test_reassign(given: Candidates, expected: Selection | Refusal) -> None:
         pytest.param(candidates((), (), {1}), NOBODY, id="nothing is assigned"),
     ],
 )
-def test_preferred(given: Candidates, expected: Selection | Refusal) -> None:
-    assert preferred(given) == expected
+def test_preferred(among: Candidates, expected: Selection | Refusal) -> None:
+    assert preferred(among) == expected
 
 
 OLD = selectors_0_8.SELECTORS
 
 
 @pytest.mark.parametrize(
-    ("strategy", "given", "expected"),
+    ("strategy", "among", "expected"),
     [
         pytest.param(
             Strategy.OFFLINE,
@@ -213,13 +213,13 @@ OLD = selectors_0_8.SELECTORS
         ),
     ],
 )
-def test_the_profile_of_kafka_0_8(strategy: Strategy, given: Candidates, expected: Selection | str) -> None:
-    chosen = OLD[strategy](given)
+def test_the_profile_of_kafka_0_8(strategy: Strategy, among: Candidates, expected: Selection | str) -> None:
+    chosen = OLD[strategy](among)
     assert (chosen.kind if isinstance(chosen, Refusal) else chosen) == expected
 
 
 @pytest.mark.parametrize(
-    ("bug", "strategy", "given", "leader", "isr"),
+    ("bug", "strategy", "among", "leader", "isr"),
     [
         pytest.param(
             "unclean-keeps-old-isr",
@@ -234,8 +234,8 @@ def test_the_profile_of_kafka_0_8(strategy: Strategy, given: Candidates, expecte
         ),
     ],
 )
-def test_planted_bugs(bug: str, strategy: Strategy, given: Candidates, leader: int, isr: tuple[int, ...]) -> None:
-    right, wrong = (SELECTORS[strategy](replace(given, rules=rules)) for rules in (ProtocolRules(), rules_with([bug])))
+def test_planted_bugs(bug: str, strategy: Strategy, among: Candidates, leader: int, isr: tuple[int, ...]) -> None:
+    right, wrong = (SELECTORS[strategy](replace(among, rules=rules)) for rules in (ProtocolRules(), rules_with([bug])))
     assert right != wrong
     assert isinstance(wrong, Selection)
     assert (wrong.leader, wrong.isr) == (leader, isr)

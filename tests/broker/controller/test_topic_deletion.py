@@ -40,8 +40,10 @@ def deletions(world: World, broker_id: int) -> list[tuple[str, list[int]]]:
 
 def moves(world: World, kind: type[Any], **where: int) -> list[str]:
     (active,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
-    found: list[Any] = [event for event in active.events(kind) if all(getattr(event, k) == v for k, v in where.items())]
-    return [event.to_state for event in found]
+    events: list[Any] = [
+        event for event in active.events(kind) if all(getattr(event, k) == v for k, v in where.items())
+    ]
+    return [event.to_state for event in events]
 
 
 async def test_a_topic_goes_and_nothing_of_it_is_left(world: World) -> None:
@@ -85,13 +87,13 @@ async def test_every_broker_is_told_to_forget_the_topic_before_its_replicas_go(w
     world.transport.received.clear()
     await delete(world)
     for broker_id, kinds in ((1, [UpdateMetadataRequest, StopReplicaRequest]), (2, [UpdateMetadataRequest])):
-        told = [
+        messages = [
             m
             for m in world.transport.to(broker_id)
             if not (isinstance(m, UpdateMetadataRequest) and not m.topic_states)
         ]
-        assert [type(message) for message in told][: len(kinds)] == kinds
-        assert told[0].topic_states[0].partition_states[0].leader == -2
+        assert [type(message) for message in messages][: len(kinds)] == kinds
+        assert messages[0].topic_states[0].partition_states[0].leader == -2
     assert not any(isinstance(message, LeaderAndIsrRequest) for _, message in world.transport.received)
 
 

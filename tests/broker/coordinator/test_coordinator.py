@@ -33,8 +33,8 @@ def request(*offsets: int, generation: int = -1, metadata: str = "") -> CommitRe
 
 
 def committed(coordinating: GroupCoordinator, partition: int = 0) -> int | None:
-    found = coordinating.fetch("g", "t", partition)
-    return found.offset if found else None
+    position = coordinating.fetch("g", "t", partition)
+    return position.offset if position else None
 
 
 async def test_a_commit_is_readable_and_says_where_it_stands() -> None:

@@ -58,7 +58,7 @@ async def delete(cluster: WholeCluster, topic: str) -> None:
     assert answer.responses[0].error_code == 0
 
     async def gone() -> bool:
-        told = [await cluster.metadata(broker_id) for broker_id in cluster.brokers]
-        return all(topic not in {each.name for each in answer.topics} for answer in told)
+        answers = [await cluster.metadata(broker_id) for broker_id in cluster.brokers]
+        return all(topic not in {each.name for each in answer.topics} for answer in answers)
 
     await cluster.until(gone, f"no {topic}")

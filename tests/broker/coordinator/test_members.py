@@ -9,8 +9,10 @@ from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinat
 from harness.broker.coordinator.effects import JoinAnswer, SyncAnswer
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, decode_chunk
-from harness.broker.coordinator.requests import Join, Sync
+from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.coordinator.statistics import GroupCounters
+from harness.broker.coordinator.store import GroupStore
+from harness.broker.rules import rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import FakeTopic, coordinator_on, leading, settled
@@ -108,6 +110,29 @@ async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None
     assert counted(counters) == (5, 1, 1, 1)
 
 
+async def test_groups_and_members_for_whom_a_time_runs_are_counted_as_kafkas_purgatories_do() -> None:
+    coordinating = await leading(FakeTopic())
+    assert waiting_in(coordinating) == (0, 0)
+    member = await stable(coordinating)
+    assert waiting_in(coordinating) == (0, 1)
+    second = asyncio.create_task(coordinating.members.join("g", JOIN))
+    await asyncio.sleep(1)
+    assert waiting_in(coordinating) == (1, 2), "the time to join, and the session of each member"
+    joined = await coordinating.members.join("g", replace(JOIN, member_id=member))
+    await second
+    assert waiting_in(coordinating) == (1, 2), "the time to ask for an assignment"
+    await coordinating.members.sync("g", assigning(joined))
+    await coordinating.members.sync("g", Sync(generation=joined.generation, member_id=(await second).member_id))
+    assert waiting_in(coordinating) == (0, 2)
+    coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
+    assert waiting_in(coordinating) == (0, 0)
+
+
+def waiting_in(coordinating: GroupCoordinator) -> tuple[int, int]:
+    statistics = coordinating.statistics()
+    return statistics.delayed_rebalances, statistics.delayed_heartbeats
+
+
 async def test_what_could_not_be_taken_back_is_not_counted() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
@@ -164,15 +189,22 @@ async def test_who_waits_to_join_is_told_when_another_broker_coordinates() -> No
     assert (await waiting).error is ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_new_epoch_of_the_same_leader_loads_what_was_stored() -> None:
-    coordinating = await leading(FakeTopic())
+async def test_groups_that_a_late_unload_has_left_are_read_again_and_who_waits_is_sent_away() -> None:
+    """Only with the planted bug: otherwise a loss comes first, and leaves nothing."""
+    store = GroupStore(
+        partitions=1, limits=GroupLimits(initial_rebalance_delay_ms=0), rules=rules_with(["late-unload"])
+    )
+    coordinating = coordinator_on(FakeTopic(), store)
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
+    await settled(coordinating)
     member = await stable(coordinating)
     waiting = asyncio.create_task(coordinating.members.join("g", JOIN))
     await asyncio.sleep(1)
-    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 4)], [])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 5)], [(OFFSETS_TOPIC, 0, 4)])
     assert (await waiting).error is ErrorCode.NOT_COORDINATOR
     await settled(coordinating)
     assert coordinating.members.heartbeat("g", 1, member, None) is ErrorCode.NONE
+    await coordinating.stop()
 
 
 async def test_while_a_group_is_loaded_its_members_are_put_off() -> None:

@@ -8,10 +8,10 @@ import pytest
 from harness.broker.coordinator.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
-    Answer,
     CancelTimer,
     Effect,
     JoinAnswer,
+    SendAnswer,
     SetTimer,
     Store,
     SyncAnswer,
@@ -34,33 +34,33 @@ class World:
     """A group with what it has asked for; members are known by names that are their ids."""
 
     membership: Membership = field(default_factory=lambda: Membership(Group(name="g", state_since_ms=None), LIMITS))
-    said: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
     timers: dict[Timer, int] = field(default_factory=dict)
     stores: list[Store] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    log_lines: list[str] = field(default_factory=list)
     """Lines of the state-change log, in short."""
     now_ms: int = 0
-    _asked: list[str] = field(default_factory=list)
+    _tickets: list[str] = field(default_factory=list)
 
     @property
     def group(self) -> Group:
         return self.membership.group
 
     def ticket(self, who: str) -> int:
-        self._asked.append(who)
-        return len(self._asked) - 1
+        self._tickets.append(who)
+        return len(self._tickets) - 1
 
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Answer(ticket=ticket, answer=JoinAnswer() as answer):
+                case SendAnswer(ticket=ticket, answer=JoinAnswer() as answer):
                     members = " ".join(each.member_id for each in answer.members)
                     skip = " and need not assign" if answer.skip_assignment else ""
                     what = f"{answer.generation} by {answer.protocol} led by {answer.leader} [{members}]{skip}"
-                    self.said.append(f"{self._asked[ticket]}: {what if not answer.error else answer.error.name}")
-                case Answer(ticket=ticket, answer=SyncAnswer() as answer):
+                    self.answers.append(f"{self._tickets[ticket]}: {what if not answer.error else answer.error.name}")
+                case SendAnswer(ticket=ticket, answer=SyncAnswer() as answer):
                     what = answer.assignment.decode() if not answer.error else answer.error.name
-                    self.said.append(f"{self._asked[ticket]}: {what}")
+                    self.answers.append(f"{self._tickets[ticket]}: {what}")
                 case SetTimer(timer=timer, after_ms=after_ms):
                     self.timers[timer] = after_ms
                 case CancelTimer(timer=timer):
@@ -69,13 +69,13 @@ class World:
                     self.stores.append(effect)
                 case GroupStateChange(from_state=before, to_state=after, generation=generation, reason=reason):
                     members = " ".join(each.member for each in effect.members)
-                    self.told.append(f"{before} to {after} in {generation} [{members}]: {reason}")
+                    self.log_lines.append(f"{before} to {after} in {generation} [{members}]: {reason}")
                 case GroupMemberChange(member=member, instance=instance, change=change, reason=reason):
                     what = f"{change} for {effect.old_member}" if effect.old_member else f"{change} {reason}".rstrip()
-                    self.told.append(f"{instance or 'member'} {member}: {what}")
+                    self.log_lines.append(f"{instance or 'member'} {member}: {what}")
                 case GroupAssignment(generation=generation, reason=reason):
                     members = " ".join(each.member for each in effect.assignments)
-                    self.told.append(f"assigned in {generation} to [{members}]: {reason}")
+                    self.log_lines.append(f"assigned in {generation} to [{members}]: {reason}")
 
     def fire(self, timer: Timer) -> None:
         assert timer in self.timers, f"{timer} does not run"
@@ -146,7 +146,7 @@ def stored(error: ErrorCode = ErrorCode.NONE) -> Step:
 def beats(member: str, generation: int) -> Step:
     def step(world: World) -> None:
         error, effects = world.membership.heartbeat(generation, member, None)
-        world.said.append(f"heartbeat {member}: {error.name}")
+        world.answers.append(f"heartbeat {member}: {error.name}")
         world.take(effects)
 
     return step
@@ -155,7 +155,7 @@ def beats(member: str, generation: int) -> Step:
 def commits(member: str, generation: int) -> Step:
     def step(world: World) -> None:
         error, effects = world.membership.commits(generation, member, None)
-        world.said.append(f"commit {member}: {error.name}")
+        world.answers.append(f"commit {member}: {error.name}")
         world.take(effects)
 
     return step
@@ -164,7 +164,7 @@ def commits(member: str, generation: int) -> Step:
 def leaves(member: str, instance: str | None = None) -> Step:
     def step(world: World) -> None:
         error, effects = world.membership.leave(member, instance, world.now_ms)
-        world.said.append(f"leave {member or instance}: {error.name}")
+        world.answers.append(f"leave {member or instance}: {error.name}")
         world.take(effects)
 
     return step
@@ -182,6 +182,11 @@ def time_is_over(timer: Timer) -> Step:
     return lambda world: world.fire(timer)
 
 
+def no_time_to_sync(world: World) -> None:
+    """Nobody's time to ask for an assignment runs."""
+    assert SYNC_TIMER not in world.timers
+
+
 JOINED, SYNCED = time_is_over(JOIN_TIMER), time_is_over(SYNC_TIMER)
 ONE = (joins("", new="a"), JOINED, syncs("a", 1, a="all"), stored())
 TWO = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, a="one", b="two"), stored())
@@ -196,13 +201,13 @@ PREPARING, COMPLETING, STABLE, EMPTY, DEAD = (
 
 
 def case(
-    sentence: str, before: tuple[Step, ...], steps: tuple[Step, ...], said: list[str], state: GroupState
+    sentence: str, before: tuple[Step, ...], steps: tuple[Step, ...], lines: list[str], state: GroupState
 ) -> object:
-    return pytest.param(before, steps, said, state, id=sentence)
+    return pytest.param(before, steps, lines, state, id=sentence)
 
 
 @pytest.mark.parametrize(
-    ("before", "steps", "said", "state"),
+    ("before", "steps", "lines", "state"),
     [
         case(
             "members that come during the initial delay share one generation",
@@ -383,7 +388,7 @@ def case(
         case(
             "when all have asked nobody is out",
             TWO,
-            (SYNCED, beats("a", 2), beats("b", 2)),
+            (no_time_to_sync, beats("a", 2), beats("b", 2)),
             ["heartbeat a: NONE", "heartbeat b: NONE"],
             STABLE,
         ),
@@ -408,7 +413,7 @@ def case(
         case(
             "an instance that comes back with a new id is waited for like the old one",
             (*STATIC, joins("", new="t", instance="j"), joins("s", instance="i"), syncs("s", 2), stored()),
-            (joins("", new="u", instance="j"), stored(), syncs("u", 2), SYNCED),
+            (joins("", new="u", instance="j"), stored(), syncs("u", 2), no_time_to_sync),
             ["join u: 2 by range led by s []", "sync u: "],
             STABLE,
         ),
@@ -474,14 +479,14 @@ def case(
         ),
     ],
 )
-def test_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], said: list[str], state: GroupState) -> None:
+def test_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], lines: list[str], state: GroupState) -> None:
     world = World()
     for step in before:
         step(world)
-    world.said.clear()
+    world.answers.clear()
     for step in steps:
         step(world)
-    assert (world.said, world.group.state) == (said, state)
+    assert (world.answers, world.group.state) == (lines, state)
 
 
 FULL = (*TWO, joins("", new="c"), joins("b"), joins("a"), syncs("a", 3), stored())
@@ -490,7 +495,7 @@ ASSIGNING = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, 
 
 
 @pytest.mark.parametrize(
-    ("before", "steps", "told"),
+    ("before", "steps", "changes"),
     [
         pytest.param(
             (),
@@ -601,12 +606,12 @@ ASSIGNING = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, 
         ),
     ],
 )
-def test_what_is_told_of_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], told: list[str]) -> None:
+def test_what_is_told_of_a_group(before: tuple[Step, ...], steps: tuple[Step, ...], changes: list[str]) -> None:
     world = played(*before)
-    world.told.clear()
+    world.log_lines.clear()
     for step in steps:
         step(world)
-    assert world.told == told
+    assert world.log_lines == changes
 
 
 def played(*steps: Step) -> World:
@@ -682,7 +687,7 @@ def record(*names: str) -> GroupMetadata:
 
 
 @pytest.mark.parametrize(
-    ("names", "state", "told"),
+    ("names", "state", "change"),
     [
         pytest.param("", EMPTY, "to Empty in 7 []: loaded", id="a group without members is empty"),
         pytest.param("ab", STABLE, "to Stable in 7 [a b]: loaded", id="one with members goes on where it was"),
@@ -694,12 +699,12 @@ def record(*names: str) -> GroupMetadata:
         ),
     ],
 )
-def test_a_group_that_is_loaded(names: str, state: GroupState, told: str) -> None:
+def test_a_group_that_is_loaded(names: str, state: GroupState, change: str) -> None:
     world = World(Membership(loaded_group("g", record(*names)), LIMITS))
     world.take(world.membership.loaded(0))
     assert (world.group.state, world.group.generation) == (state, 7)
-    assert world.told[0] == f"assigned in 7 to [{' '.join(names)}]: loaded"
-    assert world.told[-1].strip() == told
+    assert world.log_lines[0] == f"assigned in 7 to [{' '.join(names)}]: loaded"
+    assert world.log_lines[-1].strip() == change
     sessions = {timer.member_id: ms for timer, ms in world.timers.items() if timer.kind is TimerKind.SESSION}
     assert sessions == dict.fromkeys(names, SESSION_MS)
 
@@ -709,7 +714,7 @@ def test_a_loaded_member_has_its_assignment_and_its_group_its_record() -> None:
     assert loaded.record({name: member.assignment for name, member in loaded.members.items()}) == record("a", "b")
     world = World(Membership(loaded, LIMITS))
     syncs("b", 7)(world)
-    assert world.said == ["sync b: b"]
+    assert world.answers == ["sync b: b"]
 
 
 def test_five_hundred_members_join_leave_and_are_assigned_to() -> None:
@@ -725,7 +730,7 @@ def test_five_hundred_members_join_leave_and_are_assigned_to() -> None:
         syncs(name, 1)(world)
     syncs(names[0], 1, **{name: name for name in names})(world)
     stored()(world)
-    assert sorted(world.said[500:]) == [f"sync {name}: {name}" for name in names]
+    assert sorted(world.answers[500:]) == [f"sync {name}: {name}" for name in names]
     for name in names[:250]:
         leaves(name)(world)
     for name in names[250:]:

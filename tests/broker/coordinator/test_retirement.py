@@ -153,11 +153,11 @@ async def test_what_is_taken_back_is_told_at_once_and_again_when_that_is_stored(
     topic.gate = asyncio.Event()
     deletion = asyncio.create_task(coordinating.retirement.delete_offsets("g", [("t", 0)]))
     await asyncio.sleep(0)
-    told = partial(OffsetRetired, group="g", coordinator_epoch=3, topic="t", partition=0)
-    assert retired(coordinating) == [told(log_offset=-1)]
+    retirement = partial(OffsetRetired, group="g", coordinator_epoch=3, topic="t", partition=0)
+    assert retired(coordinating) == [retirement(log_offset=-1)]
     topic.gate.set()
     await deletion
-    assert retired(coordinating) == [told(log_offset=-1), told(log_offset=1)]
+    assert retired(coordinating) == [retirement(log_offset=-1), retirement(log_offset=1)]
 
 
 def retired(coordinating: GroupCoordinator) -> list[OffsetRetired]:

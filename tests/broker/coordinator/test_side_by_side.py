@@ -16,6 +16,7 @@ from harness.simulation.loop import run
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
+from tests.shared import ROOT
 
 ALONE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "10"}
 
@@ -23,12 +24,19 @@ ALONE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions"
 @pytest.mark.parametrize("situation", [pytest.param(each, id=each.__doc__) for each in SITUATIONS])
 async def test_a_group_is_as_with_kafka(situation: Situation) -> None:
     recorded = json.loads(RECORDED.read_text())
-    async with WholeCluster({**ALONE, **PROPERTIES, **PARTICULAR.get(situation, {})}) as cluster:
+    properties = {**ALONE, **PROPERTIES, **PARTICULAR.get(situation, {})}
+    async with WholeCluster(properties, clocks_go=True) as cluster:
         await cluster.start(1, t=[1])
         assert await cluster.create(TOPIC, [1]) == 0
         await cluster.until_led(TOPIC, 1)
-        said = await play(situation, MemoryTransport(cluster.network, "client"), HOST, client_port(1))
-    assert said == recorded[situation.__name__]
+        transcript = await play(situation, MemoryTransport(cluster.network, "client"), HOST, client_port(1))
+    assert transcript == recorded[situation.__name__]
+
+
+def test_the_documents_say_in_how_many_situations() -> None:
+    differences, changelog = ((ROOT / name).read_text() for name in ("docs/differences-from-kafka.md", "CHANGELOG.md"))
+    assert f"plays\n{len(SITUATIONS)} situations, request by request" in differences
+    assert f"{len(SITUATIONS) + len(failing_groups.SITUATIONS)} situations as Kafka 3.9 does" in changelog
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,8 @@ class SimulatedBrokers:
 
 
 async def failing(situation: failing_groups.Situation, replicas: int) -> list[str]:
-    cluster = SimulatedCluster(failing_groups.IDS, seed=1, properties=failing_groups.properties(replicas))
+    properties = failing_groups.properties(replicas)
+    cluster = SimulatedCluster(failing_groups.IDS, seed=1, properties=properties, through_codecs=True)
     assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
     spec = TopicSpec(name=TOPIC, partitions=1, replication_factor=3)
     await create_topics(SimulatedTopicAdmin(cluster).create, [spec])

@@ -26,10 +26,10 @@ BOTH = ("PLAINTEXT", "REPL")
 class FakeController:
     is_active: bool = True
     error: Exception | None = None
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    requests: list[tuple[int, int]] = field(default_factory=list)
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[tuple[str, int]]:
-        self.asked.append((broker_id, broker_epoch))
+        self.requests.append((broker_id, broker_epoch))
         if self.error is not None:
             raise self.error
         return [("t", 3)]
@@ -44,9 +44,9 @@ def handlers(creator: TopicCreator, tell: Tell) -> AdminHandlers:
 
 def asks(*names: str, timeout_ms: int = 1000, validate_only: bool = False, **fields: Any) -> CreateTopicsRequest:
     topic = CreateTopicsRequest.CreatableTopic
-    given: dict[str, Any] = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+    values: dict[str, Any] = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
     return CreateTopicsRequest(
-        topics=[topic(name=name, **given) for name in names], timeout_ms=timeout_ms, validate_only=validate_only
+        topics=[topic(name=name, **values) for name in names], timeout_ms=timeout_ms, validate_only=validate_only
     )
 
 
@@ -153,7 +153,7 @@ async def test_a_broker_that_stops_hears_what_it_still_leads(handlers: AdminHand
         ControlledShutdownRequest(broker_id=2, broker_epoch=77), context(3)
     )
     assert isinstance(handlers.controller, FakeController)
-    assert handlers.controller.asked == [(2, 77)]
+    assert handlers.controller.requests == [(2, 77)]
     assert response.error_code == ErrorCode.NONE
     assert [(p.topic_name, p.partition_index) for p in response.remaining_partitions] == [("t", 3)]
     response.encode(version=3)

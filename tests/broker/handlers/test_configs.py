@@ -50,12 +50,12 @@ async def handlers(
 
 
 async def alter(
-    handlers: ConfigHandlers, context: Context, kind: int, name: str, given: Mapping[str, str | None], **more: Any
+    handlers: ConfigHandlers, context: Context, kind: int, name: str, settings: Mapping[str, str | None], **more: Any
 ) -> int:
     resource = AlterConfigsRequest.AlterConfigsResource
-    configs = [resource.AlterableConfig(name=key, value=value) for key, value in given.items()]
-    asked = resource(resource_type=kind, resource_name=name, configs=configs)
-    request = AlterConfigsRequest(resources=[asked], validate_only=False, **more)
+    configs = [resource.AlterableConfig(name=key, value=value) for key, value in settings.items()]
+    changed = resource(resource_type=kind, resource_name=name, configs=configs)
+    request = AlterConfigsRequest(resources=[changed], validate_only=False, **more)
     response = await handlers.alter(request, context(1))
     response.encode(version=1)
     return response.responses[0].error_code
@@ -66,9 +66,9 @@ async def amend(
 ) -> int:
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [resource.AlterableConfig(name=key, config_operation=done, value=value) for key, done, value in steps]
-    asked = resource(resource_type=kind, resource_name=name, configs=configs)
+    changed = resource(resource_type=kind, resource_name=name, configs=configs)
     response = await handlers.incremental_alter(
-        IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), context(0)
+        IncrementalAlterConfigsRequest(resources=[changed], validate_only=False), context(0)
     )
     response.encode(version=0)
     return response.responses[0].error_code
@@ -78,8 +78,8 @@ async def describe(
     handlers: ConfigHandlers, context: Context, kind: int, name: str, *names: str
 ) -> tuple[int, Described]:
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    asked = resource(resource_type=kind, resource_name=name, configuration_keys=list(names) or None)
-    response = await handlers.describe(DescribeConfigsRequest(resources=[asked], include_synonyms=True), context(3))
+    described = resource(resource_type=kind, resource_name=name, configuration_keys=list(names) or None)
+    response = await handlers.describe(DescribeConfigsRequest(resources=[described], include_synonyms=True), context(3))
     response.encode(version=3)
     (result,) = response.results
     return result.error_code, {
@@ -108,7 +108,7 @@ async def test_a_whole_configuration_is_replaced_and_every_broker_is_notified(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "given", "error"),
+    ("kind", "name", "settings", "error"),
     [
         pytest.param(TOPIC, "t", {"retention.m": "1"}, ErrorCode.INVALID_CONFIG, id="a property that is unknown"),
         pytest.param(TOPIC, "t", {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, id="a number that is none"),
@@ -130,10 +130,10 @@ async def test_what_may_not_be_set_is_refused_and_nothing_is_written(
     zookeeper: Ensemble,
     kind: int,
     name: str,
-    given: dict[str, str | None],
+    settings: dict[str, str | None],
     error: ErrorCode,
 ) -> None:
-    assert await alter(handlers, context, kind, name, given) == error
+    assert await alter(handlers, context, kind, name, settings) == error
     assert stored(zookeeper) == {"retention.ms": "5"}
     assert zookeeper.names("/config/changes") == []
 

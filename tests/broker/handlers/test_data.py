@@ -100,8 +100,8 @@ async def fetch(
         ],
     )
     version = options.get("version", 11)
-    asked = replace(context(ApiKey.FETCH, version), room=options.get("room", unlimited))
-    response = await cluster[broker_id].data.fetch(request, asked)
+    in_context = replace(context(ApiKey.FETCH, version), room=options.get("room", unlimited))
+    response = await cluster[broker_id].data.fetch(request, in_context)
     assert (response.error_code, response.session_id) == (0, 0)
     return [p for t in response.responses for p in t.partitions]
 
@@ -134,7 +134,7 @@ async def list_offset(
 
 
 async def epoch_end(
-    cluster: ReplicaCluster, broker_id: int, asked: int, *, current: int = -1, replica: int = 2
+    cluster: ReplicaCluster, broker_id: int, epoch: int, *, current: int = -1, replica: int = 2
 ) -> tuple[int, int, int]:
     request = OffsetForLeaderEpochRequest(
         replica_id=replica,
@@ -142,7 +142,7 @@ async def epoch_end(
             _Epochs(
                 topic=TOPIC,
                 partitions=[
-                    _Epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=asked)
+                    _Epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=epoch)
                 ],
             )
         ],
@@ -231,8 +231,8 @@ async def test_who_is_sent_away_is_told_where_the_leader_is(cluster: ReplicaClus
         partition_data=[_Produced.PartitionProduceData(index=index, records=batch("a")) for index in (0, 7)],
     )
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
-    asked = replace(context(ApiKey.PRODUCE, 10), listener="REPL")
-    response = await cluster[2].data.produce(request, asked)
+    in_context = replace(context(ApiKey.PRODUCE, 10), listener="REPL")
+    response = await cluster[2].data.produce(request, in_context)
     assert response is not None
     response = ProduceResponseMessage.decode(response.encode(version=10), version=10)
     led, unknown = response.responses[0].partition_responses
@@ -317,8 +317,8 @@ async def test_who_has_read_what_the_leader_has_not_is_told_at_once_where_the_lo
     await cluster.replicate(1, "b")
     wait_ms = 0 if diverging is None else 60_000
     [answer] = await fetch(cluster, 1, offset, last_epoch=last_epoch, version=12, wait_ms=wait_ms)
-    told = answer.diverging_epoch
-    assert (answer.error_code, told and (told.epoch, told.end_offset)) == (error, diverging)
+    divergence = answer.diverging_epoch
+    assert (answer.error_code, divergence and (divergence.epoch, divergence.end_offset)) == (error, diverging)
     assert len(answer.records or b"") == records * len(batch("a"))
 
 
@@ -486,8 +486,8 @@ async def test_the_youngest_record_that_is_not_committed_is_not_told_to_a_consum
     cluster.network.isolate(1)
     await cluster.produce(1, "a", acks=1)
     for replica, offset in ((-1, -1), (2, 0)):
-        [(error, told, *_)] = await list_offset(cluster, 1, -3, replica=replica, version=7)
-        assert (error, told) == (0, offset)
+        [(error, answered, *_)] = await list_offset(cluster, 1, -3, replica=replica, version=7)
+        assert (error, answered) == (0, offset)
 
 
 async def test_a_partition_named_twice_is_refused(cluster: ReplicaCluster) -> None:
@@ -500,7 +500,7 @@ async def test_a_partition_named_twice_is_refused(cluster: ReplicaCluster) -> No
 
 
 @pytest.mark.parametrize(
-    ("broker_id", "asked", "current", "expected"),
+    ("broker_id", "epoch", "current", "expected"),
     [
         pytest.param(1, 0, 2, (0, 0, 2), id="an old epoch ends where the next begins"),
         pytest.param(1, 1, 2, (0, 0, 2), id="an epoch without a start here: the one before it"),
@@ -513,7 +513,7 @@ async def test_a_partition_named_twice_is_refused(cluster: ReplicaCluster) -> No
     ],
 )
 async def test_offset_for_leader_epoch(
-    cluster: ReplicaCluster, broker_id: int, asked: int, current: int, expected: tuple[int, ...]
+    cluster: ReplicaCluster, broker_id: int, epoch: int, current: int, expected: tuple[int, ...]
 ) -> None:
     """Broker 1 leads in the epochs 0 and 2."""
     await cluster.produce(1, "a", "b")
@@ -521,9 +521,9 @@ async def test_offset_for_leader_epoch(
     await cluster.elect(1)
     await cluster.produce(1, "c")
     cluster[broker_id].events.clear()
-    assert await epoch_end(cluster, broker_id, asked, current=current) == expected
+    assert await epoch_end(cluster, broker_id, epoch, current=current) == expected
     [event] = cluster[broker_id].of(OffsetForLeaderEpoch)
     assert (event.error, event.answer_epoch, event.end_offset) == expected
-    assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, asked)
+    assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, epoch)
     own = (2, 3, [(0, 0), (2, 2)]) if not event.error else (-1, -1, [])
     assert (event.leader_epoch, event.log_end_offset, event.leader_epochs) == own

@@ -43,12 +43,12 @@ async def fetch(
         forgotten_topics_data=[FetchRequest.ForgottenTopic(topic=TOPIC, partitions=list(forgotten))],
     )
     response = await cluster[1].data.fetch(request, context(ApiKey.FETCH, version))
-    told = [
+    parts = [
         (p.partition_index, p.error_code, p.high_watermark, len(p.records or b""))
         for topic in response.responses
         for p in topic.partitions
     ]
-    return response.error_code, response.session_id, told
+    return response.error_code, response.session_id, parts
 
 
 async def test_a_session_from_its_first_fetch_to_its_last() -> None:
@@ -56,8 +56,8 @@ async def test_a_session_from_its_first_fetch_to_its_last() -> None:
         for partition in (0, 1):
             await cluster.elect(1, partition=partition)
         await cluster.produce(1, "a")
-        _, session, told = await fetch(cluster, 0, 0, (0, 0), (1, 0))
-        assert told == [(0, 0, 1, ONE), (1, 0, 0, 0)]
+        _, session, parts = await fetch(cluster, 0, 0, (0, 0), (1, 0))
+        assert parts == [(0, 0, 1, ONE), (1, 0, 0, 0)]
         assert await fetch(cluster, session, 1, (0, 1)) == (0, session, [])
         await cluster.produce(1, "b", partition=1)
         assert await fetch(cluster, session, 2) == (0, session, [(1, 0, 1, ONE)])
@@ -92,11 +92,11 @@ async def test_followers_name_only_what_changed() -> None:
             await cluster.elect(1, partition=partition)
             await cluster.produce(1, "a", partition=partition)
             await cluster.settled(partition)
-        asked: list[FetchRequest] = []
+        requests: list[FetchRequest] = []
         serve = cluster[1].data.fetch
 
         async def listen(request: FetchRequest, context: RequestContext) -> Message | None:
-            asked.append(request)
+            requests.append(request)
             return await serve(request, context)
 
         cluster[1].dispatcher._handlers[ApiKey.FETCH] = listen
@@ -104,8 +104,8 @@ async def test_followers_name_only_what_changed() -> None:
         await cluster.settled(2)
         await asyncio.sleep(2)
         assert len(cluster[1].sessions) == 2
-        assert {request.session_epoch > 0 for request in asked} == {True}
-        named = [(p.partition, p.fetch_offset) for r in asked for t in r.topics for p in t.partitions]
+        assert {request.session_epoch > 0 for request in requests} == {True}
+        named = [(p.partition, p.fetch_offset) for r in requests for t in r.topics for p in t.partitions]
         assert named == [(2, 2), (2, 2)]
 
 

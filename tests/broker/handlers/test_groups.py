@@ -52,19 +52,21 @@ def handlers(tell: Callable[..., None]) -> GroupHandlers:
 def commits(topic: str, **offsets: Any) -> OffsetCommitRequest:
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     of_partition = of_topic.OffsetCommitRequestPartition
-    given = {"committed_leader_epoch": -1, "committed_metadata": None} | offsets
+    values = {"committed_leader_epoch": -1, "committed_metadata": None} | offsets
     return OffsetCommitRequest(
-        group_id="g", topics=[of_topic(name=topic, partitions=[of_partition(partition_index=0, **given)])]
+        group_id="g", topics=[of_topic(name=topic, partitions=[of_partition(partition_index=0, **values)])]
     )
 
 
 def fetches(topics: dict[str, list[int]] | None) -> OffsetFetchRequest:
     topic = OffsetFetchRequest.OffsetFetchRequestTopic
-    asked = None if topics is None else [topic(name=name, partition_indexes=p) for name, p in topics.items()]
-    return OffsetFetchRequest(group_id="g", topics=asked)
+    topics_of_request = (
+        None if topics is None else [topic(name=name, partition_indexes=p) for name, p in topics.items()]
+    )
+    return OffsetFetchRequest(group_id="g", topics=topics_of_request)
 
 
-def told(
+def positions_in(
     response: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup,
 ) -> dict[tuple[str, int], tuple[int, int, str | None, int]]:
     return {
@@ -81,7 +83,7 @@ async def test_what_was_committed_is_fetched(handlers: GroupHandlers, context: C
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
     answer.encode(version=7)
     response = await handlers.fetch(fetches({"t": [0, 1]}), context(5))
-    assert told(response) == {("t", 0): (7, 2, "m", 0), ("t", 1): (-1, -1, "", 0)}
+    assert positions_in(response) == {("t", 0): (7, 2, "m", 0), ("t", 1): (-1, -1, "", 0)}
     response.encode(version=5)
 
 
@@ -90,7 +92,7 @@ async def test_an_old_client_commits_no_leader_epoch_and_null_metadata(
 ) -> None:
     sent = commits("t", committed_offset=7, committed_leader_epoch=9).encode(version=2)
     await handlers.commit(OffsetCommitRequest.decode(sent, version=2), context(2))
-    assert told(await handlers.fetch(fetches({"t": [0]}), context(5))) == {("t", 0): (7, -1, "", 0)}
+    assert positions_in(await handlers.fetch(fetches({"t": [0]}), context(5))) == {("t", 0): (7, -1, "", 0)}
 
 
 async def test_a_partition_that_is_not_known_is_refused_alone(handlers: GroupHandlers, context: Context) -> None:
@@ -102,8 +104,8 @@ async def test_a_partition_that_is_not_known_is_refused_alone(handlers: GroupHan
 
 async def test_no_topics_mean_all_that_the_group_committed(handlers: GroupHandlers, context: Context) -> None:
     await handlers.commit(commits("t", committed_offset=7), context(7))
-    assert told(await handlers.fetch(fetches(None), context(2))) == {("t", 0): (7, -1, "", 0)}
-    assert told(await handlers.fetch(fetches({}), context(2))) == {}
+    assert positions_in(await handlers.fetch(fetches(None), context(2))) == {("t", 0): (7, -1, "", 0)}
+    assert positions_in(await handlers.fetch(fetches({}), context(2))) == {}
 
 
 async def test_several_groups_are_asked_for_at_once_each_with_its_own_answer(
@@ -115,13 +117,13 @@ async def test_several_groups_are_asked_for_at_once_each_with_its_own_answer(
     request = OffsetFetchRequest(groups=[group(group_id="g", topics=named), group(group_id="g", topics=None)])
     response = await handlers.fetch(OffsetFetchRequest.decode(request.encode(version=9), version=9), context(9))
     response = OffsetFetchResponse.decode(response.encode(version=9), version=9)
-    assert [(each.group_id, each.error_code, told(each)) for each in response.groups] == [
+    assert [(each.group_id, each.error_code, positions_in(each)) for each in response.groups] == [
         ("g", 0, {("t", 1): (-1, -1, "", 0), ("t", 0): (7, 2, "", 0)}),
         ("g", 0, {("t", 0): (7, 2, "", 0)}),
     ]
     handlers.coordinator.store.unload(0, 2)
     response = await handlers.fetch(request, context(8))
-    assert [(each.error_code, told(each)) for each in response.groups] == 2 * [(ErrorCode.NOT_COORDINATOR, {})]
+    assert [(each.error_code, positions_in(each)) for each in response.groups] == 2 * [(ErrorCode.NOT_COORDINATOR, {})]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,6 @@ async def test_another_brokers_group_is_refused(
 ) -> None:
     handlers.coordinator.store.unload(0, 2)
     response = await handlers.fetch(fetches({"t": [0]}), context(version))
-    assert told(response) == partitions
+    assert positions_in(response) == partitions
     assert response.error_code == top_level or version == 1
     response.encode(version=version)

@@ -200,8 +200,8 @@ async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="g", key_type=0), context(2))
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert zookeeper.names("/brokers/topics") == []
-    told = await handlers.describe(asks("__consumer_offsets"), context(8))
-    assert codes(told) == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
+    answer = await handlers.describe(asks("__consumer_offsets"), context(8))
+    assert codes(answer) == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
 
 
 @pytest.mark.parametrize(

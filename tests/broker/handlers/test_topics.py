@@ -95,8 +95,8 @@ async def test_a_topic_that_is_not_forgotten_in_time_is_timed_out_and_goes_all_t
 async def test_deletion_that_is_switched_off_is_refused(
     handlers: TopicHandlers, context: Context, config: BrokerConfig, zookeeper: Ensemble, version: int, error: ErrorCode
 ) -> None:
-    given = {"broker.id": "1", "listeners": "PLAINTEXT://h:2", "log.dir": "/d", "zookeeper.connect": "z"}
-    handlers.config = parse_config(given | {"delete.topic.enable": "false"})
+    properties = {"broker.id": "1", "listeners": "PLAINTEXT://h:2", "log.dir": "/d", "zookeeper.connect": "z"}
+    handlers.config = parse_config(properties | {"delete.topic.enable": "false"})
     assert await delete(handlers, context, "t", version=version) == {"t": error}
     assert zookeeper.names("/admin/delete_topics") == []
 

@@ -65,11 +65,11 @@ def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path: Path) -> None:
     for name in ("leader-0", "follower-0"):
         of_replica = [dump for file, dump in dumped.items() if file.parent.name == name]
         assert len(of_replica) == 2
-        said = "".join(of_replica)
-        assert BATCH_LINE.findall(said) == [
+        output = "".join(of_replica)
+        assert BATCH_LINE.findall(output) == [
             (str(2 * i), str(2 * i + 1), "2", str(epoch), "true") for i, epoch in enumerate((0, 0, 4, 5))
         ]
-        assert RECORD_LINE.findall(said) == [
+        assert RECORD_LINE.findall(output) == [
             record
             for i in range(4)
             for record in (

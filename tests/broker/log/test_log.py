@@ -128,14 +128,14 @@ def test_a_follower_refuses_a_corrupt_batch_and_the_good_ones_with_it(position: 
 
 @pytest.mark.parametrize("offset", range(20))
 def test_a_read_starts_with_the_batch_that_holds_the_offset(offset: int) -> None:
-    found = spans(filled().read(offset, max_bytes=1 << 20, up_to=20, at_least_one=False))
-    assert found == [(base, base + 1) for base in range(offset // 2 * 2, 20, 2)]
+    read_spans = spans(filled().read(offset, max_bytes=1 << 20, up_to=20, at_least_one=False))
+    assert read_spans == [(base, base + 1) for base in range(offset // 2 * 2, 20, 2)]
 
 
 @pytest.mark.parametrize("up_to", range(21))
 def test_no_batch_reaches_past_the_limit(up_to: int) -> None:
-    found = spans(filled().read(0, max_bytes=1 << 20, up_to=up_to, at_least_one=True))
-    assert found == [(base, base + 1) for base in range(0, up_to - 1, 2)]
+    read_spans = spans(filled().read(0, max_bytes=1 << 20, up_to=up_to, at_least_one=True))
+    assert read_spans == [(base, base + 1) for base in range(0, up_to - 1, 2)]
 
 
 @pytest.mark.parametrize("at_least_one", [True, False])
@@ -148,8 +148,8 @@ def test_a_read_holds_as_many_whole_batches_as_fit(offset: int, at_least_one: bo
         wanted = min(max_bytes // size, left)
         if at_least_one:
             wanted = max(wanted, 1)
-        found = log.read(offset, max_bytes=max_bytes, up_to=20, at_least_one=at_least_one)
-        assert spans(found) == [(b, b + 1) for b in range(offset // 2 * 2, 20, 2)][:wanted]
+        data = log.read(offset, max_bytes=max_bytes, up_to=20, at_least_one=at_least_one)
+        assert spans(data) == [(b, b + 1) for b in range(offset // 2 * 2, 20, 2)][:wanted]
 
 
 def test_a_batch_too_large_for_a_read_leaves_no_hole_behind_it() -> None:

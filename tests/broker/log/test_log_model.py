@@ -116,8 +116,8 @@ class LogMachine(RuleBasedStateMachine):
     def every_batch_can_be_read_by_any_of_its_offsets(self) -> None:
         for base, last, _ in self.batches[::3]:
             for offset in (base, last):
-                found = headers(self.log.read(offset, max_bytes=1, up_to=self.end, at_least_one=True))
-                assert [(h.base_offset, h.last_offset) for h in found] == [(base, last)]
+                batches = headers(self.log.read(offset, max_bytes=1, up_to=self.end, at_least_one=True))
+                assert [(h.base_offset, h.last_offset) for h in batches] == [(base, last)]
 
     @invariant()
     def every_time_is_found(self) -> None:

@@ -211,7 +211,7 @@ def test_what_kafka_wrote_is_understood(storage: MemoryStorage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         pytest.param(b"version=0\nbroker.id=2\ncluster.id=abc\n", "broker.id=2, expected 1", id="another broker"),
         pytest.param(b"version=0\nbroker.id=1\ncluster.id=x\n", "cluster.id=x, expected abc", id="another cluster"),
@@ -219,7 +219,7 @@ def test_what_kafka_wrote_is_understood(storage: MemoryStorage) -> None:
         pytest.param(b"", "broker.id=None, expected 1", id="an empty file"),
     ],
 )
-def test_a_data_directory_of_somebody_else_is_refused(storage: MemoryStorage, content: bytes, said: str) -> None:
+def test_a_data_directory_of_somebody_else_is_refused(storage: MemoryStorage, content: bytes, reason: str) -> None:
     storage.replace("meta.properties", content)
-    with pytest.raises(StorageError, match=said):
+    with pytest.raises(StorageError, match=reason):
         claim_data_directory(storage, broker_id=1, cluster_id="abc")

@@ -207,12 +207,12 @@ def test_an_unclean_start_syncs_what_it_found() -> None:
 @pytest.mark.parametrize("flushed_after", range(11))
 def test_a_power_loss_costs_nothing_that_was_flushed(storage: MemoryStorage, flushed_after: int) -> None:
     log = new_log(storage)
-    kept = b""
+    flushed = b""
     for index in range(10):
         if index == flushed_after:
             log.flush()
-            kept = everything(log)
+            flushed = everything(log)
         log.append_as_leader(batch(2), 1)
     storage.lose_power()
     again, _ = opened(storage, recovery_point=log.recovery_point)
-    assert everything(again) == kept
+    assert everything(again) == flushed

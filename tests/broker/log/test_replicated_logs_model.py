@@ -134,11 +134,11 @@ class ReplicatedLogs(RuleBasedStateMachine):
         """A follower takes a step back, as its leader's epochs say."""
         replica = self.replicas[_picked(self.followers(truncating=True), pick)]
         leader = self.replicas[replica.knows.leader]
-        asked = replica.log.epochs.latest_epoch
-        if asked == NO_EPOCH:
+        asked_epoch = replica.log.epochs.latest_epoch
+        if asked_epoch == NO_EPOCH:
             step = truncation_without_epochs(replica.high_watermark)
         else:
-            answer = leader.log.epochs.end_offset_for(asked, leader.end)
+            answer = leader.log.epochs.end_offset_for(asked_epoch, leader.end)
             own = replica.log.epochs.end_offset_for(answer.epoch, replica.end)
             step = truncation_after(answer, own, replica.end, replica.high_watermark)
         replica.truncate(step.to)
@@ -183,20 +183,20 @@ class ReplicatedLogs(RuleBasedStateMachine):
             self.propose(number, replica.knows.isr - {out})
             self.commit(number)
 
-    @rule(number=replicas, told=st.sets(replicas))
-    def elect(self, number: int, told: set[int]) -> None:
+    @rule(number=replicas, hearing=st.sets(replicas))
+    def elect(self, number: int, hearing: set[int]) -> None:
         if number in self.decided.isr:
             self.decided = Decided(number, self.decided.leader_epoch + 1, self.decided.isr)
-            self.tell(told)
+            self.tell(hearing)
 
-    @rule(number=replicas, told=st.sets(replicas))
-    def expire(self, number: int, told: set[int]) -> None:
+    @rule(number=replicas, hearing=st.sets(replicas))
+    def expire(self, number: int, hearing: set[int]) -> None:
         """A broker is taken for dead, but lives on as what it was."""
         others = self.decided.isr - {number}
         if others:
             leader = self.decided.leader if self.decided.leader != number else min(others)
             self.decided = Decided(leader, self.decided.leader_epoch + 1, others)
-            self.tell(told)
+            self.tell(hearing)
 
     @rule(number=replicas, torn=st.none() | st.integers(0, 9))
     def lose_power(self, number: int, torn: int | None) -> None:
@@ -223,8 +223,8 @@ class ReplicatedLogs(RuleBasedStateMachine):
     def checkpoint(self, number: int) -> None:
         self.replicas[number].checkpointed = self.replicas[number].high_watermark
 
-    def tell(self, told: Iterable[int]) -> None:
-        for number in told:
+    def tell(self, hearing: Iterable[int]) -> None:
+        for number in hearing:
             self.hear(number)
 
     def propose(self, number: int, isr: frozenset[int]) -> None:

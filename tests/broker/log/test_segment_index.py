@@ -118,11 +118,11 @@ def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not(sto
     assert [sealed.offset_for_timestamp(time) for time in range(0, 32_000, 531)] == [
         first_at(time) for time in range(0, 32_000, 531)
     ]
-    said = answers(sealed)
+    before = answers(sealed)
     for path in index_files(storage):
         storage.remove(path)
     fresh, _ = opened(storage, clean=True, recovery_point=BATCHES, settings=SETTINGS)
-    assert answers(fresh) == said
+    assert answers(fresh) == before
 
 
 def move(data: bytearray, by: int, at: int, width: int) -> None:
@@ -158,12 +158,12 @@ async def test_a_wrong_index_is_noticed_and_made_anew(
     storage: MemoryStorage, damage: Callable[[MemoryStorage, str], object], ending: str
 ) -> None:
     log = filled(storage)
-    said, path = answers(log), log.segments[1].path.removesuffix(".log") + ending
+    before, path = answers(log), log.segments[1].path.removesuffix(".log") + ending
     log.flush()
     right = {path: bytes(storage.files[path].data) for path in index_files(storage)}
     damage(storage, path)
     log, _ = opened(storage, clean=True, recovery_point=BATCHES, settings=SETTINGS)
-    assert answers(log) == said
+    assert answers(log) == before
     assert [segment.max_timestamp for segment in log.segments] == [
         max(time_of(number) for number in range(segment.base_offset, segment.next_offset)) for segment in log.segments
     ]
@@ -215,6 +215,6 @@ def test_kafka_finds_nothing_wrong_with_an_index(tmp_path: Path) -> None:
     log = filled(FileStorage(tmp_path))
     files = sorted(str(file) for file in (tmp_path / "t-0").glob("*index"))
     assert len(files) == 4
-    said = kafka_tool("kafka.tools.DumpLogSegments", "--verify-index-only", "--files", ",".join(files))
-    assert said.splitlines() == [f"Dumping {file}" for file in files]  # what is wrong would follow
+    dump = kafka_tool("kafka.tools.DumpLogSegments", "--verify-index-only", "--files", ",".join(files))
+    assert dump.splitlines() == [f"Dumping {file}" for file in files]  # what is wrong would follow
     log.close()

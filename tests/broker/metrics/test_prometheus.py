@@ -1,6 +1,7 @@
 """What Prometheus gets when it asks a broker's port."""
 
 import asyncio
+import json
 import socket
 import threading
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.side_by_side.metric_names import RECORDED
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
 from harness.broker.coordinator.group import GroupState
@@ -77,6 +79,8 @@ def metrics() -> BrokerMetrics:
         coordinator=CoordinatorStatistics(
             groups={state: 501 + number for number, state in enumerate(GroupState)},
             offsets=506,
+            delayed_rebalances=513,
+            delayed_heartbeats=514,
             loads=LoadTimes(count=2, total_s=1.014, longest_s=0.508),
             counters=GroupCounters(committed=meter(509), expired=meter(510), deleted=meter(511), rebalances=meter(512)),
         ),
@@ -101,6 +105,8 @@ SHOWN = {
     "kafka_server_delayedoperationpurgatory_purgatorysize Produce": 107,
     "kafka_server_delayedoperationpurgatory_purgatorysize Fetch": 108,
     "kafka_server_delayedoperationpurgatory_purgatorysize DeleteRecords": 109,
+    "kafka_server_delayedoperationpurgatory_purgatorysize Rebalance": 513,
+    "kafka_server_delayedoperationpurgatory_purgatorysize Heartbeat": 514,
     "kafka_controller_controllerstats_uncleanleaderelections_total": 110,
     "kafka_controller_controllereventmanager_eventqueuesize": 111,
     "kafka_controller_kafkacontroller_activecontrollercount": 1,
@@ -159,6 +165,25 @@ SHOWN = {
     "kafka_network_requestmetrics_totaltime_seconds_count LeaderAndIsr": 1,
     "kafka_network_requestmetrics_totaltime_seconds_sum LeaderAndIsr": 2.0,
 }
+
+
+OF_KAFKA = (
+    "kafka_coordinator_group_",
+    "kafka_server_group_coordinator_",
+    "kafka_log_logcleaner",
+    "kafka_server_delayed",
+)
+NOT_HERE = {"AlterAcls", "ElectLeader", "RemoteFetch", "topic"}
+"""Purgatories of Kafka 3.9 of what is not there, or waits in no purgatory here."""
+
+
+def test_groups_and_cleaners_are_shown_by_the_names_of_kafkas_mbeans() -> None:
+    """Only directories of logs are labels here and there, and each machine has its own."""
+    of_kafka = set(json.loads(RECORDED.read_text()))
+    shown = {name.partition(" /")[0] for name in SHOWN if name.startswith(OF_KAFKA)}
+    purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    assert of_kafka - shown == {f"{purgatory} {name}" for name in NOT_HERE}
+    assert shown <= of_kafka
 
 
 async def scrape(exporter: PrometheusExporter, *, measured: bool = False) -> dict[str, float]:

@@ -26,8 +26,8 @@ async def tell(cluster: ReplicaCluster, broker_id: int, **changed: Any) -> list[
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
 
 
-async def stop(cluster: ReplicaCluster, broker_id: int, **asked: Any) -> list[int]:
-    request = cluster.stop_replica(**asked)
+async def stop(cluster: ReplicaCluster, broker_id: int, **fields: Any) -> list[int]:
+    request = cluster.stop_replica(**fields)
     response = await cluster[broker_id].control.stop_replica(request, context(ApiKey.STOP_REPLICA, 3))
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
 

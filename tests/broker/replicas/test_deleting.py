@@ -21,8 +21,8 @@ async def delete(
     cluster: WholeCluster, broker_id: int, offset: int, *, topic: str = "t", timeout_ms: int = 5000
 ) -> tuple[int, int]:
     """Return error and low watermark of partition 0."""
-    asked = _Topic(name=topic, partitions=[_Topic.DeleteRecordsPartition(partition_index=0, offset=offset)])
-    answer = await cluster.ask(broker_id, DeleteRecordsRequest(topics=[asked], timeout_ms=timeout_ms), 1)
+    deletion = _Topic(name=topic, partitions=[_Topic.DeleteRecordsPartition(partition_index=0, offset=offset)])
+    answer = await cluster.ask(broker_id, DeleteRecordsRequest(topics=[deletion], timeout_ms=timeout_ms), 1)
     ((result,),) = (topic.partitions for topic in answer.topics)
     return result.error_code, result.low_watermark
 

@@ -55,8 +55,8 @@ async def test_another_replica_leads_once_a_disk_is_full_and_the_broker_lives_on
         cluster.disks[1].space_left = None
         await asyncio.sleep(1)
         assert [event.replicas for event in cluster.of(1, LogDirectoryFailure)] == [1]
-        told = [event for event in cluster.of(1, ZkWrite) if "log_dir_event" in event.path and event.op == "create"]
-        assert [event.result for event in told] == ["ok"]
+        writes = [event for event in cluster.of(1, ZkWrite) if "log_dir_event" in event.path and event.op == "create"]
+        assert [event.result for event in writes] == ["ok"]
         leader = await cluster.leader("t", 1)
         assert leader in (2, 3)
         assert await cluster.produce(leader, "t", "goes on") == ErrorCode.NONE

@@ -38,15 +38,15 @@ class Sessions(FetchSessions):
         **read: Any,
     ) -> tuple[int, list[tuple[str, int]]]:
         """One fetch of empty partitions: the session's id, and what is told."""
-        fetch = self.begin(session_id, epoch, [asked(key) for key in named], forgotten, privileged=privileged)
-        session_id, told = fetch.answer([Read(each, ErrorCode.NONE, 0, 0, **read) for each in fetch.partitions])
-        return session_id, [each.fetch.key for each in told]
+        fetch = self.begin(session_id, epoch, [partition_fetch(key) for key in named], forgotten, privileged=privileged)
+        session_id, reads = fetch.answer([Read(each, ErrorCode.NONE, 0, 0, **read) for each in fetch.partitions])
+        return session_id, [each.fetch.key for each in reads]
 
     def full(self, *named: tuple[str, int], privileged: bool = False) -> int:
         return self.fetch(0, FIRST_EPOCH, *named, privileged=privileged)[0]
 
 
-def asked(key: tuple[str, int], offset: int = 0) -> PartitionFetch:
+def partition_fetch(key: tuple[str, int], offset: int = 0) -> PartitionFetch:
     return PartitionFetch(key, -1, offset, 1000)
 
 
@@ -83,17 +83,17 @@ NEWS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "now", "told"), NEWS)
-def test_what_is_news(before: dict[str, Any], now: dict[str, Any], told: bool) -> None:
+@pytest.mark.parametrize(("before", "now", "is_news"), NEWS)
+def test_what_is_news(before: dict[str, Any], now: dict[str, Any], is_news: bool) -> None:
     def read(fields: dict[str, Any]) -> Read:
         known = {"error": ErrorCode.NONE, "high_watermark": 0, "log_start_offset": 0}
-        return Read(asked(A), **{**known, **fields})
+        return Read(partition_fetch(A), **{**known, **fields})
 
     sessions = Sessions()
-    session, _ = sessions.begin(0, FIRST_EPOCH, [asked(A)], privileged=False).answer([read({})])
+    session, _ = sessions.begin(0, FIRST_EPOCH, [partition_fetch(A)], privileged=False).answer([read({})])
     sessions.begin(session, 1, [], privileged=False).answer([read(before)])
     _, answer = sessions.begin(session, 2, [], privileged=False).answer([read(now)])
-    assert bool(answer) is told
+    assert bool(answer) is is_news
 
 
 def test_who_got_records_is_read_last_the_next_time() -> None:
@@ -107,8 +107,13 @@ def test_who_got_records_is_read_last_the_next_time() -> None:
 def test_a_partition_that_is_named_again_is_asked_for_as_named() -> None:
     sessions = Sessions()
     session = sessions.full(A, B)
-    assert list(sessions.begin(session, 1, [asked(B, 7)], privileged=False).partitions) == [asked(A), asked(B, 7)]
-    assert list(sessions.begin(0, FIRST_EPOCH, [asked(A), asked(A, 1)], privileged=False).partitions) == [asked(A, 1)]
+    assert list(sessions.begin(session, 1, [partition_fetch(B, 7)], privileged=False).partitions) == [
+        partition_fetch(A),
+        partition_fetch(B, 7),
+    ]
+    assert list(
+        sessions.begin(0, FIRST_EPOCH, [partition_fetch(A), partition_fetch(A, 1)], privileged=False).partitions
+    ) == [partition_fetch(A, 1)]
 
 
 def test_epochs_are_counted_and_one_out_of_turn_changes_nothing() -> None:
@@ -124,7 +129,7 @@ def test_after_the_last_epoch_comes_the_first_again() -> None:
     sessions = Sessions()
     session = sessions.create(False, 1)
     assert session is not None
-    session.update([asked(A)], [])
+    session.update([partition_fetch(A)], [])
     session.epoch = LAST_EPOCH
     assert sessions.fetch(session.id, LAST_EPOCH) == (session.id, [A])
     assert sessions.fetch(session.id, 1) == (session.id, [])
@@ -142,7 +147,7 @@ def test_an_answer_that_comes_after_the_next_request_is_refused() -> None:
     slow = sessions.begin(session, 1, [], privileged=False)
     sessions.fetch(session, 2)
     with pytest.raises(FetchSessionError) as refusal:
-        slow.answer([Read(asked(A), ErrorCode.NONE, 0, 0)])
+        slow.answer([Read(partition_fetch(A), ErrorCode.NONE, 0, 0)])
     assert (refusal.value.error, refusal.value.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session)
 
 
@@ -152,7 +157,7 @@ def test_an_answer_that_comes_after_the_session_has_no_partition_left_is_refused
     slow = sessions.begin(session, 1, [], privileged=False)
     sessions.fetch(session, 2, forgotten=[A])
     with pytest.raises(FetchSessionError) as refusal:
-        slow.answer([Read(asked(A), ErrorCode.NONE, 0, 0)])
+        slow.answer([Read(partition_fetch(A), ErrorCode.NONE, 0, 0)])
     assert refusal.value.error is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
@@ -160,8 +165,8 @@ def test_an_answer_that_comes_after_the_session_has_no_partition_left_is_refused
 def test_a_full_fetch_ends_the_session_that_it_names(epoch: int) -> None:
     sessions = Sessions()
     old = sessions.full(A)
-    new, told = sessions.fetch(old, epoch, A, B)
-    assert told == [A, B]
+    new, news = sessions.fetch(old, epoch, A, B)
+    assert news == [A, B]
     assert (new == 0) is (epoch == FINAL_EPOCH)
     assert refused(sessions, old, 1) == "FETCH_SESSION_ID_NOT_FOUND"
 

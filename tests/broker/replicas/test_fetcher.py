@@ -201,7 +201,7 @@ async def test_an_error_nobody_thought_of_does_not_end_replication(
 ) -> None:
     good = messages.fetch_request
 
-    def buggy(*asked: object, **limits: object) -> None:
+    def buggy(*arguments: object, **limits: object) -> None:
         monkeypatch.setattr(messages, "fetch_request", good)
         raise RuntimeError("bug")
 

@@ -76,7 +76,7 @@ def test_a_leader_may_give_no_session_or_end_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("incremental", "told", "fits"),
+    ("incremental", "named", "fits"),
     [
         pytest.param(False, [A], True, id="a full answer with all"),
         pytest.param(False, [], False, id="a full answer that lacks one"),
@@ -86,9 +86,9 @@ def test_a_leader_may_give_no_session_or_end_one() -> None:
         pytest.param(True, [A, B], False, id="news of one that nobody asked about"),
     ],
 )
-def test_an_answer_that_cannot_be_one_is_not_used(incremental: bool, told: list[tuple[str, int]], fits: bool) -> None:
+def test_an_answer_that_cannot_be_one_is_not_used(incremental: bool, named: list[tuple[str, int]], fits: bool) -> None:
     session = begun() if incremental else FetcherSession()
     session.next([ask(A)])
-    assert session.answered(ID, set(told)) is fits
+    assert session.answered(ID, set(named)) is fits
     epoch = (2 if incremental else 1) if fits else 0
     assert session.next([ask(A)]).session_epoch == epoch

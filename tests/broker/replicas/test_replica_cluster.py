@@ -279,9 +279,9 @@ async def test_min_insync_replicas_refuses_before_and_after_the_append() -> None
 
 
 async def test_consumers_wait_for_what_is_committed(cluster: ReplicaCluster) -> None:
-    asked = [PartitionFetch((TOPIC, 0), 0, 0, 1000)]
+    partitions = [PartitionFetch((TOPIC, 0), 0, 0, 1000)]
     limits = FetchLimits(min_bytes=1, max_bytes=1000, max_wait_s=10)
-    polling = asyncio.create_task(cluster[1].manager.fetch_server.fetch(CONSUMER, asked, limits))
+    polling = asyncio.create_task(cluster[1].manager.fetch_server.fetch(CONSUMER, partitions, limits))
     await asyncio.sleep(0.1)
     began = asyncio.get_running_loop().time()
     await cluster.produce(1, "a", acks=1)

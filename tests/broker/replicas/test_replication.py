@@ -155,7 +155,7 @@ def test_who_may_join_the_isr(log_end_offset: int, high_watermark: int, epoch_st
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("epoch", "expected"),
     [
         pytest.param(5, ErrorCode.NONE, id="the same"),
         pytest.param(-1, ErrorCode.NONE, id="does not care"),
@@ -163,12 +163,12 @@ def test_who_may_join_the_isr(log_end_offset: int, high_watermark: int, epoch_st
         pytest.param(6, ErrorCode.UNKNOWN_LEADER_EPOCH, id="newer"),
     ],
 )
-def test_a_request_in_another_leader_epoch_is_refused(asked: int, expected: ErrorCode) -> None:
-    assert check_leader_epoch(asked, 5) is expected
+def test_a_request_in_another_leader_epoch_is_refused(epoch: int, expected: ErrorCode) -> None:
+    assert check_leader_epoch(epoch, 5) is expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "assigned", "leads", "alive", "expected"),
+    ("epoch", "assigned", "leads", "alive", "expected"),
     [
         pytest.param(6, True, True, True, ControlOutcome.APPLIED, id="a newer epoch makes a leader"),
         pytest.param(6, True, False, True, ControlOutcome.APPLIED, id="a newer epoch makes a follower"),
@@ -181,13 +181,13 @@ def test_a_request_in_another_leader_epoch_is_refused(asked: int, expected: Erro
     ],
 )
 def test_what_becomes_of_a_leader_and_isr(
-    asked: int, assigned: bool, leads: bool, alive: bool, expected: ControlOutcome
+    epoch: int, assigned: bool, leads: bool, alive: bool, expected: ControlOutcome
 ) -> None:
-    assert judge_leader_and_isr(asked, 5, assigned=assigned, leads=leads, leader_alive=alive) is expected
+    assert judge_leader_and_isr(epoch, 5, assigned=assigned, leads=leads, leader_alive=alive) is expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("epoch", "expected"),
     [
         pytest.param(6, ControlOutcome.APPLIED, id="a newer epoch"),
         pytest.param(5, ControlOutcome.APPLIED, id="the same epoch"),
@@ -196,8 +196,8 @@ def test_what_becomes_of_a_leader_and_isr(
         pytest.param(-2, ControlOutcome.APPLIED, id="a deletion"),
     ],
 )
-def test_what_becomes_of_a_stop_replica(asked: int, expected: ControlOutcome) -> None:
-    assert judge_stop_replica(asked, 5) is expected
+def test_what_becomes_of_a_stop_replica(epoch: int, expected: ControlOutcome) -> None:
+    assert judge_stop_replica(epoch, 5) is expected
 
 
 @pytest.mark.parametrize(("wanted", "replicas", "needed"), [(2, 3, 2), (3, 3, 3), (5, 3, 3), (1, 1, 1)])

@@ -54,9 +54,11 @@ def test_a_leader_that_pauses_is_replaced_only_when_its_session_is_over(length_s
         timing.cluster[leader].pause(at_most_s=length_s)
         await asyncio.sleep(length_s + 5)
         assert (timing.state.leader_epoch > epoch, timing.state.leader != leader) == (replaced, replaced)
-        states = [event.state for event in timing.said(leader, ZkSession)]
+        states = [event.state for event in timing.events_of(leader, ZkSession)]
         assert ("lost" in states, "reinit" in states) == (replaced, replaced)
-        assert bool([each for each in timing.said(leader, BecomeFollower) if each.leader_epoch > epoch]) is replaced
+        assert (
+            bool([each for each in timing.events_of(leader, BecomeFollower) if each.leader_epoch > epoch]) is replaced
+        )
         writing.cancel()
         await timing.whole()
 
@@ -68,13 +70,13 @@ def test_a_leader_whose_session_is_ended_registers_anew_and_is_replaced() -> Non
         leader, epoch = timing.state.leader, timing.state.leader_epoch
         session = timing.cluster[leader].session
         assert session is not None
-        first = timing.said(leader, BrokerRegistered)[-1].czxid or 0
+        first = timing.events_of(leader, BrokerRegistered)[-1].czxid or 0
         writing = asyncio.ensure_future(timing.keep_writing())
         timing.cluster.ensemble.end(session.session_id)
         assert await timing.until(lambda: timing.state.leader_epoch > epoch, "an election") < 1 + LATENCY_S
-        back_s = await timing.until(lambda: len(timing.said(leader, BrokerRegistered)) == 2, "registered again")
+        back_s = await timing.until(lambda: len(timing.events_of(leader, BrokerRegistered)) == 2, "registered again")
         assert back_s < 1 + LATENCY_S
-        assert (timing.said(leader, BrokerRegistered)[-1].czxid or 0) > first, "another broker epoch (KIP-380)"
+        assert (timing.events_of(leader, BrokerRegistered)[-1].czxid or 0) > first, "another broker epoch (KIP-380)"
         await asyncio.sleep(2)
         writing.cancel()
         await timing.whole()
@@ -102,7 +104,7 @@ def test_a_controller_that_is_gone_is_replaced_in_the_next_epoch(end: str) -> No
         await asyncio.sleep(3 * SESSION_S)
         assert (timing.controller_epoch, timing.controller >= 0) == (epoch + 1, True), "one election, not more"
         if end != "it is killed":
-            assert len(timing.said(old, ControllerResigned)) == 1
+            assert len(timing.events_of(old, ControllerResigned)) == 1
         # The new controller carries out what happened while there was none.
         killed = next(broker_id for broker_id in (0, 1, 2) if broker_id not in (timing.controller, old))
         timing.cluster[killed].kill()
@@ -135,9 +137,9 @@ def test_a_clean_shutdown_moves_its_leads_before_it_goes() -> None:
         began_s = timing.now_s
         assert await timing.cluster[leader].stop(30)
         assert timing.now_s - began_s < 1
-        assert timing.said(leader, BrokerStop)[-1].controlled is True
+        assert timing.events_of(leader, BrokerStop)[-1].controlled is True
         assert (timing.state.leader != leader, timing.state.leader_epoch) == (True, epoch + 1)
-        assert [each.strategy for each in timing.said(controller, Election) if each.strategy][
+        assert [each.strategy for each in timing.events_of(controller, Election) if each.strategy][
             -1
         ] == "controlled_shutdown"
         await asyncio.sleep(LATENCY_S)
@@ -160,7 +162,7 @@ def test_a_shutdown_that_nobody_can_take_over_is_tried_again_and_then_given_up()
         began_s = timing.now_s
         assert await timing.cluster[leader].stop(60)
         assert 2 * 0.5 <= timing.now_s - began_s <= 2 * 0.5 + 1, "three tries, half a second between two"
-        assert timing.said(leader, BrokerStop)[-1].controlled is False
+        assert timing.events_of(leader, BrokerStop)[-1].controlled is False
 
     timed(story)
 
@@ -177,7 +179,7 @@ def test_a_shutdown_goes_through_once_somebody_can_take_over() -> None:
         assert not stopping.done()
         assert await timing.cluster[others[0]].start()
         assert await stopping
-        assert timing.said(leader, BrokerStop)[-1].controlled is True
+        assert timing.events_of(leader, BrokerStop)[-1].controlled is True
         assert timing.state.leader == others[0]
 
     timed(story, controlled_shutdown_max_retries="60")
@@ -188,10 +190,10 @@ def test_a_broker_that_bounces_faster_than_its_session_is_told_anew() -> None:
 
     async def story(timing: TimedCluster) -> None:
         bounced = _other_than_controller(timing)
-        first = timing.said(bounced, BrokerRegistered)[-1].czxid or 0
+        first = timing.events_of(bounced, BrokerRegistered)[-1].czxid or 0
         assert await timing.cluster[bounced].stop(30)
         assert await timing.cluster[bounced].start()
-        assert (timing.said(bounced, BrokerRegistered)[-1].czxid or 0) > first
+        assert (timing.events_of(bounced, BrokerRegistered)[-1].czxid or 0) > first
         assert await timing.until(lambda: bounced in timing.state.isr, "back in the ISR", SESSION_S) < SESSION_S
         assert await timing.produce(timing.state.leader, "after") == ErrorCode.NONE
         await timing.whole()

@@ -63,7 +63,7 @@ def test_who_has_caught_up_is_back_with_its_next_fetch() -> None:
         timing.rejoin(cut)
         back_s = await timing.until(lambda: cut in timing.state.isr, "expand")
         assert back_s < 0.5 + 1.0, "a connection that is opened again, and one round of fetching"
-        assert [(each.kind, each.result) for each in timing.said(leader, IsrResult)] == [
+        assert [(each.kind, each.result) for each in timing.events_of(leader, IsrResult)] == [
             ("shrink", "ok"),
             ("expand", "ok"),
         ]
@@ -122,7 +122,7 @@ def test_a_shrink_whose_answer_was_lost_counts_once() -> None:
         await timing.until(lambda: cut not in timing.state.isr, "shrink")
         assert await waiting == ErrorCode.NONE, "the leader adopted what it had written"
         assert timing.cluster.ensemble.nodes[STATE].version == version + 1
-        assert [(each.kind, each.result, each.new_zk_version) for each in timing.said(leader, IsrResult)] == [
+        assert [(each.kind, each.result, each.new_zk_version) for each in timing.events_of(leader, IsrResult)] == [
             ("shrink", "ok", version + 1)
         ]
 

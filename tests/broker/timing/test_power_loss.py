@@ -34,7 +34,7 @@ def test_what_was_not_synced_is_fetched_again(who: Callable[..., Any], torn: boo
         await asyncio.sleep(2)
         writing.cancel()
         assert len(timing.acknowledged) > 50
-        recoveries = [each for each in timing.said(broker.broker_id, Recovery) if each.topic == TOPIC]
+        recoveries = [each for each in timing.events_of(broker.broker_id, Recovery) if each.topic == TOPIC]
         assert [each.clean for each in recoveries][-1:] in ([], [False])
         await timing.whole()
 
@@ -97,7 +97,7 @@ def test_a_leader_that_is_back_before_any_controller_has_missed_it_leads_on_with
         await timing.until(lambda: timing.controller == leader.broker_id, "a controller")
         # Nobody has told the followers that their connections are dead: they wait for `replica.socket.timeout.ms`.
         await timing.until(
-            lambda: all(timing.said(other.broker_id, Truncate) for other in others), "truncation", within_s=40
+            lambda: all(timing.events_of(other.broker_id, Truncate) for other in others), "truncation", within_s=40
         )
         assert (timing.state.leader, timing.state.leader_epoch) == (before.leader, before.leader_epoch)
         with pytest.raises(AssertionError, match="lost acknowledged records"):

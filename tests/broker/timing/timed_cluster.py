@@ -67,7 +67,7 @@ class TimedCluster:
     def _others(self, broker_id: int) -> list[str]:
         return [broker.host for other, broker in self.cluster.brokers.items() if other != broker_id]
 
-    def said(self, broker_id: int, kind: type[E]) -> list[E]:
+    def events_of(self, broker_id: int, kind: type[E]) -> list[E]:
         return [logged.event for logged in self.cluster[broker_id].log.events if isinstance(logged.event, kind)]
 
     async def until(self, condition: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
@@ -138,7 +138,7 @@ Story = Callable[[TimedCluster], Awaitable[None]]
 def timed(story: Story, *, seed: int = 1, zookeeper_servers: int = 1, **properties: str) -> None:
     """Tell a story of three brokers that run, and of their topic with one partition led by the first of its ISR."""
 
-    async def told() -> None:
+    async def work() -> None:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         cluster = SimulatedCluster([0, 1, 2], seed=seed, properties=named, zookeeper_servers=zookeeper_servers)
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
@@ -152,7 +152,7 @@ def timed(story: Story, *, seed: int = 1, zookeeper_servers: int = 1, **properti
         assert isinstance(loop, SimulatedLoop)
         assert loop.complaints == []
 
-    run(told())
+    run(work())
 
 
 def follower(timing: TimedCluster) -> int:

@@ -42,7 +42,7 @@ class OnePartition:
     port: int = 0
     batches: list[tuple[int, bytes]] = field(default_factory=list)
     end: int = 0
-    asked: set[tuple[ApiKey, int]] = field(default_factory=set)
+    requests: set[tuple[ApiKey, int]] = field(default_factory=set)
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
     def handlers(self) -> dict[ApiKey, Any]:
@@ -55,7 +55,7 @@ class OnePartition:
         }
 
     async def metadata(self, request: Any, context: RequestContext) -> Any:
-        self.asked.add((context.api_key, context.api_version))
+        self.requests.add((context.api_key, context.api_version))
         topic = MetadataResponse.MetadataResponseTopic
         partition = topic.MetadataResponsePartition(leader_id=1, leader_epoch=0, replica_nodes=[1], isr_nodes=[1])
         return MetadataResponse(
@@ -66,7 +66,7 @@ class OnePartition:
         )
 
     async def produce(self, request: Any, context: RequestContext) -> Any:
-        self.asked.add((context.api_key, context.api_version))
+        self.requests.add((context.api_key, context.api_version))
         records = request.topic_data[0].partition_data[0].records
         base = self.end
         self.batches.append((base, base.to_bytes(8) + records[8:]))
@@ -77,7 +77,7 @@ class OnePartition:
         return ProduceResponse(responses=[topic(name=TOPIC, partition_responses=[partition])])
 
     async def fetch(self, request: Any, context: RequestContext) -> Any:
-        self.asked.add((context.api_key, context.api_version))
+        self.requests.add((context.api_key, context.api_version))
         wanted = request.topics[0].partitions[0].fetch_offset if request.topics else self.end
         if wanted >= self.end:
             self.more.clear()
@@ -100,7 +100,7 @@ class OnePartition:
         return FetchResponse(responses=[topic(topic=TOPIC, partitions=[partition])] if request.topics else [])
 
     async def list_offsets(self, request: Any, context: RequestContext) -> Any:
-        self.asked.add((context.api_key, context.api_version))
+        self.requests.add((context.api_key, context.api_version))
         topic = ListOffsetsResponse.ListOffsetsTopicResponse
         offset = 0 if request.topics[0].partitions[0].timestamp == -2 else self.end
         partition = topic.ListOffsetsPartitionResponse(
@@ -155,7 +155,7 @@ async def test_confluent_kafka_writes_and_reads(broker: OnePartition) -> None:
     assert values == [f"value {number}".encode() * 50 for number in range(3)]
     assert {batch[MAGIC_AT] for _, batch in broker.batches} == {2}
     assert {batch[CODEC_AT] & 7 for _, batch in broker.batches} == {LZ4}
-    assert broker.asked >= {(ApiKey.METADATA, 9), (ApiKey.PRODUCE, 10), (ApiKey.FETCH, 12)}
+    assert broker.requests >= {(ApiKey.METADATA, 9), (ApiKey.PRODUCE, 10), (ApiKey.FETCH, 12)}
 
 
 async def test_aiokafka_writes_and_reads_an_assigned_partition(broker: OnePartition) -> None:
@@ -183,5 +183,5 @@ async def test_kafka_python_writes(broker: OnePartition) -> None:
     written = await asyncio.to_thread(write)
 
     assert written.offset == 0
-    assert (ApiKey.PRODUCE, 9) in broker.asked
+    assert (ApiKey.PRODUCE, 9) in broker.requests
     assert {batch[MAGIC_AT] for _, batch in broker.batches} == {2}

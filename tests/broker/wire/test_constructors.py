@@ -17,9 +17,9 @@ def containers(container: Any) -> Iterator[Any]:
             yield from containers(field.data_class)
 
 
-def as_the_package_does(container: Any, **given: Any) -> Any:
+def as_the_package_does(container: Any, **values: Any) -> Any:
     made = object.__new__(container)
-    super(container, made).__init__(**given)
+    super(container, made).__init__(**values)
     return made
 
 
@@ -27,8 +27,8 @@ def as_the_package_does(container: Any, **given: Any) -> Any:
 def test_a_generated_constructor_fills_the_slots_that_the_packages_own_fills(message_class: Any) -> None:
     for container in containers(message_class):
         fields = container._struct.fields
-        for given in ({}, {name: f"value of {name}" for name in fields}, dict.fromkeys(list(fields)[::2], 7)):
-            ours, theirs = container(**given), as_the_package_does(container, **given)
+        for values in ({}, {name: f"value of {name}" for name in fields}, dict.fromkeys(list(fields)[::2], 7)):
+            ours, theirs = container(**values), as_the_package_does(container, **values)
             for name in ("_version", "tags", "unknown_tags", *fields):
                 assert getattr(ours, name) == getattr(theirs, name), (container, name)
 
@@ -40,10 +40,10 @@ def test_what_is_not_given_is_encoded_as_its_default_in_every_version(message_cl
 
 
 def test_a_tagged_field_is_encoded_when_it_is_given_and_only_then() -> None:
-    asked: Any = FetchRequest(cluster_id="a cluster")
+    request: Any = FetchRequest(cluster_id="a cluster")
     plain: Any = FetchRequest()
-    assert asked.tags == {"cluster_id"}
-    assert b"a cluster" in bytes(asked.encode(12))
+    assert request.tags == {"cluster_id"}
+    assert b"a cluster" in bytes(request.encode(12))
     assert plain.tags is None
 
 

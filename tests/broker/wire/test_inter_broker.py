@@ -216,10 +216,10 @@ def test_request_is_read_from_kafkas_bytes(message: Any, version: int, layout: s
     header = decode_request_header(bytes.fromhex(layout))
 
     decoded = decode_request(APIS[ApiKey(header.api_key)].request, header)
-    assert decoded.to_dict() == type(message)(version=version, **given(message)).to_dict()
+    assert decoded.to_dict() == type(message)(version=version, **fields_of(message)).to_dict()
 
 
-def given(message: Any) -> dict[str, Any]:
+def fields_of(message: Any) -> dict[str, Any]:
     return {name: getattr(message, name) for name in message._struct.fields}
 
 

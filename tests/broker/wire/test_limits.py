@@ -382,7 +382,7 @@ def test_the_limits_are_kafkas_by_default() -> None:
 
 
 def test_the_limits_are_what_the_properties_say() -> None:
-    given = {
+    properties = {
         "socket.request.max.bytes": "1000",
         "queued.max.request.bytes": "1000",
         "max.connections": "10",
@@ -395,7 +395,7 @@ def test_the_limits_are_what_the_properties_say() -> None:
         "listeners": "REPL://127.0.0.1:9093",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPL:PLAINTEXT",
     }
-    assert server_limits(parse_config(MINIMAL | given)) == ServerLimits(
+    assert server_limits(parse_config(MINIMAL | properties)) == ServerLimits(
         max_request_bytes=1000,
         queued_request_bytes=1000,
         max_connections=10,

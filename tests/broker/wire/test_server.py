@@ -31,7 +31,9 @@ def metadata(correlation_id: int, topic: str = "t") -> bytes:
 
 async def echo(request: Any, context: RequestContext) -> Any:
     topic = MetadataResponse.MetadataResponseTopic
-    return MetadataResponse(topics=[topic(name=asked.name, error_code=0, partitions=[]) for asked in request.topics])
+    return MetadataResponse(
+        topics=[topic(name=requested.name, error_code=0, partitions=[]) for requested in request.topics]
+    )
 
 
 HANDLERS = {ApiKey.METADATA: echo}

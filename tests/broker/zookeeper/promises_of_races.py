@@ -49,9 +49,9 @@ async def _taken_over(bench: Bench) -> None:
     assert [type(result) for result in await other.multi(register)] == [NodeExists, RolledBack]
     assert [type(result) for result in await owner.multi(register)] == [NodeExists, RolledBack], "its own one too"
     other.watch_node(path, bench.record)
-    found = await other.exists(path)
-    assert found is not None
-    assert (found.ephemeral_owner, found.czxid) == (owner.session_id, first.czxid)
+    stat = await other.exists(path)
+    assert stat is not None
+    assert (stat.ephemeral_owner, stat.czxid) == (owner.session_id, first.czxid)
     await bench.expire(owner)
     await bench.sees((WatchType.DELETED, "/id"))
     second = (await other.multi(register))[1]

@@ -297,13 +297,13 @@ async def _lost_connection(bench: Bench) -> None:
     assert [(await call).version for call in waiting] == [2, 3, 4, 5, 6]
     assert bench.states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.CONNECTED]
     assert (subject.session_id, subject.expired) == (session_id, False)
-    told = [(WatchType.MAYBE, "/a"), (WatchType.MAYBE, "")]
-    await bench.sees(*told)
+    watches = [(WatchType.MAYBE, "/a"), (WatchType.MAYBE, "")]
+    await bench.sees(*watches)
     await zk.set(path, b"unheard: the watch went with the connection", 6)
-    await bench.sees(*told)
+    await bench.sees(*watches)
     await subject.get(path)
     await zk.set(path, b"heard", 7)
-    await bench.sees(*told, (WatchType.DATA, "/a"))
+    await bench.sees(*watches, (WatchType.DATA, "/a"))
 
 
 async def _silence(bench: Bench) -> None:

@@ -148,7 +148,7 @@ async def test_an_expired_session_is_over_for_good(
     monkeypatch.setattr(zk._handler, "create_connection", attempt)
     await _expire(server_port, session_id)
     await subject.reaches(SessionState.LOST)
-    told = list(subject.watches)  # a client that was quick has been back once before its session went
+    watches = list(subject.watches)  # a client that was quick has been back once before its session went
     assert await subject.direct.exists("/mine") is None
     with pytest.raises(SessionExpired):
         await zk.create("/mine", b"")
@@ -160,7 +160,7 @@ async def test_an_expired_session_is_over_for_good(
     await until(tries, lambda n: n >= 3, what="tries of kazoo to open a session of its own", timeout_s=120)
     assert (zk.expired, zk.session_id) == (True, session_id)
     assert subject.states[-1] is SessionState.LOST
-    assert subject.watches == told
+    assert subject.watches == watches
 
 
 async def test_calls_that_wait_when_the_session_expires_fail(subject: Subject, server_port: int) -> None:

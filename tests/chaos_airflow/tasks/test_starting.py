@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from chaos_airflow.tasks import starting
-from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.request import RunRequest
 from harness import phases
 from harness.errors import ClusterError, ScenarioError
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends
 from tests.fake_cluster import FakeCluster
 
-SMOKE = Request(scenario="smoke", seed=7)
+SMOKE = RunRequest(scenario="smoke", seed=7)
 LIMIT = timedelta(minutes=15)
 
 
@@ -60,7 +60,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
-def begin(runs: Path, task: Any, request: Request = SMOKE) -> RunFolder | None:
+def begin(runs: Path, task: Any, request: RunRequest = SMOKE) -> RunFolder | None:
     return starting.begin(request, runs, task, drive_timeout=LIMIT)
 
 
@@ -118,19 +118,19 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        pytest.param(Request(scenario="smok"), "unknown scenario", id="no such scenario"),
-        pytest.param(Request(scenario="smoke", driver="dockr"), "unknown driver", id="no such driver"),
+        pytest.param(RunRequest(scenario="smok"), "unknown scenario", id="no such scenario"),
+        pytest.param(RunRequest(scenario="smoke", driver="dockr"), "unknown driver", id="no such driver"),
         pytest.param(
-            Request(scenario="smoke", set=["duration_s=3600"]), "could need 1:07:30", id="longer than the task"
+            RunRequest(scenario="smoke", set=["duration_s=3600"]), "could need 1:07:30", id="longer than the task"
         ),
         pytest.param(
-            Request(scenario="mix", set=["duration_s=400", "mix.count=40"]),
+            RunRequest(scenario="mix", set=["duration_s=400", "mix.count=40"]),
             "could need 0:25:12",
             id="longer with what is postponed, and spares",
         ),
     ],
 )
-def test_a_wrong_request_makes_no_folder(machine: Machine, tmp_path: Path, request_: Request, message: str) -> None:
+def test_a_wrong_request_makes_no_folder(machine: Machine, tmp_path: Path, request_: RunRequest, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         begin(tmp_path, context(), request_)
     assert list(tmp_path.iterdir()) == []

@@ -66,10 +66,10 @@ async def alone(docker_images: Engine, tmp_path: Path) -> AsyncIterator[DockerDr
 
 def containers(engine: Engine, root: Path) -> dict[str, Any]:
     """Return what the engine says about the containers of a run, by name."""
-    found = [
+    inspected = [
         engine.client.api.inspect_container(made.id) for made in engine.resources(root) if made.kind == "container"
     ]
-    return {container["Name"].removeprefix("/"): container for container in found}
+    return {container["Name"].removeprefix("/"): container for container in inspected}
 
 
 @docker
@@ -80,11 +80,11 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
     if lacking := system_named(system).lacks():
         pytest.skip(lacking)
     status = await alone.start(dataclasses.replace(REQUEST, relay=True, system=system, properties={}))
-    found = containers(docker_images, tmp_path)
+    by_name = containers(docker_images, tmp_path)
     names = plans.Names(tmp_path)
-    assert set(found) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
+    assert set(by_name) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
     assert status.broker(0).container == names.of("broker-0")
-    for name, container in found.items():
+    for name, container in by_name.items():
         host = container["HostConfig"]
         assert container["Config"]["User"] == f"{os.getuid() or plans.NOBODY}:{os.getgid() or plans.NOBODY}", name
         assert host["CapDrop"] == ["ALL"], name

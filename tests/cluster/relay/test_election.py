@@ -12,7 +12,7 @@ def message(address: bytes, version: int = -65536) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("sent", "heard"),
     [
         pytest.param(message(b"127.0.0.1:3888"), message(b"0.0.0.0:3888"), id="an address"),
         pytest.param(message(b"zookeeper-3:3888"), message(b"0.0.0.0:3888"), id="a name"),
@@ -24,8 +24,8 @@ def message(address: bytes, version: int = -65536) -> bytes:
     ],
 )
 @pytest.mark.parametrize("step", [1, 7, 1000], ids=["byte by byte", "in pieces", "at once"])
-def test_a_server_that_introduces_itself_names_no_address_past_the_relay(said: bytes, heard: bytes, step: int) -> None:
+def test_a_server_that_introduces_itself_names_no_address_past_the_relay(sent: bytes, heard: bytes, step: int) -> None:
     introduction = Introduction()
-    pieces = [said[start : start + step] for start in range(0, len(said), step)]
+    pieces = [sent[start : start + step] for start in range(0, len(sent), step)]
     assert b"".join(out for piece in pieces for out in introduction.of(piece)) == heard
     assert introduction.of(b"later") == [b"later"]

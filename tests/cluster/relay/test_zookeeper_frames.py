@@ -113,10 +113,14 @@ def test_only_requests_and_replies_have_a_number() -> None:
 def test_the_reply_to_the_next_write_is_lost_once(carried_out: bool, at_server: list[bool], lost: str) -> None:
     replies = LostReplies()
     replies.arm("broker-1", carried_out=carried_out)
-    said = Conversation("broker-1", replies)
+    conversation = Conversation("broker-1", replies)
     requests = [SESSION, request(1, Exists("/a", None)), request(2, CREATE), request(3, CREATE)]
-    assert [said.reaches_server(each) for each in requests] == at_server
-    assert [said.reaches_client(each) for each in (reply(1), reply(-1), reply(2))] == [True, True, not carried_out]
+    assert [conversation.reaches_server(each) for each in requests] == at_server
+    assert [conversation.reaches_client(each) for each in (reply(1), reply(-1), reply(2))] == [
+        True,
+        True,
+        not carried_out,
+    ]
     assert replies.lost == {"broker-1": lost}
 
 

@@ -31,12 +31,12 @@ def maven(folder: Path, does: str) -> None:
 
 def test_a_release_is_fetched_once(tmp_path: Path) -> None:
     maven(tmp_path, COPIES)
-    said: list[str] = []
+    lines: list[str] = []
     assert lacking(RELEASE)
-    assert fetch(RELEASE, said.append) == folder_of(RELEASE)
-    assert (lacking(RELEASE), changed(RELEASE), said) == ("", [], ["Downloading"])
+    assert fetch(RELEASE, lines.append) == folder_of(RELEASE)
+    assert (lacking(RELEASE), changed(RELEASE), lines) == ("", [], ["Downloading"])
     maven(tmp_path, "exit 1")
-    assert fetch(RELEASE, said.append) == folder_of(RELEASE)
+    assert fetch(RELEASE, lines.append) == folder_of(RELEASE)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ def test_what_is_before_the_recovery_point_is_certain(
     index = folder / "my-orders-2" / f"{5:020d}.timeindex"
     index.touch()
 
-    found = beyond_recovery_points(tmp_path)
+    unsynced = beyond_recovery_points(tmp_path)
 
     wanted: dict[Path, int | None] = {
         folder / "my-orders-2" / f"{first:020d}.log": size for first, size in certain.items()
     }
-    assert found == wanted | ({index: None} if 5 in certain and certain[5] is None else {})
+    assert unsynced == wanted | ({index: None} if 5 in certain and certain[5] is None else {})

@@ -15,7 +15,7 @@ from harness.errors import ScenarioError
 from harness.events import KINDS
 from harness.store.history import read_jsonl
 from harness.system.chain import read_chain
-from tests.cluster.systems.test_told import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
+from tests.cluster.systems.test_log_reader import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
 
 
 def test_every_system_is_found_by_its_name() -> None:
@@ -95,9 +95,11 @@ def test_instants_are_there_whatever_was_done_to_the_brokers_clock(tmp_path: Pat
     log.write_text(json.dumps(clock))
     one = replace(broker(tmp_path, *lines), clock_log=log)
     system_named("kafka:3.9.1").gather(one)
-    told = list(read_jsonl(one.state_change_log))
-    assert [line["ts"] for line in told] == pytest.approx(shown, abs=2_000_000)
-    assert [line["mono"] for line in told] == pytest.approx([now_ns - 60 * 10**9, now_ns - 30 * 10**9], abs=5 * 10**9)
+    state_changes = list(read_jsonl(one.state_change_log))
+    assert [line["ts"] for line in state_changes] == pytest.approx(shown, abs=2_000_000)
+    assert [line["mono"] for line in state_changes] == pytest.approx(
+        [now_ns - 60 * 10**9, now_ns - 30 * 10**9], abs=5 * 10**9
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,8 +130,8 @@ def test_lines_say_what_the_brokers_clock_showed(system: str, lines: bytes, show
     ],
 )
 def test_what_is_appended_is_told_with_its_role(lines: list[str], roles: list[str]) -> None:
-    told = system_named("kafka:3.9.1").told("".join(f"{line}\n" for line in lines).encode(), ["append"])
-    assert [event["role"] for event in told] == roles
+    events = system_named("kafka:3.9.1").state_changes("".join(f"{line}\n" for line in lines).encode(), ["append"])
+    assert [event["role"] for event in events] == roles
 
 
 def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:

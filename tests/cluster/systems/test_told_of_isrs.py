@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.cluster.systems.kafka.told import Reader, line_of, wording
+from harness.cluster.systems.kafka.log_reader import LogReader, line_of, wording
 from harness.events import Event, IsrPropose
-from tests.cluster.systems.test_told import APPENDED, FOLLOWER, IN_SYNC, LEADER, MARKED
+from tests.cluster.systems.test_log_reader import APPENDED, FOLLOWER, IN_SYNC, LEADER, MARKED
 
 HERE = "2026-11-23 00:44:26,300 DEBUG kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] "
 WANTED = (
@@ -32,7 +32,7 @@ def wanted(*ends: int, high_watermark: int = 79, end: int = 83) -> IsrPropose:
 
 
 def told(lines: list[str]) -> list[Event]:
-    reader = Reader(wording("3.9.1"))
+    reader = LogReader(wording("3.9.1"))
     events = [event for _, _, event in reader.events(iter(lines)) if event.ev == "isr_propose"]
     assert reader.unknown.total() == 0
     return events
@@ -98,7 +98,7 @@ def test_what_leaders_propose(lines: list[str], events: list[Event]) -> None:
     ],
 )
 def test_other_words_are_counted(text: str) -> None:
-    reader, line = Reader(wording("3.9.1")), line_of(text)
+    reader, line = LogReader(wording("3.9.1")), line_of(text)
     assert line is not None
     assert reader.event(line) is None
     assert reader.unknown == {"kafka.cluster.Partition": 1}

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.cluster.systems.kafka.told import Reader, wording
+from harness.cluster.systems.kafka.log_reader import LogReader, wording
 from harness.events import Event, ProduceResponse
-from tests.cluster.systems.test_told import APPENDED, IN_SYNC, LEADER, MARKED, START, TRUNCATED
+from tests.cluster.systems.test_log_reader import APPENDED, IN_SYNC, LEADER, MARKED, START, TRUNCATED
 from tests.cluster.systems.test_told_of_isrs import WANTED
 
 HERE = "2026-11-23 00:44:26,"
@@ -42,8 +42,8 @@ def answered(*, isr_size: int = 2, high_watermark: int = 79) -> ProduceResponse:
                            leader_epoch=1, duration_ms=108.183)  # fmt: skip
 
 
-def answers(lines: Sequence[str]) -> tuple[list[Event], Reader]:
-    reader = Reader(wording("3.9.1"))
+def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
+    reader = LogReader(wording("3.9.1"))
     return [event for _, _, event in reader.events(iter(lines)) if event.ev == "produce_resp"], reader
 
 
@@ -104,7 +104,7 @@ def test_what_producers_are_answered(lines: list[str], told: list[Event]) -> Non
 
 
 def test_an_answer_has_the_instant_at_which_it_was_given() -> None:
-    lines = Reader(wording("3.9.1")).events(iter([LEADER, APPENDED, RAISED, COMPLETED, *ONE_SECOND]))
+    lines = LogReader(wording("3.9.1")).events(iter([LEADER, APPENDED, RAISED, COMPLETED, *ONE_SECOND]))
     (given_ns,) = [line.time_ns for _, line, event in lines if event.ev == "produce_resp"]
     assert given_ns // 1_000_000 % 60_000 == 26_300
 

@@ -109,5 +109,5 @@ def _run(argv: list[str], doing: Callable[[str], None]) -> None:
             lines.append(line)
             doing(line)
     if process.returncode:
-        said = [line for line in lines if "ERROR" in line][:TAIL_LINES] or lines[-TAIL_LINES:]
-        raise ClusterError("\n".join(["Maven could not fetch the jars:", *said]))
+        errors = [line for line in lines if "ERROR" in line][:TAIL_LINES] or lines[-TAIL_LINES:]
+        raise ClusterError("\n".join(["Maven could not fetch the jars:", *errors]))

@@ -35,7 +35,7 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
 
     def change(own: dict[str, str]) -> dict[str, str]:
         timeout = session_timeout(own, own)[SESSION_TIMEOUT]
-        kept = {
+        own_properties = {
             name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
         }
         roles, listeners = [], []
@@ -43,14 +43,14 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
             roles, listeners = ["broker"], [own["listeners"]]
         else:
             for name in _OF_BROKERS:
-                del kept[name]
+                del own_properties[name]
         if broker_id in driver.controllers:
             roles.append("controller")
             listeners.append(f"{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}")
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),
-            **kept,
+            **own_properties,
             "node.id": str(broker_id),
             "process.roles": ",".join(roles),
             "listeners": ",".join(listeners),

@@ -3,8 +3,8 @@
 import sys
 from typing import NamedTuple
 
-from harness.cluster.systems.kafka import making
-from harness.cluster.systems.kafka.making import Make
+from harness.cluster.systems.kafka import line_events
+from harness.cluster.systems.kafka.line_events import Make
 from harness.cluster.systems.kafka.releases import SINCE_ANSWERS
 from harness.events import (
     Append,
@@ -49,28 +49,30 @@ class Pattern(NamedTuple):
 
 
 PATTERNS = (
-    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", making.starts, before=_QUORUM),
+    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", line_events.starts, before=_QUORUM),
     Pattern(
         None,
         "kafka.server.KafkaServer",
         r"\[.*\],? Controlled shutdown (?:request returned successfully|succeeded).*",
-        making.hands_over,
+        line_events.hands_over,
         before=_QUORUM,
     ),
     Pattern(
         None,
         "org.apache.kafka.server.BrokerLifecycleManager",
         r"\[.*\] The controller has asked us to exit controlled shutdown\.",
-        making.hands_over,
+        line_events.hands_over,
         since=_QUORUM,
     ),
-    Pattern(BrokerStart, "kafka.server.SharedServer", r"\[.*\] Starting SharedServer", making.starts, since=_QUORUM),
-    Pattern(BrokerStop, "kafka.server.BrokerServer", r"\[.*\] shut down completed", making.stops, since=_QUORUM),
+    Pattern(
+        BrokerStart, "kafka.server.SharedServer", r"\[.*\] Starting SharedServer", line_events.starts, since=_QUORUM
+    ),
+    Pattern(BrokerStop, "kafka.server.BrokerServer", r"\[.*\] shut down completed", line_events.stops, since=_QUORUM),
     Pattern(
         None,
         "org.apache.kafka.server.BrokerLifecycleManager",
         r"\[.*\] Incarnation (?P<incarnation>[\w-]{22}) of broker \d+ in cluster \S+ is now STARTING\.",
-        making.is_incarnated,
+        line_events.is_incarnated,
         since=_QUORUM,
         watched=r"\[.*\] Incarnation .*",
     ),
@@ -78,7 +80,7 @@ PATTERNS = (
         BrokerRegistered,
         "org.apache.kafka.server.BrokerLifecycleManager",
         r"\[.*\] Successfully registered broker \d+ with broker epoch (?P<czxid>\d+)",
-        making.registers,
+        line_events.registers,
         since=_QUORUM,
         watched=r"\[.*\] Successfully registered broker .*",
     ),
@@ -86,33 +88,37 @@ PATTERNS = (
         ControllerElected,
         "org.apache.kafka.controller.QuorumController",
         r"\[.*\] Becoming the active controller at epoch (?P<epoch>\d+), next write offset \d+\.",
-        making.leads_quorum,
+        line_events.leads_quorum,
         since=_QUORUM,
         watched=r"\[.*\] Becoming the active controller .*",
     ),
-    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", making.stops, before=_QUORUM),
+    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", line_events.stops, before=_QUORUM),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"Session establishment complete .*, session ?id = (?P<session>0x[0-9a-f]+), .*",
-        making.connects,
+        line_events.connects,
         before=_QUORUM,
     ),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"(?:Session|Unable to read .* sessionid) 0x.*[Cc]losing socket connection.*reconnect.*",
-        making.loses_connection,
+        line_events.loses_connection,
         before=_QUORUM,
     ),
     Pattern(
-        ZkSession, "org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)", making.expires, before=(1, 1)
+        ZkSession,
+        "org.I0Itec.zkclient.ZkClient",
+        r"zookeeper state changed \(Expired\)",
+        line_events.expires,
+        before=(1, 1),
     ),
     Pattern(
         ZkSession,
         "kafka.zookeeper.ZooKeeperClient",
         r"\[.*\] Session expired\.",
-        making.expires,
+        line_events.expires,
         since=(1, 1),
         before=_QUORUM,
     ),
@@ -120,7 +126,7 @@ PATTERNS = (
         BrokerRegistered,
         "kafka.utils.ZkUtils",
         r"Registered broker \d+ at path /brokers/ids/\d+ with addresses: .*",
-        making.registers_somehow,
+        line_events.registers_somehow,
         before=(1, 1),
         watched=r"Registered broker .*",
     ),
@@ -128,7 +134,7 @@ PATTERNS = (
         BrokerRegistered,
         "kafka.zk.KafkaZkClient",
         r"Registered broker \d+ at path /brokers/ids/\d+ with addresses: .*",
-        making.registers_somehow,
+        line_events.registers_somehow,
         since=(1, 1),
         before=(2, 2),
         watched=r"Registered broker .*",
@@ -137,7 +143,7 @@ PATTERNS = (
         BrokerRegistered,
         "kafka.zk.KafkaZkClient",
         r"Registered broker .*, czxid \(broker epoch\): (?P<czxid>\d+)",
-        making.registers,
+        line_events.registers,
         since=(2, 2),
         watched=r"Registered broker .*",
     ),
@@ -145,7 +151,7 @@ PATTERNS = (
         ControllerElected,
         "kafka.controller.KafkaController",
         r".* incremented to (?P<epoch>\d+) and epoch zk version is now (?P<version>\d+)",
-        making.is_elected,
+        line_events.is_elected,
         since=(2, 2),
         watched=r".*successfully elected as.*",
     ),
@@ -154,7 +160,7 @@ PATTERNS = (
         "kafka.log.LogCleaner",
         rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
         r" \[\d+, (?P<until>\d+)\)\.",
-        making.cleans,
+        line_events.cleans,
         before=_QUORUM,
         watched=r"Cleaner \d+: Building offset map for log .*",
     ),
@@ -163,7 +169,7 @@ PATTERNS = (
         "org.apache.kafka.storage.internals.log.LogCleaner",
         rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
         r" \[\d+, (?P<until>\d+)\)\.",
-        making.cleans,
+        line_events.cleans,
         since=_QUORUM,
         watched=r"Cleaner \d+: Building offset map for log .*",
     ),
@@ -172,7 +178,7 @@ PATTERNS = (
         "state.change.logger",
         rf"\[.*\] Leader {_PARTITION} (?:with topic id \S+ )?{_TERM},"
         r" high watermark (?P<high_watermark>\d+), ISR \[(?P<isr>[\d,]*)\].*",
-        making.leads,
+        line_events.leads,
         since=(3, 3),
         watched=r"\[Broker .*\] Leader .*",
     ),
@@ -181,7 +187,7 @@ PATTERNS = (
         "state.change.logger",
         rf"\[.*\] Follower {_PARTITION} {_TERM} and high watermark (?P<high_watermark>\d+)\."
         r" Current leader is (?P<leader>-?\d+)\..*",
-        making.follows,
+        line_events.follows,
         since=(3, 3),
         watched=r"\[Broker .*\] Follower .*",
     ),
@@ -190,7 +196,7 @@ PATTERNS = (
         "kafka.cluster.Partition",
         rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to (?P<isr>[\d,]*) *"
         r"(?:\(under-min-isr\) )?and version updated to (?P<version>\d+)",
-        making.has_isr,
+        line_events.has_isr,
         since=(3, 9),
         watched=r".* ISR updated .*",
     ),
@@ -202,7 +208,7 @@ PATTERNS = (
         r" isrWithBrokerEpoch=(?:List\(|\[)(?P<new>(?:BrokerState\([^()]*\)(?:, )?)*)[)\]], .*"
         r"partitionEpoch=(?P<version>\d+)\).*"
         r" lastCommittedState=CommittedPartitionState[(\[]isr=(?:Set\(|\[)(?P<old>[\d, ]*)[)\]], .*",
-        making.proposes,
+        line_events.proposes,
         since=(3, 9),
         watched=r".* Submitting ISR state change .*",
     ),
@@ -211,7 +217,7 @@ PATTERNS = (
         "kafka.cluster.Partition",
         rf"\[Partition {_PARTITION} broker=(?P<broker>\d+)\] Recorded replica (?P<follower>\d+) log end offset \(LEO\)"
         r" position (?P<end>\d+) and log start offset -?\d+\.",
-        making.fetches,
+        line_events.fetches,
         since=(3, 9),
         watched=r".* Recorded replica .*",
     ),
@@ -219,7 +225,7 @@ PATTERNS = (
         ProduceResponse,
         "kafka.request.logger",
         r'Completed request:(?P<request>\{.*"requestApiKeyName":"PRODUCE".*\})',
-        making.answers,
+        line_events.answers,
         since=SINCE_ANSWERS,
         watched=r".*PRODUCE.*",
     ),
@@ -229,7 +235,7 @@ PATTERNS = (
         rf"\[.*\] Skipped the become-leader state change for {_PARTITION} with topic id \S+ .*"
         r"partitionEpoch=(?P<version>\d+).* since it is already the leader with leader epoch \d+\."
         r" Current high watermark \d+, ISR \[(?P<isr>[\d,]*)\], .*",
-        making.has_isr,
+        line_events.has_isr,
         since=(3, 9),
         watched=r".* Skipped the become-leader .* already the leader .*",
     ),
@@ -238,7 +244,7 @@ PATTERNS = (
         "kafka.cluster.Partition",
         rf"\[Partition {_PARTITION} broker=\d+\] High watermark updated from \(offset=(?P<old>\d+), segment=.*\)"
         r" to \(offset=(?P<new>\d+), segment=.*\)",
-        making.raises_high_watermark,
+        line_events.raises_high_watermark,
         since=(3, 9),
         watched=r".* High watermark updated .*",
     ),
@@ -247,7 +253,7 @@ PATTERNS = (
         "kafka.log.UnifiedLog",
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Appended message set with last offset: (?P<last>\d+),"
         r" first offset: (?P<first>\d+), next offset: (?P<next>\d+), and messages: .*",
-        making.appends,
+        line_events.appends,
         since=(3, 9),
         before=_QUORUM,
         watched=r".* Appended message set .*",
@@ -257,7 +263,7 @@ PATTERNS = (
         "org.apache.kafka.storage.internals.log.UnifiedLog",
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Appended message set with last offset: (?P<last>\d+),"
         r" first offset: (?P<first>\d+), next offset: (?P<next>\d+), and messages: .*",
-        making.appends,
+        line_events.appends,
         since=_QUORUM,
         watched=r".* Appended message set .*",
     ),
@@ -265,7 +271,7 @@ PATTERNS = (
         Truncate,
         "kafka.log.UnifiedLog",
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
-        making.truncates,
+        line_events.truncates,
         since=(3, 9),
         before=_QUORUM,
         watched=r".* Truncating to offset .*",
@@ -274,7 +280,7 @@ PATTERNS = (
         Truncate,
         "org.apache.kafka.storage.internals.log.UnifiedLog",
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
-        making.truncates,
+        line_events.truncates,
         since=_QUORUM,
         watched=r".* Truncating to offset .*",
     ),
@@ -284,7 +290,7 @@ PATTERNS = (
         r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
         r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
         r" logEndOffset=(?P<end>\d+)\) .*",
-        making.opens,
+        line_events.opens,
         since=(3, 9),
         before=_QUORUM,
         watched=r"Completed load of .*",
@@ -295,7 +301,7 @@ PATTERNS = (
         r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
         r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
         r" logEndOffset=(?P<end>\d+)\) .*",
-        making.opens,
+        line_events.opens,
         since=_QUORUM,
         watched=r"Completed load of .*",
     ),
@@ -304,7 +310,7 @@ PATTERNS = (
         "state.change.logger",
         r"\[Broker id=\d+\] Handling LeaderAndIsr request correlationId (?P<correlation>\d+) from controller"
         r" (?P<sender>\d+) for \d+ partitions",
-        making.begins,
+        line_events.begins,
         since=(3, 9),
         before=_QUORUM,
     ),
@@ -316,7 +322,7 @@ PATTERNS = (
         r" leaderEpoch=(?P<epoch>\d+), isr=\[(?P<isr>[\d, ]*)\], partitionEpoch=(?P<version>\d+),"
         r" replicas=\[(?P<replicas>[\d, ]*)\], .*\) correlation id (?P<correlation>\d+)"
         r" from controller (?P<sender>\d+) epoch (?P<controller_epoch>\d+)",
-        making.is_asked,
+        line_events.is_requested,
         since=(3, 9),
         before=_QUORUM,
         watched=r"\[Broker .*\] Received LeaderAndIsr request .*",
@@ -327,7 +333,7 @@ PATTERNS = (
         r"\[Broker id=\d+\] Ignoring LeaderAndIsr request from controller (?P<sender>\d+) with correlation id"
         rf" (?P<correlation>\d+) epoch \d+ for partition {_PARTITION} since its associated leader epoch \d+"
         r" (?P<how>matches|is smaller than) the current leader epoch.*",
-        making.ignores,
+        line_events.ignores,
         since=(3, 9),
         before=_QUORUM,
         watched=r"\[Broker .*\] Ignoring LeaderAndIsr request .*",
@@ -337,7 +343,7 @@ PATTERNS = (
         "state.change.logger",
         r"\[Broker id=\d+\] Ignoring LeaderAndIsr request from controller (?P<sender>\d+) with correlation id"
         r" (?P<correlation>\d+) since its controller epoch (?P<controller_epoch>\d+) is old\..*",
-        making.refuses,
+        line_events.refuses,
         since=(3, 9),
         before=_QUORUM,
     ),
@@ -346,7 +352,7 @@ PATTERNS = (
         "state.change.logger",
         r"\[Broker id=\d+\] Finished LeaderAndIsr request in \d+ms correlationId (?P<correlation>\d+) from controller"
         r" (?P<sender>\d+) for \d+ partitions",
-        making.obeys,
+        line_events.obeys,
         since=(3, 9),
         before=_QUORUM,
         watched=r"\[Broker .*\] Finished LeaderAndIsr request .*",
@@ -357,7 +363,7 @@ PATTERNS = (
         r"\[Broker id=\d+\] Received StopReplica request StopReplicaPartitionState\(partitionIndex=\d+,"
         r" leaderEpoch=(?P<epoch>-?\d+), deletePartition=true\) correlation id \d+ from controller (?P<sender>\d+)"
         rf" epoch (?P<controller_epoch>\d+) for partition {_PARTITION}",
-        making.is_to_delete,
+        line_events.is_to_delete,
         since=(3, 9),
         before=_QUORUM,
         watched=r"\[Broker .*deletePartition=true.*",
@@ -366,7 +372,7 @@ PATTERNS = (
         ControlReceive,
         "kafka.log.LogManager",
         rf"Log for partition {_PARTITION} is renamed to .*-delete and is scheduled for deletion",
-        making.deletes,
+        line_events.deletes,
         since=(3, 9),
         before=_QUORUM,
         watched=r".* is scheduled for deletion",

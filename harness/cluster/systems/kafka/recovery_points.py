@@ -30,7 +30,7 @@ def _in_directory(folder: Path) -> dict[Path, int | None]:
     file = folder / RECOVERY_POINTS
     nothing = not file.exists() or file.stat().st_size == 0  # Kafka makes it empty, and first writes it after a minute
     points = {} if nothing else read_offsets(FileStorage(folder), RECOVERY_POINTS)
-    found: dict[Path, int | None] = {}
+    unsynced: dict[Path, int | None] = {}
     for log in sorted(path for path in folder.iterdir() if path.is_dir()):
         topic, _, partition = log.name.rpartition("-")
         if not partition.isdecimal() or topic == CONTROLLERS_LOG:
@@ -42,10 +42,10 @@ def _in_directory(folder: Path) -> dict[Path, int | None]:
             if later is not None and int(later.stem) <= point:
                 continue
             if segment is not segments[0] and int(segment.stem) > point:
-                found |= dict.fromkeys([segment, *_beside(segment)], None)
+                unsynced |= dict.fromkeys([segment, *_beside(segment)], None)
             elif (size := _before(segment, point)) < segment.stat().st_size:
-                found[segment] = size
-    return found
+                unsynced[segment] = size
+    return unsynced
 
 
 def _beside(segment: Path) -> list[Path]:

@@ -12,10 +12,10 @@ from harness.cluster import broker_properties, embedded_zookeeper
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
-from harness.cluster.systems.kafka import jars, kraft, log4j, told
+from harness.cluster.systems.kafka import jars, kraft, log4j, log_reader
+from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
-from harness.cluster.systems.kafka.teller import Teller
 from harness.cluster.systems.system import OF_A_JVM
 from harness.errors import ClusterError
 
@@ -85,12 +85,12 @@ class ApacheKafka:
     @property
     def tells(self) -> frozenset[str]:
         """The kinds of lines that its log is turned into."""
-        return told.wording(self.release.version).tells
+        return log_reader.wording(self.release.version).tells
 
     @property
     def omits(self) -> frozenset[str]:
         """The fields that those lines never have."""
-        return told.wording(self.release.version).omits
+        return log_reader.wording(self.release.version).omits
 
     def lacks(self) -> str:
         """Return why it cannot be started: no Java, no jars, or jars that were changed."""
@@ -137,21 +137,21 @@ class ApacheKafka:
             files={logging: str(config.with_name(LOGGING_NAME)), jars.folder_of(self.release).resolve(): JARS},
         )
 
-    def told_in(self, broker: "BrokerStatus") -> Path:
+    def event_log(self, broker: "BrokerStatus") -> Path:
         """Return what it prints."""
         assert broker.human_log is not None
         return broker.human_log
 
-    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+    def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
         """Return what lines of a broker's log tell of these kinds of state changes."""
         text = iter(lines.decode(errors="replace").splitlines())
-        reader = told.Reader(told.wording(self.release.version), Teller(begun_before=True))
+        reader = log_reader.LogReader(log_reader.wording(self.release.version), ProcessState(begun_before=True))
         events = (event for _, _, event in reader.events(text))
         return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
 
     def dated(self, lines: bytes) -> int | None:
         """Return the instant of the last line that has one, to the millisecond."""
-        return next((line.time_ns for line in map(told.line_of, _backwards(lines)) if line), None)
+        return next((line.time_ns for line in map(log_reader.line_of, _backwards(lines)) if line), None)
 
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
         """Return the segments with what is not before the recovery points that it last wrote down."""
@@ -161,7 +161,7 @@ class ApacheKafka:
         """Write a broker's state-change log; return how many lines were not understood, if any."""
         broker.state_change_log.parent.mkdir(parents=True, exist_ok=True)
         with (
-            self.told_in(broker).open(encoding="utf-8", errors="replace") as lines,
+            self.event_log(broker).open(encoding="utf-8", errors="replace") as lines,
             broker.state_change_log.open("wb") as out,
         ):
             clocks = read_clocks(broker.clock_log, broker_process(broker.broker_id)) if broker.clock_log else []
@@ -200,15 +200,15 @@ def _write(
         return instant_ns
 
     log: LineStateLog | None = None
-    of: Teller | None = None
+    of: ProcessState | None = None
     now_ns = instant_ns = 0
-    reader = told.Reader(told.wording(version))
-    for teller, line, event in reader.events(lines):
+    reader = log_reader.LogReader(log_reader.wording(version))
+    for process, line, event in reader.events(lines):
         now_ns, instant_ns = line.time_ns, rectified.instant_ns(line.time_ns)
-        if log is None or teller is not of:
-            of = teller
+        if log is None or process is not of:
+            of = process
             log = LineStateLog(broker_id, secrets.token_hex(8), write, wall_ns, monotonic_ns)
-        log.session_changed(teller.session)
-        log.registered(teller.broker_epoch)
+        log.session_changed(process.session)
+        log.registered(process.broker_epoch)
         log.emit(event)
     return reader.unknown

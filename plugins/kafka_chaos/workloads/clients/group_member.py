@@ -78,7 +78,7 @@ class GroupMember:
         """Return librdkafka's, but for callbacks."""
         return configuration(self._plan)
 
-    def act(self, step: steps.Step) -> steps.Answer:
+    def act(self, step: steps.Step) -> steps.StepResult:
         """Do one step."""
         match step:
             case steps.Restart():
@@ -100,14 +100,14 @@ class GroupMember:
                 time.sleep(length_s)
         return steps.DONE
 
-    def _poll(self) -> steps.Answer:
+    def _poll(self) -> steps.StepResult:
         try:
             messages = self._consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
         except KafkaException as error:
-            return steps.Answer(error=described(error.args[0]))
+            return steps.StepResult(error=described(error.args[0]))
         errors = [described(each) for message in messages if (each := message.error()) is not None]
         records = tuple(record_of(message) for message in messages if message.error() is None)
-        return steps.Answer(records=records, error="; ".join(errors) if errors else None)
+        return steps.StepResult(records=records, error="; ".join(errors) if errors else None)
 
     def _commit(self, commit: steps.Commit) -> None:
         positions = [Position(*partition, offset) for partition, offset in commit.positions.items()]
@@ -132,16 +132,18 @@ class GroupMember:
             else:
                 self._rules.commits.decided(partition, refusal.code(), described(refusal))
 
-    def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.Answer:
+    def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.StepResult:
         place = Position(*partition)
         try:
             if kind is OpKind.END_OFFSET:
                 log_start, end = self._consumer.get_watermark_offsets(place, timeout=QUESTION_TIMEOUT_S, cached=False)
-                return steps.Answer(offset=end, log_start=log_start)
+                return steps.StepResult(offset=end, log_start=log_start)
             (position,) = self._consumer.committed([place], timeout=QUESTION_TIMEOUT_S)
         except KafkaException as error:
-            return steps.Answer(error=described(error.args[0]))
-        return steps.Answer(offset=position.offset, error=None if position.error is None else described(position.error))
+            return steps.StepResult(error=described(error.args[0]))
+        return steps.StepResult(
+            offset=position.offset, error=None if position.error is None else described(position.error)
+        )
 
 
 def record_of(message: Message) -> Record:

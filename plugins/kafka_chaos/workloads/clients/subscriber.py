@@ -71,7 +71,7 @@ class Subscriber(GroupMember):
             "auto.commit.interval.ms": round(parameters["commit_interval_s"] * 1000),
         }
 
-    def act(self, step: steps.Step) -> steps.Answer:
+    def act(self, step: steps.Step) -> steps.StepResult:
         """Do one step."""
         match step:
             case steps.Subscribe():
@@ -111,7 +111,7 @@ class Subscriber(GroupMember):
         self._recorded |= {(record.topic, record.partition): record.offset + 1 for record in records}
         return records
 
-    def _poll(self) -> steps.Answer:
+    def _poll(self) -> steps.StepResult:
         self._store()
         until_s, errors = time.monotonic() + POLL_TIMEOUT_S, list[KafkaError]()
         while len(self._polled) < POLL_RECORDS and (left_s := until_s - time.monotonic()) > 0:
@@ -126,7 +126,7 @@ class Subscriber(GroupMember):
         is_over = any(error.code() == KafkaError._FATAL for error in errors)
         if is_over:
             self._open.pop_all()  # a close can wait for ever for what is fenced; without it, the next restart ends it
-        return steps.Answer(
+        return steps.StepResult(
             records=self._handed_out(), error="; ".join(map(described, errors)) or None, is_over=is_over
         )
 
@@ -163,7 +163,7 @@ class Subscriber(GroupMember):
             refusal = error or answer.error
             code, text = (0, "") if refusal is None else (refusal.code(), described(refusal))
             if answer.offset >= 0:
-                self._rules.commits.told((answer.topic, answer.partition), answer.offset, code, text)
+                self._rules.commits.answered((answer.topic, answer.partition), answer.offset, code, text)
 
 
 def identity_in(metadata: bytes | None) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from harness.cluster.systems.kafka.told import Reader, line_of, wording
+from harness.cluster.systems.kafka.log_reader import LogReader, line_of, wording
 from harness.events import (
     Append,
     BecomeFollower,
@@ -274,15 +274,15 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
     ],
 )
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
-    told = [event for _, _, event in Reader(wording("3.9.1")).events(iter(lines))]
-    assert told == events
-    assert {event.ev for event in told} <= wording("3.9.1").tells
+    read = [event for _, _, event in LogReader(wording("3.9.1")).events(iter(lines))]
+    assert read == events
+    assert {event.ev for event in read} <= wording("3.9.1").tells
 
 
 def test_lines_are_stamped_with_what_their_process_knew() -> None:
     seen = [
-        (hex(teller.session), teller.broker_epoch)
-        for teller, _, _ in Reader(wording("3.9.1")).events(iter([CONNECTED, REGISTERED, LEADER]))
+        (hex(process.session), process.broker_epoch)
+        for process, _, _ in LogReader(wording("3.9.1")).events(iter([CONNECTED, REGISTERED, LEADER]))
     ]
     assert seen[-1] == ("0x10003015c690002", 58)
 
@@ -308,7 +308,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
     ],
 )
 def test_a_line_that_must_be_known_and_is_not_is_counted(text: str, counted: int) -> None:
-    reader, line = Reader(wording("3.9.1")), line_of(text)
+    reader, line = LogReader(wording("3.9.1")), line_of(text)
     assert line is not None
     assert reader.event(line) is None
     assert reader.unknown.total() == counted
@@ -361,14 +361,14 @@ OLD_FOLLOWER = (
     ],
 )
 def test_what_lines_of_older_releases_tell(version: str, lines: list[str], events: list[Event]) -> None:
-    reader = Reader(wording(version))
+    reader = LogReader(wording(version))
     assert [event for _, _, event in reader.events(iter(lines))] == events
     assert reader.unknown.total() == 0
     assert {event.ev for event in events} <= wording(version).tells
 
 
 def test_what_a_line_omits_is_null() -> None:
-    events = [event for _, _, event in Reader(wording("3.9.1")).events(iter([LEADER, APPENDED, MARKED, TRUNCATED]))]
+    events = [event for _, _, event in LogReader(wording("3.9.1")).events(iter([LEADER, APPENDED, MARKED, TRUNCATED]))]
     fields = {f"{event.ev}.{name}": getattr(event, name) for event in events for name in asdict(event)}
     omitted = wording("3.9.1").omits & fields.keys()
     assert {fields[name] for name in omitted} <= {None, ""}

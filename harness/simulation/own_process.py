@@ -41,7 +41,7 @@ def limited(max_cpu_s: float, max_memory_bytes: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, handler)
 
 
-def apart(work: Callable[[], T]) -> T:
+def in_own_process(work: Callable[[], T]) -> T:
     """Return what `work` returns in a process of its own.
 
     Raises:
@@ -56,7 +56,7 @@ def apart(work: Callable[[], T]) -> T:
         made: T = receiver.recv()
     except EOFError:
         process.join()
-        raise ProcessDied(_how(process.exitcode)) from None
+        raise ProcessDied(_ending(process.exitcode)) from None
     finally:
         receiver.close()
     process.join()
@@ -67,7 +67,7 @@ def _hand_over(sender: Connection, work: Callable[[], object]) -> None:
     sender.send(work())
 
 
-def _how(exit_code: int | None) -> str:
+def _ending(exit_code: int | None) -> str:
     """Return how a process ended, in a sentence."""
     if exit_code == -signal.SIGPROF:
         return "its process was ended, because it took more CPU time than it may"

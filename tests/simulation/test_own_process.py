@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.simulation.apart import ProcessDied, apart, limited
+from harness.simulation.own_process import ProcessDied, in_own_process, limited
 
 MEMORY_BYTES = 256 << 20
 
@@ -29,15 +29,15 @@ def _never_ends() -> None:
 
 def test_what_the_work_comes_to_is_handed_over() -> None:
     parent = os.getpid()
-    assert apart(lambda: ["made by another", os.getpid() != parent]) == ["made by another", True]
+    assert in_own_process(lambda: ["made by another", os.getpid() != parent]) == ["made by another", True]
 
 
 def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
-    assert len(apart(lambda: b"x" * (1 << 22))) == 1 << 22
+    assert len(in_own_process(lambda: b"x" * (1 << 22))) == 1 << 22
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "reason"),
     [
         pytest.param(partial(os._exit, 7), "ended by itself, with exit code 7", id="it exits"),
         pytest.param(partial(_dies_by, signal.SIGSEGV), "died by SIGSEGV", id="a crash"),
@@ -45,9 +45,9 @@ def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
         pytest.param(_never_ends, "more CPU time than it may", id="it never ends"),
     ],
 )
-def test_a_death_is_told_with_its_cause(work: Callable[..., Any], said: str) -> None:
-    with pytest.raises(ProcessDied, match=said):
-        apart(work)
+def test_a_death_is_told_with_its_cause(work: Callable[..., Any], reason: str) -> None:
+    with pytest.raises(ProcessDied, match=reason):
+        in_own_process(work)
 
 
 def test_memory_beyond_the_limit_is_refused_and_afterwards_all_is_as_it_was() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from harness.broker.wire.transport import Message, PeerError
-from harness.experiment.asking import PROCESS, Asking
+from harness.experiment.service_probe import PROCESS, ServiceProbe
 from harness.store.recording import Recorder
 
 
@@ -30,7 +30,7 @@ class Deaf:
 
 async def test_of_two_that_ask_at_once_one_connects() -> None:
     peer = Deaf()
-    ask = Asking(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
+    ask = ServiceProbe(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
     answers = await asyncio.gather(*(ask.produce([("orders", number)]) for number in range(3)))
     assert answers == [{("orders", number): "no answer"} for number in range(3)]
     assert peer.opened == 1

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from harness.analysis.findings import finding
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Case, judge_together
+from harness.analysis.judge_many import Case, judge_many
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.experiment.judge import Checked, assembled, checks_of, scenario_of, settings_of
@@ -54,12 +54,12 @@ def judged(
 ) -> dict[str, Judgement]:
     older = folders["older"]
     settings = settings_of(scenario_of(older), load_plan(older.plan))
-    asked = [
+    cases = [
         Case(folder=older, settings=settings, checks=tuple(checks_of(older, scenario_of(older)))),
         Case(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
     ]
     scratch = tmp_path_factory.mktemp("scratch")
-    answers = list(judge_together(spark, asked, scratch, keep=True))
+    answers = list(judge_many(spark, cases, scratch, keep=True))
     assert not list(scratch.iterdir())
     assert [folder for folder, _ in answers] == list(folders.values())
     judgements = [judgement for _, judgement in answers if isinstance(judgement, Judgement)]
@@ -92,8 +92,8 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
         assert set(sends["run_id"].to_pylist()) == {folder.run_id}
         assert sends.num_rows == judged[name].counts["sends"]
     losing = folders["losing"]
-    found = parquet.read_table(losing.findings).to_pylist()
-    assert {(row["run_id"], row["check"]) for row in found} == {(losing.run_id, "lost-write")}
+    findings = parquet.read_table(losing.findings).to_pylist()
+    assert {(row["run_id"], row["check"]) for row in findings} == {(losing.run_id, "lost-write")}
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
     assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}

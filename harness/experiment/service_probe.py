@@ -24,7 +24,7 @@ from harness.broker.wire.messages import (
 )
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.client_rules.outcomes import commit_outcome, send_outcome
-from harness.experiment.any_release import last_offsets
+from harness.experiment.version_negotiation import last_offsets
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
 from harness.values import ACKS_ALL, TopicPartition
@@ -44,7 +44,7 @@ Problems = dict[TopicPartition, str]
 """What was wrong with each partition, empty for nothing."""
 
 
-class Asking:
+class ServiceProbe:
     """The harness's own client of one cluster."""
 
     def __init__(

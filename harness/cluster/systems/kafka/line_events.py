@@ -6,16 +6,16 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.cluster.systems.kafka.teller import (
+from harness.cluster.systems.kafka.process_state import (
     FOLLOWER,
     LATE_NS,
     LEADER,
     NO_EPOCH,
     Answer,
     Appended,
+    ControlRequest,
+    ProcessState,
     Replica,
-    Request,
-    Teller,
 )
 from harness.events import (
     NO_LEADER,
@@ -44,74 +44,74 @@ LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
 APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
 STALE = "stale_controller_epoch"
 
-Make = Callable[[Teller, re.Match[str]], Event | None]
+Make = Callable[[ProcessState, re.Match[str]], Event | None]
 """What a line tells; of one that only says something of a later one, nothing."""
 
 
-def starts(_teller: Teller, _match: re.Match[str]) -> Event:
+def starts(_process: ProcessState, _match: re.Match[str]) -> Event:
     """A process begins."""
     return BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
 
 
-def hands_over(teller: Teller, _match: re.Match[str]) -> None:
+def hands_over(process: ProcessState, _match: re.Match[str]) -> None:
     """Note that the controller has moved all leaders away."""
-    teller.handed_over = True
+    process.handed_over = True
 
 
-def stops(teller: Teller, _match: re.Match[str]) -> Event:
+def stops(process: ProcessState, _match: re.Match[str]) -> Event:
     """It ends cleanly."""
-    return BrokerStop(controlled=teller.handed_over)
+    return BrokerStop(controlled=process.handed_over)
 
 
-def connects(teller: Teller, match: re.Match[str]) -> Event:
+def connects(process: ProcessState, match: re.Match[str]) -> Event:
     """It has a session."""
-    anew = teller.expired
-    teller.session, teller.expired = int(match["session"], 16), False
+    anew = process.expired
+    process.session, process.expired = int(match["session"], 16), False
     return ZkSession(state="reinit" if anew else "connected")
 
 
-def loses_connection(_teller: Teller, _match: re.Match[str]) -> Event:
+def loses_connection(_process: ProcessState, _match: re.Match[str]) -> Event:
     """It does not know what became of its session."""
     return ZkSession(state="suspended")
 
 
-def expires(teller: Teller, _match: re.Match[str]) -> Event:
+def expires(process: ProcessState, _match: re.Match[str]) -> Event:
     """Its session is gone."""
-    teller.session, teller.expired = 0, True
+    process.session, process.expired = 0, True
     return ZkSession(state="lost")
 
 
-def registers(teller: Teller, match: re.Match[str]) -> Event:
+def registers(process: ProcessState, match: re.Match[str]) -> Event:
     """It is registered."""
-    teller.broker_epoch = int(match["czxid"])
-    return BrokerRegistered(czxid=teller.broker_epoch)
+    process.broker_epoch = int(match["czxid"])
+    return BrokerRegistered(czxid=process.broker_epoch)
 
 
-def registers_somehow(_teller: Teller, _match: re.Match[str]) -> Event:
+def registers_somehow(_process: ProcessState, _match: re.Match[str]) -> Event:
     """It is registered by its session, and does not say in which transaction."""
     return BrokerRegistered(czxid=None)
 
 
-def is_incarnated(teller: Teller, match: re.Match[str]) -> None:
+def is_incarnated(process: ProcessState, match: re.Match[str]) -> None:
     """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
-    teller.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
+    process.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
 
 
-def leads_quorum(_teller: Teller, match: re.Match[str]) -> Event:
+def leads_quorum(_process: ProcessState, match: re.Match[str]) -> Event:
     """It leads the quorum of controllers."""
     return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=None)
 
 
-def is_elected(_teller: Teller, match: re.Match[str]) -> Event:
+def is_elected(_process: ProcessState, match: re.Match[str]) -> Event:
     """It is controller."""
     return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=int(match["version"]))
 
 
-def opens(teller: Teller, match: re.Match[str]) -> Event:
+def opens(process: ProcessState, match: re.Match[str]) -> Event:
     """It has opened a log; it does not say in that line what it dropped."""
     key, end = _key(match), int(match["end"])
-    teller.log_ends[key] = end
-    teller.reaches(key, int(match["high_watermark"]))
+    process.log_ends[key] = end
+    process.reaches(key, int(match["high_watermark"]))
     return Recovery(
         topic=key[0],
         partition=key[1],
@@ -124,17 +124,17 @@ def opens(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def leads(teller: Teller, match: re.Match[str]) -> Event:
+def leads(process: ProcessState, match: re.Match[str]) -> Event:
     """It leads a partition."""
     key, epoch = _key(match), int(match["epoch"])
     isr = _ids(match["isr"])
-    before = teller.previous_epoch(key)
+    before = process.previous_epoch(key)
     offset = int(match["offset"])
-    teller.replicas[key] = Replica(
+    process.replicas[key] = Replica(
         role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]), start_offset=offset
     )
-    _begins_anew(teller, match)
-    teller.has_in_sync(key, len(isr))
+    _begins_anew(process, match)
+    process.has_in_sync(key, len(isr))
     return BecomeLeader(
         topic=key[0],
         partition=key[1],
@@ -148,12 +148,12 @@ def leads(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def follows(teller: Teller, match: re.Match[str]) -> Event:
+def follows(process: ProcessState, match: re.Match[str]) -> Event:
     """It follows a leader."""
     key, epoch = _key(match), int(match["epoch"])
-    before = teller.previous_epoch(key)
-    teller.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
-    _begins_anew(teller, match)
+    before = process.previous_epoch(key)
+    process.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
+    _begins_anew(process, match)
     return BecomeFollower(
         topic=key[0],
         partition=key[1],
@@ -166,30 +166,30 @@ def follows(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def _begins_anew(teller: Teller, match: re.Match[str]) -> None:
+def _begins_anew(process: ProcessState, match: re.Match[str]) -> None:
     """Note what is known of a replica that leads or follows from now on."""
     key = _key(match)
-    teller.log_ends[key] = int(match["offset"])
-    teller.reaches(key, int(match["high_watermark"]))
-    teller.follower_ends.pop(key, None)
-    teller.proposals.pop(key, None)
+    process.log_ends[key] = int(match["offset"])
+    process.reaches(key, int(match["high_watermark"]))
+    process.follower_ends.pop(key, None)
+    process.proposals.pop(key, None)
 
 
-def has_isr(teller: Teller, match: re.Match[str]) -> None:
+def has_isr(process: ProcessState, match: re.Match[str]) -> None:
     """Note the ISR that counts from now on."""
-    replica = teller.replicas.get(_key(match))
+    replica = process.replicas.get(_key(match))
     if replica is not None:
         replica.isr, replica.zk_version = _ids(match["isr"]), int(match["version"])
-        teller.has_in_sync(_key(match), len(replica.isr))
+        process.has_in_sync(_key(match), len(replica.isr))
 
 
-def proposes(teller: Teller, match: re.Match[str]) -> Event | None:
+def proposes(process: ProcessState, match: re.Match[str]) -> Event | None:
     """It wants another ISR; where the log of one that it wants to take in ends is told when its fetch is done.
 
     What it wanted already it tries again.
     """
     key, old, new = _key(match), _ids(match["old"]), [int(each) for each in _MEMBER.findall(match["new"])]
-    replica = teller.replicas.get(key)
+    replica = process.replicas.get(key)
     if replica is None or replica.role != LEADER:
         return None
     joins = set(new) > set(old)
@@ -201,46 +201,46 @@ def proposes(teller: Teller, match: re.Match[str]) -> Event | None:
         old=old,
         new=new,
         zk_version=int(match["version"]),
-        log_end_offset=teller.log_ends.get(key, NO_OFFSET),
-        high_watermark=teller.high_watermarks.get(key, NO_OFFSET),
+        log_end_offset=process.log_ends.get(key, NO_OFFSET),
+        high_watermark=process.high_watermarks.get(key, NO_OFFSET),
         epoch_start_offset=replica.start_offset,
         ends=[],
     )
     if not joins:
-        return replace(proposal, ends=_ends(teller, match, new))
-    teller.has_in_sync(key, len(new))
-    if not _is_tried_again(teller.proposals.get(key), proposal):
-        teller.proposals[key] = proposal
+        return replace(proposal, ends=_ends(process, match, new))
+    process.has_in_sync(key, len(new))
+    if not _is_tried_again(process.proposals.get(key), proposal):
+        process.proposals[key] = proposal
     return None
 
 
-def fetches(teller: Teller, match: re.Match[str]) -> Event | None:
+def fetches(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A follower's fetch is done: the log of one that was proposed for it ended there."""
     key, follower = _key(match), int(match["follower"])
-    teller.follower_ends.setdefault(key, {})[follower] = int(match["end"])
-    proposal = teller.proposals.get(key)
+    process.follower_ends.setdefault(key, {})[follower] = int(match["end"])
+    proposal = process.proposals.get(key)
     if proposal is None or proposal.ends or follower not in set(proposal.new) - set(proposal.old):
         return None
-    teller.proposals[key] = replace(proposal, ends=_ends(teller, match, proposal.new))
-    return teller.proposals[key]
+    process.proposals[key] = replace(proposal, ends=_ends(process, match, proposal.new))
+    return process.proposals[key]
 
 
 def _is_tried_again(before: IsrPropose | None, now: IsrPropose) -> bool:
     return before is not None and (before.zk_version, before.new) == (now.zk_version, now.new)
 
 
-def _ends(teller: Teller, match: re.Match[str], members: list[int]) -> list[int]:
+def _ends(process: ProcessState, match: re.Match[str], members: list[int]) -> list[int]:
     """Return where the logs of members end, as far as it was told: of this broker, and of those that fetched."""
     key = _key(match)
-    ends = {int(match["broker"]): teller.log_ends.get(key, NO_OFFSET), **teller.follower_ends.get(key, {})}
+    ends = {int(match["broker"]): process.log_ends.get(key, NO_OFFSET), **process.follower_ends.get(key, {})}
     return [ends.get(each, NO_OFFSET) for each in members]
 
 
-def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
+def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event | None:
     """Only a leader says so; what it appended before was told before, as both take the log's lock for it."""
     key = _key(match)
-    teller.reaches(key, int(match["new"]))
-    replica = teller.replicas.get(key)
+    process.reaches(key, int(match["new"]))
+    replica = process.replicas.get(key)
     if replica is None or replica.role != LEADER:
         return None
     return HighWatermark(
@@ -250,26 +250,26 @@ def raises_high_watermark(teller: Teller, match: re.Match[str]) -> Event | None:
         leader_epoch=replica.leader_epoch,
         old=int(match["old"]),
         new=int(match["new"]),
-        log_end_offset=teller.log_ends.get(key),
+        log_end_offset=process.log_ends.get(key),
         isr=list(replica.isr),
         zk_version=replica.zk_version,
         cause="",
     )
 
 
-def appends(teller: Teller, match: re.Match[str]) -> Event | None:
+def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
     """What was appended may be several batches, of which it says neither epochs nor producers.
 
     Where its role was told before what is read, that is empty.
     """
     key = _key(match)
-    teller.log_ends[key] = int(match["next"])
-    replica = teller.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
-    if not replica.role and not teller.begun_before:
+    process.log_ends[key] = int(match["next"])
+    replica = process.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
+    if not replica.role and not process.begun_before:
         return None
     if replica.role == LEADER:
         batch = Appended(last_offset=int(match["last"]), leader_epoch=replica.leader_epoch, isr_size=replica.isr_size)
-        teller.appends(key, int(match["first"]), batch)
+        process.appends(key, int(match["first"]), batch)
     return Append(
         topic=key[0],
         partition=key[1],
@@ -287,7 +287,7 @@ def appends(teller: Teller, match: re.Match[str]) -> Event | None:
     )
 
 
-def answers(teller: Teller, match: re.Match[str]) -> None:
+def answers(process: ProcessState, match: re.Match[str]) -> None:
     """Note what a producer was answered of which the batch was told; errors say nothing of the ISR that they are by.
 
     It is told a little later: another thread may have seen a high watermark before the one that raised it logs it.
@@ -296,18 +296,18 @@ def answers(teller: Teller, match: re.Match[str]) -> None:
     for topic in (completed["response"] or {}).get("responses", ()):
         for partition in topic["partitionResponses"]:
             key, base_offset = (topic["name"], partition["index"]), partition["baseOffset"]
-            batch = teller.appended.get(key, {}).pop(base_offset, None)
+            batch = process.appended.get(key, {}).pop(base_offset, None)
             if batch is None or partition["errorCode"]:
                 continue
-            teller.answers.append(
+            process.answers.append(
                 Answer(
-                    time_ns=teller.time_ns,
-                    due_ns=teller.lasted_ns + LATE_NS,
+                    time_ns=process.time_ns,
+                    due_ns=process.lasted_ns + LATE_NS,
                     key=key,
                     acks=completed["request"]["acks"],
                     base_offset=base_offset,
                     batch=batch,
-                    high_watermark=teller.high_watermarks.get(key, NO_OFFSET),
+                    high_watermark=process.high_watermarks.get(key, NO_OFFSET),
                     correlation_id=completed["requestHeader"]["correlationId"],
                     client=completed["requestHeader"]["clientId"],
                     duration_ms=completed["totalTimeMs"],
@@ -315,14 +315,14 @@ def answers(teller: Teller, match: re.Match[str]) -> None:
             )
 
 
-def truncates(teller: Teller, match: re.Match[str]) -> Event:
+def truncates(process: ProcessState, match: re.Match[str]) -> Event:
     """It does not say why; the high watermark was at least as far as was told last."""
     key, to = _key(match), int(match["to"])
-    replica, log_end = teller.replicas.get(key), teller.log_ends.get(key)
-    high_watermark = teller.high_watermarks.get(key)
-    teller.log_ends[key] = to
+    replica, log_end = process.replicas.get(key), process.log_ends.get(key)
+    high_watermark = process.high_watermarks.get(key)
+    process.log_ends[key] = to
     if high_watermark is not None:
-        teller.high_watermarks[key] = min(high_watermark, to)
+        process.high_watermarks[key] = min(high_watermark, to)
     return Truncate(
         topic=key[0],
         partition=key[1],
@@ -340,14 +340,16 @@ def truncates(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
-def begins(teller: Teller, match: re.Match[str]) -> None:
+def begins(process: ProcessState, match: re.Match[str]) -> None:
     """Forget a request that never ended: a controller's next connection counts from the beginning again."""
-    teller.requests.pop(_request(match), None)
+    process.requests.pop(_request(match), None)
 
 
-def is_asked(teller: Teller, match: re.Match[str]) -> None:
+def is_requested(process: ProcessState, match: re.Match[str]) -> None:
     """Note a partition of a LeaderAndIsr request, which is told of when the request is done."""
-    request = teller.requests.setdefault(_request(match), Request(controller_epoch=int(match["controller_epoch"])))
+    request = process.requests.setdefault(
+        _request(match), ControlRequest(controller_epoch=int(match["controller_epoch"]))
+    )
     request.partitions[_key(match)] = ControlledPartition(
         topic=match["topic"],
         partition=int(match["partition"]),
@@ -360,40 +362,40 @@ def is_asked(teller: Teller, match: re.Match[str]) -> None:
     )
 
 
-def ignores(teller: Teller, match: re.Match[str]) -> None:
+def ignores(process: ProcessState, match: re.Match[str]) -> None:
     """Note that a partition of a request changes nothing."""
-    request = teller.requests.get(_request(match))
+    request = process.requests.get(_request(match))
     if request is not None and _key(match) in request.partitions:
         verdict = IGNORED_SAME if match["how"].startswith("matches") else IGNORED_OLD
         request.partitions[_key(match)] = replace(request.partitions[_key(match)], verdict=verdict)
 
 
-def refuses(teller: Teller, match: re.Match[str]) -> Event:
+def refuses(process: ProcessState, match: re.Match[str]) -> Event:
     """A request is refused as a whole."""
-    teller.requests.pop(_request(match), None)
+    process.requests.pop(_request(match), None)
     return _received(LEADER_AND_ISR, int(match["sender"]), int(match["controller_epoch"]), [], STALE)
 
 
-def obeys(teller: Teller, match: re.Match[str]) -> Event | None:
+def obeys(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A request is done."""
-    request = teller.requests.pop(_request(match), None)
+    request = process.requests.pop(_request(match), None)
     if request is None:
         return None
     return _received(LEADER_AND_ISR, int(match["sender"]), request.controller_epoch, [*request.partitions.values()])
 
 
-def is_to_delete(teller: Teller, match: re.Match[str]) -> None:
+def is_to_delete(process: ProcessState, match: re.Match[str]) -> None:
     """Note who wants a replica deleted; that it is shows later."""
-    teller.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
+    process.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
 
 
-def deletes(teller: Teller, match: re.Match[str]) -> Event | None:
+def deletes(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A log is put aside for good, as somebody wanted."""
     key = _key(match)
-    teller.forgets(key)
-    if key not in teller.deletions:
+    process.forgets(key)
+    if key not in process.deletions:
         return None
-    sender, controller_epoch, leader_epoch = teller.deletions.pop(key)
+    sender, controller_epoch, leader_epoch = process.deletions.pop(key)
     stopped = ControlledPartition(
         topic=key[0],
         partition=key[1],
@@ -434,7 +436,7 @@ def _ids(text: str) -> list[int]:
     return [int(each) for each in text.split(",") if each.strip()]
 
 
-def cleans(_teller: Teller, match: re.Match[str]) -> Event:
+def cleans(_process: ProcessState, match: re.Match[str]) -> Event:
     """The line is written before anything is taken; what was cleaned before is cleaned again."""
     return Compaction(
         topic=match["topic"], partition=int(match["partition"]), from_offset=0, until_offset=int(match["until"])

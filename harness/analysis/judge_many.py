@@ -45,7 +45,7 @@ Judged = tuple[RunFolder, Judgement | EvidenceError]
 """A run and what the checks make of it, or why it cannot be judged."""
 
 
-def judge_together(
+def judge_many(
     spark: SparkSession, cases: Sequence[Case], scratch: Path, *, keep: bool, progress: Listener | None = None
 ) -> Iterator[Judged]:
     """Yield what the checks make of each run, batch by batch; facts and findings go to its folder to `keep` them.

@@ -79,7 +79,7 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Request:
+class ControlRequest:
     """A control request of which a part was told."""
 
     controller_epoch: int
@@ -87,7 +87,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Teller:
+class ProcessState:
     """One process; the next one begins anew."""
 
     begun_before: bool = False
@@ -112,7 +112,7 @@ class Teller:
     """As leader, without an answer, by first offset."""
     answers: deque[Answer] = field(default_factory=deque)
     """Those that are not due yet, in order."""
-    requests: dict[tuple[int, int], "Request"] = field(default_factory=dict)
+    requests: dict[tuple[int, int], "ControlRequest"] = field(default_factory=dict)
     """LeaderAndIsr requests that it is at, by sender and correlation id."""
     deletions: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     """Replicas that it is to delete: who wants it, in which controller epoch, for which leader epoch."""

@@ -22,7 +22,7 @@ _MESSAGE = struct.Struct(">bbq")
 _FORMAT = 1
 
 
-class AnyRelease:
+class NegotiatingTransport:
     """Implements Transport over another one."""
 
     def __init__(self, transport: Transport) -> None:

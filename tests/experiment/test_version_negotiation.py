@@ -9,7 +9,7 @@ from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.wire.messages import ApiKey, ApiVersionsResponse, MetadataRequest, ProduceRequest
 from harness.broker.wire.transport import Connection, Message
-from harness.experiment.any_release import AnyRelease, last_offsets, messages_of
+from harness.experiment.version_negotiation import NegotiatingTransport, last_offsets, messages_of
 
 RECORDS = [Record(key=b"k", value=b"a", timestamp_ms=5), Record(key=None, value=b"bc", timestamp_ms=6)]
 BATCH = bytes(build_batch(RECORDS))
@@ -48,7 +48,7 @@ def produce() -> ProduceRequest:
 async def sent(message: Message, version: int, latest: int) -> tuple[Message, int]:
     """Return what arrives, in which version, at a broker that knows this API up to `latest`."""
     broker = Broker({message.API_KEY: latest})
-    connection = await AnyRelease(broker).connect("h", 1, client_id="c", timeout_s=1)
+    connection = await NegotiatingTransport(broker).connect("h", 1, client_id="c", timeout_s=1)
     await connection.request(message, version, timeout_s=1)
     connection.close()
     assert connection.closed

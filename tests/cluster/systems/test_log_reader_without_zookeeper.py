@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.cluster.systems.kafka.told import Reader, line_of, wording
+from harness.cluster.systems.kafka.log_reader import LogReader, line_of, wording
 from harness.events import BrokerRegistered, BrokerStop, Compaction, ControllerElected, ControlReceive, Event
-from tests.cluster.systems.test_told import (
+from tests.cluster.systems.test_log_reader import (
     APPENDED,
     ASKED,
     AT,
@@ -94,16 +94,16 @@ def in_java(line: str) -> str:
     ],
 )
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
-    reader = Reader(wording("4.4.0"))
+    reader = LogReader(wording("4.4.0"))
     assert [event for _, _, event in reader.events(iter(lines))] == events
     assert not reader.unknown
 
 
 def test_a_process_calls_itself_by_its_incarnation() -> None:
-    reader = Reader(wording("4.4.0"))
-    teller, _, _ = list(reader.events(iter([BEGUN, INCARNATED, REGISTERED])))[-1]
-    assert f"{teller.session:x}" == "8c1f46ce9208eb0c"
-    assert teller.broker_epoch == 19
+    reader = LogReader(wording("4.4.0"))
+    process, _, _ = list(reader.events(iter([BEGUN, INCARNATED, REGISTERED])))[-1]
+    assert f"{process.session:x}" == "8c1f46ce9208eb0c"
+    assert process.broker_epoch == 19
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_process_calls_itself_by_its_incarnation() -> None:
     ],
 )
 def test_words_that_are_new_are_counted(text: str) -> None:
-    reader = Reader(wording("4.4.0"))
+    reader = LogReader(wording("4.4.0"))
     line = line_of(text)
     assert line is not None
     assert reader.event(line) is None

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
-from harness.cluster.systems.kafka.making import Make
+from harness.cluster.systems.kafka.line_events import Make
 from harness.cluster.systems.kafka.patterns import OMITS, PATTERNS
-from harness.cluster.systems.kafka.teller import Teller
+from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.events import BrokerStart, Event
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) [A-Z]+ ([\w.$]+): (.*)")
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of the log."""
 
     time_ns: int
@@ -27,13 +27,13 @@ class Line(NamedTuple):
     text: str
 
 
-def line_of(text: str) -> Line | None:
+def line_of(text: str) -> LogLine | None:
     """Return a line; None for one that goes on with the message of another, or is torn."""
     match = _LINE.fullmatch(text)
     if match is None:
         return None
     seconds = int(datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp())
-    return Line((seconds * 1000 + int(match[2])) * 1_000_000, match[3], match[4])
+    return LogLine((seconds * 1000 + int(match[2])) * 1_000_000, match[3], match[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +66,36 @@ def wording(version: str) -> Wording:
 
 
 @dataclass(slots=True)
-class Reader:
+class LogReader:
     """Reads the log of one broker, process after process."""
 
     wording: Wording
-    teller: Teller = field(default_factory=Teller)
+    process: ProcessState = field(default_factory=ProcessState)
     """The process that wrote the last line."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Lines that some pattern must know and none does, by logger."""
 
-    def events(self, lines: Iterator[str]) -> Iterator[tuple[Teller, Line, Event]]:
+    def events(self, lines: Iterator[str]) -> Iterator[tuple[ProcessState, LogLine, Event]]:
         """Yield what lines tell, with the process that wrote each.
 
         What a producer was answered comes late, with the line's instant; not at all where the process ended meanwhile.
         """
         for line in filter(None, map(line_of, lines)):
-            self.teller.reads(line.time_ns)
+            self.process.reads(line.time_ns)
             event = self.event(line)
             if isinstance(event, BrokerStart):
-                self.teller = Teller()
+                self.process = ProcessState()
             if event is not None:
-                yield self.teller, line, event
-            for answer in self.teller.due():
-                yield self.teller, line._replace(time_ns=answer.time_ns), answer.event
+                yield self.process, line, event
+            for answer in self.process.due():
+                yield self.process, line._replace(time_ns=answer.time_ns), answer.event
 
-    def event(self, line: Line) -> Event | None:
+    def event(self, line: LogLine) -> Event | None:
         """Return what a line tells; None for nothing."""
         for pattern, make in self.wording.by_logger.get(line.logger, ()):
             match = pattern.fullmatch(line.text)
             if match is not None:
-                return make(self.teller, match)
+                return make(self.process, match)
         if any(pattern.fullmatch(line.text) for pattern in self.wording.watched.get(line.logger, ())):
             self.unknown[line.logger] += 1
         return None

@@ -1,0 +1,55 @@
+"""I40: did leaders give the lead up when their disk had refused something?
+
+A broker whose disk refuses a write takes the replicas there offline at once, and notifies the controller, which elects
+others (KIP-112, Kafka's `ReplicaManager.handleLogDirFailure`). So whoever leads says once, or a few times in that
+moment, that the disk failed; from then on it says so as somebody who leads nothing. One that goes on to say so as the
+leader costs the partition every write for as long as the disk is broken, although other replicas could lead.
+How long that took is seen on one broker's own clock.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Assumption, Check, Settings
+from harness.store.version import WATCHED
+
+KAFKA_STORAGE_ERROR = 56
+LONGEST_S = 3.0
+"""Far more than it takes to give a lead up, which waits for nobody; a disk that is broken stays so for longer."""
+
+
+class DiskFailover:
+    """What leaders refused because of their disk, and for how long they went on to lead."""
+
+    name: ClassVar[str] = "I40"
+    title: ClassVar[str] = "I40 disk-failover"
+    promise: ClassVar[str] = "A leader whose disk refused a write does not go on to lead (KIP-112, ReplicaManager)."
+    needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
+    reads: ClassVar[tuple[str, ...]] = ("refusals",)
+    assumes: ClassVar[tuple[Assumption, ...]] = ()
+    since: ClassVar[int] = WATCHED
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a leader and epoch that went on."""
+        of_disks = facts["refusals"].where((F.col("error") == KAFKA_STORAGE_ERROR) & (F.col("leader_epoch") >= 0))
+        led_on_s = (F.max("to_ns") - F.min("from_ns")) / 1e9
+        rows = of_disks.groupBy(*PARTITION_KEY, "broker", "leader_epoch").agg(
+            led_on_s.alias("led_on_s"), F.sum("answers").alias("answers"), F.max("isr_size").alias("isr_size")
+        )
+        return finding(
+            rows.where(F.col("led_on_s") > LONGEST_S),
+            self.name,
+            message=(
+                "Whose disk fails gives the lead up: broker {broker}, leader of {topic}-{partition} in epoch "
+                "{leader_epoch}, refused {answers} batches because of its disk, and led on for {led_on_s:.0f} s at "
+                "least, with {isr_size} in the ISR."
+            ),
+            evidence=F.array(event("refusals", "broker", "leader_epoch", "answers", "led_on_s", "isr_size")),
+        )
+
+
+PLUGIN: type[Check] = DiskFailover

@@ -1,0 +1,36 @@
+from typing import Any
+
+from tests.analysis.fact_rows import Row
+from tests.analysis.protocol_rows import acknowledged, refused
+from tests.checks.answers import fails, passes, table_of, unknown
+
+S = 10**9
+SERVED = acknowledged(2, high_watermark=3)
+
+
+def disk(from_s: float, to_s: float, *, isr_size: int = 3, **other: Any) -> Row:
+    return refused(isr_size, error=56, from_ns=int(from_s * S), to_ns=int(to_s * S), **other)
+
+
+CASES = {
+    "nothing was refused": passes(SERVED),
+    "a disk fails once": passes(SERVED, disk(5, 5)),
+    "a disk fails while several ask": passes(SERVED, disk(5, 7.9)),
+    "a leader leads on": fails(
+        SERVED,
+        disk(5, 9),
+        text="broker 1, leader of orders-0 in epoch 0, refused 3 batches because of its disk, and led on for 4 s",
+        facts=["refusals"],
+        epochs=[0],
+    ),
+    "a leader leads on while its ISR shrinks": fails(SERVED, disk(5, 6), disk(8, 9, isr_size=1)),
+    "a leader leads on for whoever asks for less": fails(SERVED, disk(5, 6), disk(8, 9, acks=1)),
+    "a leader leads again later": passes(SERVED, disk(5, 5), disk(60, 60, leader_epoch=4)),
+    "another leader's disk fails too": passes(SERVED, disk(5, 5), disk(60, 60, broker=2)),
+    "another partition's lead goes too": passes(SERVED, disk(5, 5), disk(60, 60, partition=1)),
+    "who leads nothing says so for long": passes(SERVED, disk(5, 60, leader_epoch=-1, isr_size=0)),
+    "a leader refuses for another reason for long": passes(SERVED, refused(1, error=19, from_ns=0, to_ns=60 * S)),
+    "no broker says what it answered": unknown(text="acknowledgements"),
+}
+
+test_who_has_no_disk_does_not_lead_on = table_of("I40", CASES)
