@@ -105,6 +105,11 @@ class QuorumView:
             return Controller(broker_id=NOBODY, controller_epoch=self._image.controller.controller_epoch, session="")
         return self._image.controller
 
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The controllers of the quorum."""
+        return tuple(self._controllers)
+
     async def registrations(self) -> dict[int, Registration]:
         """Return the brokers that are not fenced, by id."""
         await self.news()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from harness.cluster.driver import quorum_ids
 from harness.cluster.external.commands import problem_of
 from harness.contracts.parameters import Strict
 from harness.values import PYTHON
@@ -126,8 +127,13 @@ class ClusterSpec(Strict):
     zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
     controllers: Annotated[
         Literal[1, 3] | None,
-        Field(description="Without ZooKeeper, how many brokers are controllers too: 3, or 1 of less than 3 brokers"),
+        Field(
+            description="Without ZooKeeper, how many controllers there are: 3, or 1 where less than 3 brokers are some"
+        ),
     ] = None
+    separate_controllers: Annotated[
+        bool, Field(description="Without ZooKeeper, whether controllers are servers of their own; 1 unless it says 3")
+    ] = False
     properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
         default_factory=dict
     )
@@ -138,6 +144,11 @@ class ClusterSpec(Strict):
     def broker_ids(self) -> Sequence[int]:
         """The ids that every driver gives to its brokers, or those that somebody else gave."""
         return range(self.brokers) if self.external is None else sorted(broker.id for broker in self.external.brokers)
+
+    @property
+    def quorum_ids(self) -> Sequence[int]:
+        """The ids that every driver gives to controllers, where there is no ZooKeeper."""
+        return quorum_ids(self.brokers, self.controllers, separate=self.separate_controllers)
 
 
 class WorkloadSpec(Strict):

@@ -47,6 +47,7 @@ class FakeFault:
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
     zookeeper: ClassVar[bool] = False
+    controllers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
     shortest_s: ClassVar[float] = 0.0

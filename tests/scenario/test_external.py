@@ -153,7 +153,7 @@ def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:
         pytest.param("", {"state_changes", "replicas", "zookeeper"}, 5, id="nothing is collected"),
         pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 6, id="replicas are"),
         pytest.param(
-            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 23, id="and the history of ZooKeeper"
+            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 26, id="and the history of ZooKeeper"
         ),
     ],
 )

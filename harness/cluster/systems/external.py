@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.configs.config import PROPERTIES
-from harness.cluster.systems.system import System
+from harness.cluster.systems.system import OF_A_JVM, System
 from harness.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ class External:
 
     name: ClassVar[str] = "external"
     start_timeout_s: ClassVar[float] = 240.0
+    steady_timeout_s: ClassVar[float] = 120.0
+    recovery_timeout_s: ClassVar[float] = 60.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     gone_timeout_s: ClassVar[float] = 60.0
     tells: ClassVar[frozenset[str]] = frozenset()

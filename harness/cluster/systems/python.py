@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.log.sync_log import read_syncs
@@ -27,6 +28,9 @@ class PythonBroker:
     name: ClassVar[str] = "python"
     start_timeout_s: ClassVar[float] = 60.0
     """Two idle cores take three seconds."""
+    steady_timeout_s: ClassVar[float] = 60.0
+    recovery_timeout_s: ClassVar[float] = 30.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = MappingProxyType({})
     first_deletion_s: ClassVar[float] = 0.0
     gone_timeout_s: ClassVar[float] = 5.0
     tells: ClassVar[frozenset[str]] = frozenset(KINDS)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from harness.errors import ScenarioError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from harness.cluster.layout import ClusterLayout
     from harness.cluster.systems.contained import Contained
 
+OF_A_JVM: Mapping[str, int] = MappingProxyType({"message_timeout_ms": 10_000, "request_timeout_ms": 4000})
+"""Time-outs of clients of brokers in Java, which begin slowly on a machine under heavy load."""
 EXTERNAL = "external"
 """Whatever somebody else started."""
 _DECLARES = re.compile(r"^SYSTEM\b", re.MULTILINE)
@@ -45,6 +48,21 @@ class System(Protocol):
     @property
     def start_timeout_s(self) -> float:
         """After so long a broker that was started serves, on a machine under heavy load too."""
+        ...
+
+    @property
+    def steady_timeout_s(self) -> float:
+        """After so long the first steady state is reached."""
+        ...
+
+    @property
+    def recovery_timeout_s(self) -> float:
+        """After so long it is reached again once everything is healed, where a scenario says nothing else."""
+        ...
+
+    @property
+    def load_timeouts_ms(self) -> Mapping[str, int]:
+        """Time-outs of a load's clients where a scenario says nothing else, by parameter; else they are the load's."""
         ...
 
     @property

@@ -20,12 +20,24 @@ class Release:
     @property
     def zookeeper(self) -> bool:
         """Whether it keeps its metadata in ZooKeeper; since 4.0 its controllers have a log of their own (KRaft)."""
-        return int(self.version.partition(".")[0]) < WITHOUT_ZOOKEEPER
+        return self.number < (WITHOUT_ZOOKEEPER,)
+
+    @property
+    def tells_answers(self) -> bool:
+        """Whether its log is understood as to what it answers producers."""
+        return self.number >= SINCE_ANSWERS
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """The parts of its version, in order."""
+        return tuple(map(int, self.version.split(".")))
 
 
 WITHOUT_ZOOKEEPER = 4
 _RESOLVES_ADDRESSES = 11
 """With a later Java 2.0 to 2.3 resolve no address that ZooKeeper gave them."""
+SINCE_ANSWERS = (3, 9)
+"""Patterns have been tried on what these word."""
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
 """Until Java 10."""
 RELEASES = {

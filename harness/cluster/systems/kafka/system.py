@@ -16,6 +16,7 @@ from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
+from harness.cluster.systems.system import OF_A_JVM
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class ApacheKafka:
 
     start_timeout_s: ClassVar[float] = 240.0
     """A JVM on a machine under heavy load."""
+    steady_timeout_s: ClassVar[float] = 120.0
+    recovery_timeout_s: ClassVar[float] = 60.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     """`LogManager`'s `InitialTaskDelayMs`."""
     gone_timeout_s: ClassVar[float] = 30.0
@@ -113,9 +117,9 @@ class ApacheKafka:
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        change = dict if self.zookeeper else kraft.changed(broker_id, driver)
+        change = dict if self.zookeeper else kraft.changed(broker_id, driver, broker=broker_id in layout.brokers)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
-        (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
+        (path.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
