@@ -31,24 +31,27 @@ class ExpectHighWatermarksNotToPassLogEnd(RowExpectation):
 
 
 class ExpectHighWatermarksNeverToGoBack(RowExpectation):
-    """Expect the high watermark of one leader never to go back."""
+    """Expect the high watermark of one leader never to go back: no rise begins below what another one came to.
+
+    In which order rises were written down does not count.
+    """
 
     key_columns: list[str] = pydantic.Field(
         default=["broker", "topic", "partition", "leader_epoch"], description="What names one leadership of a replica"
     )
-    high_watermark_column: str = pydantic.Field(default="high_watermark", description="The high watermark")
-    order_column: str = pydantic.Field(description="What orders the moments of one leadership")
+    before_column: str = pydantic.Field(default="old", description="The high watermark before")
+    high_watermark_column: str = pydantic.Field(default="new", description="The high watermark after")
 
-    sentence: ClassVar[str] = "$high_watermark_column must never go back in the order of $order_column, for each $key."
+    sentence: ClassVar[str] = "$high_watermark_column must never go back from $before_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
-        {"key_columns": ["term"], "high_watermark_column": "committed", "order_column": "at"},
-        holds={"term": [1, 1, 2], "committed": [4, 5, 0], "at": [1, 2, 3]},
-        breaks={"term": [1, 1, 1], "committed": [6, 4, 5], "at": [1, 2, 3]},
+        {"key_columns": ["term"], "before_column": "before", "high_watermark_column": "committed"},
+        holds={"term": [1, 1, 2], "before": [4, 0, 0], "committed": [5, 4, 3]},
+        breaks={"term": [1, 1, 1], "before": [0, 4, 2], "committed": [4, 6, 5]},
     )
 
     def holds(self, rows: Rows) -> Values:
-        """Whether it is at least the highest before it."""
-        return rows[self.high_watermark_column] >= rows.highest_before(
-            self.high_watermark_column, order=self.order_column, keys=self.key_columns
-        )
+        """Whether it is nowhere lower than what the rises from below came to."""
+        before, after = rows[self.before_column], rows[self.high_watermark_column]
+        highest = rows.highest_before(self.high_watermark_column, order=self.before_column, keys=self.key_columns)
+        return (after == before) | ((before >= highest) & (after >= highest))

@@ -129,8 +129,8 @@ HIGH_WATERMARKS = Suite(
         ExpectHighWatermarksNotToPassLogEnd(key_columns=REPLICA, high_watermark_column="new"),
         ExpectHighWatermarksNeverToGoBack(
             key_columns=[*REPLICA, "incarnation", "leader_epoch"],
+            before_column="old",
             high_watermark_column="new",
-            order_column="seq",
             only={"role": "leader"},
         ),
     ),

@@ -90,7 +90,7 @@ class BrokerRegistered(Event):
     """`/brokers/ids/<id>` was created by this session."""
 
     ev: ClassVar[str] = "broker_registered"
-    czxid: int
+    czxid: int | None
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

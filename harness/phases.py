@@ -121,6 +121,7 @@ def start(
         planted_bugs=tuple(scenario.planted_bugs),
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         controllers=scenario.cluster.controllers,
+        separate_controllers=scenario.cluster.separate_controllers,
         relay=disturbs_links(scenario),
         clocks=sets_clocks(scenario),
         syncs=cuts_power(scenario),

@@ -158,16 +158,11 @@ FACT_EVENTS: tuple[type[Event], ...] = (
 
 
 _ENOUGH_WITHOUT = {
+    "controller_epochs": {"controller_elected"},
     "leader_epochs": {"append", "become_leader"},
     "group_generations": {"group_assignment", "group_state"},
 }
 """Lines that add to a fact and without which it says what it must; by the fact's name."""
-
-JUDGED_BY_FIELDS = {"high_watermarks": {"hw.log_end_offset"}}
-"""Fields of lines that the suite of a table asks about, as kind.field; by the table's name.
-
-Kafka, which omits it, also logs two high watermarks that two threads raised in any order.
-"""
 
 
 def untold(facts: Collection[str], tells: Collection[str]) -> dict[str, list[str]]:

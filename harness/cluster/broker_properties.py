@@ -133,7 +133,7 @@ class DriverProperties:
     log_dir: str
     zookeeper_connect: str
     controllers: Mapping[int, str] = field(default_factory=dict)
-    """Where each controller listens, host:port by broker; empty with ZooKeeper."""
+    """Where each controller listens, host:port by id; empty with ZooKeeper."""
 
 
 def write(
@@ -156,9 +156,9 @@ def write(
     }
     if names := data_directories(requested):
         own[LOG_DIRS] = ",".join(f"{driver.log_dir}/{name}" for name in names)
-    metrics_port = layout.brokers[broker_id].metrics
-    if metrics_port is not None:
-        own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(metrics_port)}
+    broker = layout.brokers.get(broker_id)
+    if broker is not None and broker.metrics is not None:
+        own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(broker.metrics)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     properties = change({**profile(len(layout.brokers)), **requested, **own})

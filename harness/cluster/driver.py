@@ -100,7 +100,9 @@ class ClusterStatus:
     prefix: str = ""
     """How the names of all topics begin that are the run's; with one, nothing of other topics is evidence."""
     controllers: dict[int, str] = field(default_factory=dict)
-    """Where each controller of its quorum listens, host:port by broker; empty with ZooKeeper."""
+    """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
+    quorum: tuple[BrokerStatus, ...] = ()
+    """Its controllers that are no brokers, as if they were some; their client address is where they listen."""
     severed: str = ""
     """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
 
@@ -110,8 +112,8 @@ class ClusterStatus:
         return bool(self.zookeeper or self.controllers)
 
     def broker(self, broker_id: int) -> BrokerStatus:
-        """Return one broker's status; KeyError for an unknown id."""
-        for status in self.brokers:
+        """Return the status of one broker, or controller that is none; KeyError for an unknown id."""
+        for status in (*self.brokers, *self.quorum):
             if status.broker_id == broker_id:
                 return status
         raise KeyError(broker_id)
@@ -140,6 +142,19 @@ class ClusterStatus:
         return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
 
 
+ENSEMBLES = (1, 3)
+"""How many ZooKeeper servers there may be, or controllers of a quorum."""
+FIRST_SEPARATE_ID = 101
+"""Of controllers that are no brokers: they share no id with those."""
+
+
+def quorum_ids(brokers: int, controllers: int | None, *, separate: bool) -> range:
+    """Return the ids of the controllers where there is no ZooKeeper; None for as many as are usual."""
+    if separate:
+        return range(FIRST_SEPARATE_ID, FIRST_SEPARATE_ID + (controllers or 1))
+    return range(controllers or max(number for number in ENSEMBLES if number <= brokers))
+
+
 @value_class(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
     """What to start."""
@@ -152,7 +167,9 @@ class ClusterRequest:
     zookeeper_servers: int = 1
     """1, or 3 for an ensemble; nothing to a system without ZooKeeper."""
     controllers: int | None = None
-    """How many brokers are controllers too, in a quorum, where there is no ZooKeeper; None for as many as are usual."""
+    """How many controllers there are, in a quorum, where there is no ZooKeeper; None for as many as are usual."""
+    separate_controllers: bool = False
+    """Whether those are servers of their own; otherwise brokers are controllers too."""
     relay: bool = False
     """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
     clocks: bool = False

@@ -68,6 +68,8 @@ class ClusterLayout:
     brokers: dict[int, BrokerPorts]
     planted_bugs: tuple[str, ...]
     system: str = PYTHON
+    quorum: dict[int, int] = field(default_factory=dict)
+    """The ports of controllers that are no brokers, by their ids among the brokers'; empty where brokers are those."""
     relay: dict[int, RelayPorts] = field(default_factory=dict)
     """By broker; empty when they connect to each other directly."""
     relay_servers: dict[int, ServerRelayPorts] = field(default_factory=dict)
@@ -95,8 +97,9 @@ class ClusterLayout:
 
     @property
     def controllers(self) -> dict[int, str]:
-        """Where each controller of the quorum listens, host:port by broker; empty with ZooKeeper."""
-        return {id_: f"{LOOPBACK}:{own.controller}" for id_, own in self.brokers.items() if own.controller is not None}
+        """Where each controller of the quorum listens, host:port by its id; empty with ZooKeeper."""
+        of_brokers = {id_: own.controller for id_, own in self.brokers.items() if own.controller is not None}
+        return {id_: f"{LOOPBACK}:{port}" for id_, port in (of_brokers | self.quorum).items()}
 
     @property
     def bootstrap_servers(self) -> str:
@@ -114,7 +117,7 @@ class ClusterLayout:
         relay += [
             port for own in self.relay_servers.values() for port in (*own.quorum.values(), *own.election.values())
         ]
-        return [port for port in (*servers, *brokers, *relay) if port is not None]
+        return [port for port in (*servers, *brokers, *self.quorum.values(), *relay) if port is not None]
 
     def client_address(self, broker_id: int) -> str:
         """Return where clients reach a broker."""
@@ -179,6 +182,7 @@ class ClusterLayout:
             "system": self.system,
             "zookeeper": {str(server_id): asdict(own) for server_id, own in self.zookeeper.items()},
             "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
+            "quorum": {str(controller_id): port for controller_id, port in self.quorum.items()},
             "planted_bugs": list(self.planted_bugs),
             "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
             "relay_servers": {str(server_id): asdict(own) for server_id, own in self.relay_servers.items()},
@@ -210,6 +214,7 @@ class ClusterLayout:
                 system=data.get("system", PYTHON),  # clusters of earlier versions had no other
                 zookeeper={int(server_id): ZookeeperPorts(**own) for server_id, own in data["zookeeper"].items()},
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
+                quorum={int(controller_id): port for controller_id, port in data.get("quorum", {}).items()},
                 planted_bugs=tuple(data["planted_bugs"]),
                 relay={int(broker_id): _relay_ports(own) for broker_id, own in data.get("relay", {}).items()},
                 relay_servers={

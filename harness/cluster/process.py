@@ -17,6 +17,7 @@ from harness.cluster.driver import (
     OVER_LINKS,
     SLOW_SYNCS,
     ClusterRequest,
+    quorum_ids,
 )
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
@@ -38,7 +39,7 @@ from harness.cluster.supervised_driver import (
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
 from harness.cluster.supervisor import PIDS_NAME
-from harness.cluster.systems.system import STARTED, system_named
+from harness.cluster.systems.system import started, system_named
 from harness.errors import ClusterError
 
 PRELOAD = "LD_PRELOAD"
@@ -54,8 +55,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
     """
 
     name = "process"
-    families: ClassVar[frozenset[str]] = frozenset(STARTED)
-    without_zookeeper: ClassVar[bool] = True
+    families: ClassVar[frozenset[str]] = started()
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
@@ -113,6 +113,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         servers, controllers = servers_of(request)
+        separate = quorum_ids(0, controllers, separate=True) if request.separate_controllers else ()
         single = servers == 1
         per_server, per_broker = 1 if single else 3, 3 if request.metrics else 2
         ports = iter(
@@ -139,10 +140,11 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                     client=next(ports),
                     peer=next(ports),
                     metrics=next(ports) if request.metrics else None,
-                    controller=next(ports) if broker_id - FIRST_BROKER_ID < controllers else None,
+                    controller=next(ports) if broker_id - FIRST_BROKER_ID < controllers - len(separate) else None,
                 )
                 for broker_id in range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
             },
+            quorum={id_: next(ports) for id_ in separate},
             planted_bugs=request.planted_bugs,
             clocks=request.clocks,
             syncs=request.syncs,
@@ -160,6 +162,17 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
             await self._start_zookeeper(layout, server_id)
         if layout.clocks:
             faketime.install(layout.folder)
+        for controller_id in layout.quorum:
+            address = layout.controllers[controller_id]
+            of_controller = DriverProperties(
+                client_address=address,
+                peer_address=address,
+                log_dir=str(layout.log_dir(controller_id).resolve()),
+                zookeeper_connect="",
+                controllers=layout.controllers,
+            )
+            system_named(layout.system).configure(layout, controller_id, properties, of_controller)
+            await self._start_broker(layout, controller_id)
         for broker_id in layout.brokers:
             own = layout.brokers[broker_id]
             driver_properties = DriverProperties(
@@ -208,8 +221,9 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         await self._supervision.spawn(relay.PROCESS, argv, layout.folder / "relay.log", ZOOKEEPER_STAGE)
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
-        own = layout.brokers[broker_id]
-        for port in (own.client, own.peer, own.metrics, own.controller):
+        own = layout.brokers.get(broker_id)
+        ports = (layout.quorum[broker_id],) if own is None else (own.client, own.peer, own.metrics, own.controller)
+        for port in ports:
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
         argv = system_named(layout.system).command(layout, broker_id)

@@ -6,19 +6,22 @@ from collections.abc import Callable, Container, Mapping
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.metadata_probe import listed_brokers
-from harness.cluster.ports import LOOPBACK
+from harness.cluster.ports import LOOPBACK, listens
 from harness.system.waiting import until
 from harness.zookeeper.view import OpenableView
 
 PROBE_TIMEOUT_S = 2.0
 
 
-def view_of(zookeeper_connect: str, controllers: Mapping[int, str]) -> OpenableView:
-    """Return the view of a cluster's metadata, wherever they are, to be opened."""
+def view_of(zookeeper_connect: str, controllers: Mapping[int, str], cluster_id: str | None = None) -> OpenableView:
+    """Return the view of a cluster's metadata, wherever they are, to be opened.
+
+    Controllers of another cluster than `cluster_id` do not answer.
+    """
     if controllers:
         from harness.kraft.view import QuorumView
 
-        return QuorumView(controllers)
+        return QuorumView(controllers, cluster_id=cluster_id)
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     return KazooView(zookeeper_connect)
@@ -39,7 +42,10 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
     async with view_of(layout.zookeeper_connect, layout.controllers) as view:
         await until(view.registrations, lambda seen: set(seen) == all_ids, what="all registered", timeout_s=timeout_s)
         await until(
-            view.controller, lambda seen: seen.broker_id in all_ids, what="a controller elected", timeout_s=timeout_s
+            view.controller,
+            lambda seen: seen.broker_id in all_ids | set(layout.quorum),
+            what="a controller elected",
+            timeout_s=timeout_s,
         )
     await asyncio.gather(*(_serves_metadata(layout, broker_id, all_ids, timeout_s) for broker_id in layout.brokers))
 
@@ -56,8 +62,11 @@ async def zookeeper_answers(layout: ClusterLayout, server_id: int, *, timeout_s:
 async def broker_ready(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when one broker is registered and answers Metadata requests.
 
-    Whether it lists itself yet is up to the controller, which may be away.
+    Whether it lists itself yet is up to the controller, which may be away. What is only a controller listens.
     """
+    if broker_id in layout.quorum:
+        await _listens(layout.quorum[broker_id], f"controller {broker_id} listening", timeout_s)
+        return
     what = f"broker {broker_id} registered"
     await _registered(layout, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
     await _serves_metadata(layout, broker_id, set(), timeout_s)
@@ -75,6 +84,13 @@ async def _registered(
     """Return when the ids of the registered brokers are accepted."""
     async with view_of(layout.zookeeper_connect, layout.controllers) as view:
         await until(view.registrations, accept, what=what, timeout_s=timeout_s)
+
+
+async def _listens(port: int, what: str, timeout_s: float) -> None:
+    async def connected() -> bool:
+        return listens(port)
+
+    await until(connected, bool, what=what, timeout_s=timeout_s)
 
 
 async def _serves_metadata(layout: ClusterLayout, broker_id: int, expected: set[int], timeout_s: float) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
 from harness.cluster.client_processes import RunsClients
-from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.driver import ENSEMBLES, BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus, quorum_ids
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
@@ -38,8 +38,6 @@ CLIENT_ID = "harness"
 
 FIRST_BROKER_ID = 0
 FIRST_SERVER_ID = 1
-ENSEMBLES = (1, 3)
-"""How many ZooKeeper servers there may be, or controllers of a quorum."""
 LOG_TAIL_LINES = 20
 ANSWER_S = 1.0
 """For a broker to answer a new client, if it does at all."""
@@ -78,8 +76,8 @@ class SupervisedDriver(RunsClients, ABC):
 
     name: ClassVar[str]
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
-    without_zookeeper: ClassVar[bool] = False
-    """Whether it can start systems of these families that need none."""
+    in_containers: ClassVar[bool] = False
+    """Whether it starts of these families only what runs in containers."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root = root
@@ -130,8 +128,8 @@ class SupervisedDriver(RunsClients, ABC):
             ClusterError: a server did not become ready, and everything was stopped again.
         """
         _validate(request)
-        if not self.without_zookeeper and not system_named(request.system).zookeeper:
-            raise ScenarioError(f"the driver {self.name} starts nothing without ZooKeeper, as {request.system} is")
+        if self.in_containers and not system_named(request.system).in_containers:
+            raise ScenarioError(f"the driver {self.name} has no container for {request.system}")
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())
@@ -139,7 +137,7 @@ class SupervisedDriver(RunsClients, ABC):
             layout = await self._lay_out(request)
             layout.save()
             await self._start_servers(layout, request.properties)
-            names = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
+            names = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, (*layout.brokers, *layout.quorum))]
             names += [relay.PROCESS] if layout.relay else []
             timeout_s = system_named(request.system).start_timeout_s
             await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=timeout_s))
@@ -161,6 +159,10 @@ class SupervisedDriver(RunsClients, ABC):
             bootstrap_servers=layout.bootstrap_servers,
             zookeeper_connect=layout.zookeeper_connect,
             controllers=layout.controllers,
+            quorum=tuple(
+                self._broker_status(layout, id_, servers.get(broker_process(id_), NEVER_STARTED))
+                for id_ in layout.quorum
+            ),
             zookeeper=tuple(
                 _zookeeper_status(layout, server_id, servers.get(zookeeper_process(server_id), NEVER_STARTED))
                 for server_id in layout.zookeeper
@@ -296,25 +298,29 @@ class SupervisedDriver(RunsClients, ABC):
 
     def _layout_with(self, broker_id: int) -> ClusterLayout:
         layout = ClusterLayout.load(self._root)
-        if broker_id not in layout.brokers:
-            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.brokers))}")
+        ids = (*layout.brokers, *layout.quorum)
+        if broker_id not in ids:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, ids))}")
         return layout
 
     def _broker_status(self, layout: ClusterLayout, broker_id: int, server: ServerState) -> BrokerStatus:
-        ports = layout.brokers[broker_id]
+        ports = layout.brokers.get(broker_id)
+        address = layout.controllers[broker_id] if ports is None else layout.client_address(broker_id)
         return BrokerStatus(
             broker_id=broker_id,
             state=server.state,
             pid=server.pid,
-            client_address=layout.client_address(broker_id),
-            peer_address=self._peer_address(layout, broker_id),
+            client_address=address,
+            peer_address=address if ports is None else self._peer_address(layout, broker_id),
             log_dir=layout.log_dir(broker_id),
             state_change_log=layout.state_change_log(broker_id),
             human_log=layout.human_log(broker_id),
             starts=server.starts,
             container=server.container,
             clock_log=layout.folder / EVENTS_NAME if layout.clocks else None,
-            metrics_url=None if ports.metrics is None else f"http://{LOOPBACK}:{ports.metrics}/metrics",
+            metrics_url=None
+            if ports is None or ports.metrics is None
+            else f"http://{LOOPBACK}:{ports.metrics}/metrics",
         )
 
     def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
@@ -354,8 +360,7 @@ def servers_of(request: ClusterRequest) -> tuple[int, int]:
     """Return how many servers of ZooKeeper there are to be, and how many controllers of a quorum; one of them is 0."""
     if system_named(request.system).zookeeper:
         return request.zookeeper_servers, 0
-    usual = max(number for number in ENSEMBLES if number <= request.brokers)
-    return 0, usual if request.controllers is None else request.controllers
+    return 0, len(quorum_ids(request.brokers, request.controllers, separate=request.separate_controllers))
 
 
 def _validate(request: ClusterRequest) -> None:
@@ -364,7 +369,8 @@ def _validate(request: ClusterRequest) -> None:
     if request.zookeeper_servers not in ENSEMBLES:
         allowed = " or ".join(map(str, ENSEMBLES))
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
-    if not system.zookeeper and request.controllers is not None and request.controllers > request.brokers:
+    on_brokers = 0 if request.separate_controllers else request.controllers or 0
+    if not system.zookeeper and on_brokers > request.brokers:
         raise ScenarioError(f"{request.brokers} brokers cannot be {request.controllers} controllers")
     broker_properties.validate(
         request.brokers, request.properties, ours=system.properties_are_ours, zookeeper=system.zookeeper

@@ -147,6 +147,14 @@ class ReadsFields(Check, Protocol):
 
 
 @runtime_checkable
+class JudgesWithout(Check, Protocol):
+    """A check to which certain state changes add, and which judges by its other evidence where nobody tells of them."""
+
+    judges_without: ClassVar[tuple[str, ...]]
+    """Their kinds."""
+
+
+@runtime_checkable
 class Newer(Check, Protocol):
     """A check of which runs of earlier versions know nothing: they are not asked, and judged as they were before."""
 

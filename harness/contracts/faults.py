@@ -172,6 +172,8 @@ class Fault(Protocol):
     """A shorter one would be over before it could be seen."""
     zookeeper: ClassVar[bool]
     """Whether it takes a cluster with ZooKeeper."""
+    controllers: ClassVar[bool]
+    """Whether it can hit a controller that is no broker."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     touches: ClassVar[frozenset[str]]
@@ -219,6 +221,7 @@ class BrokerFault:
     hits_all: ClassVar[bool] = False
     shortest_s: ClassVar[float] = 0.0
     zookeeper: ClassVar[bool] = False
+    controllers: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
     touches: ClassVar[frozenset[str]] = frozenset()
     Parameters: ClassVar[type[BaseModel]] = NoParameters

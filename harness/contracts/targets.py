@@ -2,9 +2,9 @@
 
 A server of ZooKeeper or a client is no broker: of it a fault gets the target itself.
 
-Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`) are known when the
-plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of injection, from ZooKeeper, and
-who of its servers leads or follows, from themselves.
+Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`, controllers of a
+`quorum`) are known when the plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of
+injection, from ZooKeeper or the quorum, and who of ZooKeeper's servers leads or follows, from themselves.
 """
 
 import random
@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
 from harness.values import OFFSETS_TOPIC, TopicPartition
-from harness.zookeeper.view import ClusterView
+from harness.zookeeper.view import ClusterView, HasQuorum
 
 NOBODY = -1
 
@@ -24,7 +24,7 @@ ALLOWED = (
     "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), producer(number),"
     " consumer(number), controller, one, minority, majority, all, broker ids such as 1,2, zookeeper (one of its"
     " servers), zookeeper(2) or zookeeper(1,2), zookeeper(leader), zookeeper(follower), zookeeper(majority),"
-    " zookeeper(all)"
+    " zookeeper(all), quorum (one of its controllers), quorum(leader), quorum(follower), quorum(majority), quorum(all)"
 )
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
@@ -34,6 +34,7 @@ _CLIENT = re.compile(r"(?P<role>producer|consumer)\(\s*(?P<number>[1-9]\d{0,3})\
 _SERVER = re.compile(
     r"zookeeper(\(\s*((?P<part>leader|follower|majority|all)|(?P<servers>[1-9]\d{0,2}(\s*,\s*[1-9]\d{0,2})*))\s*\))?"
 )
+_CONTROLLER = re.compile(r"quorum(\(\s*(?P<part>leader|follower|majority|all)\s*\))?")
 _IDS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*")
 
 
@@ -54,10 +55,12 @@ class Role(StrEnum):
     ALL = "all"
     IDS = "ids"
     ZOOKEEPER = "zookeeper"
+    QUORUM = "quorum"
+    """Controllers where there is no ZooKeeper: brokers, or servers of their own."""
 
 
 class Part(StrEnum):
-    """Which servers of ZooKeeper an expression names by what they are."""
+    """Which servers of ZooKeeper, or controllers of a quorum, an expression names by what they are."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -95,7 +98,7 @@ class Target:
     servers: tuple[int, ...] = ()
     """ZooKeeper servers by number; empty otherwise, for those that the seed is to choose, and for `part`."""
     part: Part | None = None
-    """Of ZooKeeper servers that are named by what they are; None otherwise."""
+    """Of ZooKeeper servers and controllers that are named by what they are; None otherwise."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
@@ -118,6 +121,8 @@ class Target:
             return f"{self.role} {self.member}"
         if self.role is Role.ZOOKEEPER:
             return f"{self.part} of ZooKeeper" if self.part else "" if self.servers else "a ZooKeeper server"
+        if self.role is Role.QUORUM:
+            return f"{self.part} of the quorum" if self.part else "a controller"
         return "" if self.role is Role.IDS else str(self.role)
 
 
@@ -141,6 +146,8 @@ def parse_target(text: str) -> Target:
     if match := _SERVER.fullmatch(text):
         part = Part(match["part"]) if match["part"] else None
         return Target(role=Role.ZOOKEEPER, part=part, servers=_numbers(match["servers"] or "", "a server"))
+    if match := _CONTROLLER.fullmatch(text):
+        return Target(role=Role.QUORUM, part=Part(match["part"]) if match["part"] else None)
     if _IDS.fullmatch(text):
         return Target(role=Role.IDS, broker_ids=_numbers(text, "a broker"))
     raise ValueError(f"not a target: {text!r}; allowed: {ALLOWED}")
@@ -153,9 +160,21 @@ def _numbers(text: str, what: str) -> tuple[int, ...]:
     return numbers
 
 
-def drawn(target: Target, broker_ids: Sequence[int], servers: int, rng: random.Random) -> tuple[Target, list[int]]:
-    """Return the target as far as the seed decides it, and the brokers that are known then, in ascending order."""
+def drawn(
+    target: Target, broker_ids: Sequence[int], servers: int, rng: random.Random, quorum: Sequence[int] = ()
+) -> tuple[Target, list[int]]:
+    """Return the target as far as the seed decides it, and the brokers that are known then, in ascending order.
+
+    Args:
+        target: As the scenario has it.
+        broker_ids: Of all brokers.
+        servers: How many ZooKeeper servers there are.
+        rng: The seed's.
+        quorum: The ids of its controllers, where there is no ZooKeeper.
+    """
     match target.role:
+        case Role.QUORUM:
+            return target, _drawn_controllers(target, quorum, rng)
         case Role.ONE:
             return target, [rng.choice(broker_ids)]
         case Role.MINORITY:
@@ -167,6 +186,18 @@ def drawn(target: Target, broker_ids: Sequence[int], servers: int, rng: random.R
         case Role.ZOOKEEPER:
             return replace(target, **_drawn_servers(target, servers, rng)), []
     return target, list(target.broker_ids)
+
+
+def _drawn_controllers(target: Target, quorum: Sequence[int], rng: random.Random) -> list[int]:
+    """Return the controllers of a target that the seed decides; none of one that is named by what it is then."""
+    match target.part:
+        case None:
+            return [rng.choice(quorum)]
+        case Part.MAJORITY:
+            return sorted(rng.sample(quorum, len(quorum) // 2 + 1))
+        case Part.ALL:
+            return sorted(quorum)
+    return []
 
 
 def _drawn_servers(target: Target, servers: int, rng: random.Random) -> dict[str, Any]:
@@ -194,6 +225,10 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
             return target.broker_ids
         case Role.CONTROLLER:
             brokers = [(await view.controller()).broker_id]
+        case Role.QUORUM if target.part in (Part.LEADER, Part.FOLLOWER):
+            leader = (await view.controller()).broker_id
+            followers = sorted(set(view.voters) - {leader}) if isinstance(view, HasQuorum) else []
+            brokers = [leader] if target.part is Part.LEADER else followers[:1]
         case Role.LEADER | Role.FOLLOWERS:
             brokers = await _replicas(target, view)
         case Role.COORDINATOR:

@@ -20,6 +20,7 @@ class ZookeeperFault(BrokerFault):
 
     composes: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
+    controllers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
 
     async def prepare(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus
 from harness.cluster.external.place import of_other_runs
 from harness.cluster.readiness import view_of
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 TOPICS_TIMEOUT_S = 30.0
 TOPICS_RETRY_S = 0.2
 FOLDER_POLL_S = 0.5
-STEADY_TIMEOUT_S = 60.0
-"""Deadline for the steady state before the first fault."""
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 PATIENCE = 2.0
 """How many times the time that recovery takes is waited for on a machine that others use too."""
@@ -84,7 +83,7 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
     try:
         await load.start()
         progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
-        await steady(STEADY_TIMEOUT_S)
+        await steady(system_named(scenario.system).steady_timeout_s)
         progress.message("steady state: every partition has its leader and full ISR, every client moves on")
         watch = await _disturb(stage, scenario, plan, roles, progress, notes)
         try:
@@ -236,12 +235,13 @@ async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNote
 
 def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
     """Return who follows the metadata of a cluster, wherever they are."""
+    from harness.zookeeper.scope import Scope
+
     if status.controllers:
         from harness.kraft.observer import QuorumObserver
 
-        return QuorumObserver(status.controllers, path)
+        return QuorumObserver(status.controllers, path, Scope(status.prefix))
     from harness.zookeeper.observer import ZookeeperObserver
-    from harness.zookeeper.scope import Scope
 
     return ZookeeperObserver(status.zookeeper_connect, path, Scope(status.prefix))
 

@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import FINDINGS, JUDGED_BY_FIELDS, ORIGINS, kinds_of, untold
+from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of, untold
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.checks import Check, Newer, ReadsFields, Settings, read_by
+from harness.contracts.checks import Check, JudgesWithout, Newer, ReadsFields, Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
@@ -112,6 +112,7 @@ def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
     """Return what a system tells nothing of and a check rests on: kinds of evidence, state changes, fields of some."""
     facts = _read_by(check, scenario)
     kinds = {kind for kinds in untold(facts, system.tells).values() for kind in kinds}
+    kinds -= set(check.judges_without if isinstance(check, JudgesWithout) else ())
     kinds |= _uncollected(facts, scenario)
     return kinds | (set(check.fields) & system.omits if isinstance(check, ReadsFields) else set())
 
@@ -358,8 +359,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
     system = system_named(scenario.system)
-    lacking = {table: fields & system.omits for table, fields in JUDGED_BY_FIELDS.items() if fields & system.omits}
-    lacking |= {table: set(events) for table, events in untold(ORIGINS, system.tells).items()}
+    lacking = {table: set(events) for table, events in untold(ORIGINS, system.tells).items()}
     for table in ORIGINS:
         if kinds := _uncollected([table], scenario):
             lacking[table] = lacking.get(table, set()) | kinds

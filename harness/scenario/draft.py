@@ -39,6 +39,7 @@ class Draft:
     planted_bugs: list[str]
     zookeeper_servers: int | None = 1
     controllers: int | None = None
+    separate_controllers: bool | None = False
     external: ExternalSpec | None = None
     """None also when the scenario has none."""
     mix: MixSpec | None = None
@@ -69,6 +70,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
         zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),
         controllers=_part(ClusterSpec, "controllers", cluster),
+        separate_controllers=_part(ClusterSpec, "separate_controllers", cluster),
         external=_part(ClusterSpec, "external", cluster),
         mix=_part(Scenario, "mix", data),
         roles=_part(Scenario, "roles", data),

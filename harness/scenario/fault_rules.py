@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.cluster.driver import OVER_LINKS
+from harness.cluster.driver import OVER_LINKS, quorum_ids
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
@@ -100,6 +100,7 @@ def _fault(
     yield from witnesses(draft, (*at, "kind"), plugin)
     yield from of_zookeeper(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
+    yield from controllers(draft, (*at, "target"), plugin, target)
     if duration_s < plugin.shortest_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
 
@@ -168,6 +169,22 @@ def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role
         yield Problem(at, wrong)
     if target.role not in accepts:
         yield Problem(at, f"{kind} takes {', '.join(accepts)}, not {target}; all forms: {ALLOWED}")
+
+
+def controllers(draft: Draft, at: KeyPath, plugin: Fault, text: str) -> Iterator[Problem]:
+    """Controllers are targets where there is a quorum, and of few faults where they are no brokers."""
+    try:
+        target, system = parse_target(text), system_named(draft.system or PYTHON)
+    except (ValueError, ScenarioError):
+        return  # other rules report it
+    if target.role is Role.QUORUM and system.zookeeper:
+        yield Problem(at, f"{system.name} has no quorum of controllers, but ZooKeeper")
+    elif target.role in (Role.QUORUM, Role.CONTROLLER) and draft.separate_controllers and not plugin.controllers:
+        yield Problem(at, f"{plugin.name} hits brokers, and the controllers of this cluster are none")
+    elif target.role is Role.QUORUM and target.part is Part.FOLLOWER and draft.brokers is not None:
+        ids = quorum_ids(draft.brokers, draft.controllers, separate=bool(draft.separate_controllers))
+        if len(ids) == 1:
+            yield Problem(at, "a quorum of one has no follower")
 
 
 def _missing_target(draft: Draft, target: Target) -> str:

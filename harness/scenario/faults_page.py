@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cluster.driver import OVER_LINKS
-from harness.cluster.systems.system import EXTERNAL, FAMILIES, System, all_systems
+from harness.cluster.systems.system import EXTERNAL, System, all_systems, families
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
@@ -43,7 +43,7 @@ def _table() -> Iterator[str]:
     places = [
         (driver, family)
         for driver in registry.DRIVERS
-        for family in FAMILIES
+        for family in families()
         if family in registry.driver_class(driver).families
     ]
     yield "| kind | " + " | ".join(f"{family} on {driver}" for driver, family in places) + " |"

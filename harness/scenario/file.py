@@ -1,7 +1,7 @@
 """How is a scenario read? From a built-in name or a path, with overrides; or it is refused with all its errors."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
 from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
-from harness.scenario.model import Scenario
+from harness.scenario.model import Scenario, WorkloadSpec
 from harness.scenario.rules import broken_rules
 from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
 from harness.store.result import reason_of
@@ -80,14 +80,31 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
 
 
 def fitted(scenario: Scenario) -> Scenario:
-    """Return a scenario without the faults that are left out where there is no ZooKeeper, if there is none."""
-    if system_named(scenario.system).zookeeper:
-        return scenario
-    changes: dict[str, Any] = {"faults": [each for each in scenario.faults if not each.only_with_zookeeper]}
-    if scenario.mix is not None:
-        kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]
-        changes["mix"] = scenario.mix.model_copy(update={"kinds": kinds})
+    """Return a scenario as what is under test takes it.
+
+    Without ZooKeeper the faults are left out that say so; time-outs that nobody named are the system's.
+    """
+    system = system_named(scenario.system)
+    changes: dict[str, Any] = {}
+    if not system.zookeeper:
+        changes["faults"] = [each for each in scenario.faults if not each.only_with_zookeeper]
+        if scenario.mix is not None:
+            kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]
+            changes["mix"] = scenario.mix.model_copy(update={"kinds": kinds})
+    if "recovery_timeout_s" not in scenario.model_fields_set:
+        changes["recovery_timeout_s"] = system.recovery_timeout_s
+    if system.load_timeouts_ms:
+        changes["workloads"] = [_patient(spec, system.load_timeouts_ms) for spec in scenario.workloads]
     return scenario.model_copy(update=changes)
+
+
+def _patient(spec: WorkloadSpec, timeouts_ms: Mapping[str, int]) -> WorkloadSpec:
+    """Return a load with these time-outs, as far as it has them and does not name any itself."""
+    if not timeouts_ms.keys().isdisjoint(spec.parameters):
+        return spec
+    known = registry.workload(spec.kind).Parameters.model_fields
+    own = {name: value for name, value in timeouts_ms.items() if name in known}
+    return spec.model_copy(update={"parameters": {**spec.parameters, **own}})
 
 
 def refusal(source: Source) -> ScenarioError:

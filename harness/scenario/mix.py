@@ -143,7 +143,13 @@ class Mix:
         shortest_s, longest_s = kind.duration_s
         fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
         room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s)
-        target, brokers = drawn(parse_target(kind.target), self.cluster.broker_ids, self.cluster.zookeeper_servers, rng)
+        target, brokers = drawn(
+            parse_target(kind.target),
+            self.cluster.broker_ids,
+            self.cluster.zookeeper_servers,
+            rng,
+            self.cluster.quorum_ids,
+        )
         return DrawnFault(
             kind=kind,
             target=target,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from harness.cluster.driver import quorum_ids
 from harness.cluster.external.commands import problem_of
 from harness.contracts.parameters import Strict
 from harness.values import PYTHON
@@ -39,6 +40,13 @@ def _ids(value: Any) -> Any:
     return [str(item) if type(item) is int else item for item in value] if isinstance(value, list) else value
 
 
+def _by_id(value: Any) -> Any:
+    """Return what is given by ids, which YAML's keys are as texts, by numbers."""
+    if not isinstance(value, dict):
+        return value
+    return {int(key) if isinstance(key, str) and key.isdecimal() else key: each for key, each in value.items()}
+
+
 def _template(value: str) -> str:
     if problem := problem_of(value):
         raise ValueError(problem)
@@ -65,6 +73,7 @@ class TopicSpec(Strict):
 
 Command = Annotated[str, AfterValidator(_template)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,252}$")]
+Address = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+$")]
 Addresses = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$")]
 
 
@@ -93,7 +102,12 @@ class ExternalSpec(Strict):
 
     id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
     bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
-    zookeeper: Annotated[Addresses, Field(description="host:port of its ZooKeeper servers")]
+    zookeeper: Annotated[Addresses | None, Field(description="host:port of its ZooKeeper servers")] = None
+    controllers: Annotated[
+        dict[int, Address],
+        BeforeValidator(_by_id),
+        Field(description="Without ZooKeeper, host:port of each controller of its quorum, by id"),
+    ] = Field(default_factory=dict)
     brokers: Annotated[list[ExternalBroker], Field(min_length=1, max_length=32, description="All that it has")]
     commands: Annotated[ExternalCommands, Field(description="Its owner's")] = ExternalCommands()
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
@@ -113,8 +127,13 @@ class ClusterSpec(Strict):
     zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
     controllers: Annotated[
         Literal[1, 3] | None,
-        Field(description="Without ZooKeeper, how many brokers are controllers too: 3, or 1 of less than 3 brokers"),
+        Field(
+            description="Without ZooKeeper, how many controllers there are: 3, or 1 where less than 3 brokers are some"
+        ),
     ] = None
+    separate_controllers: Annotated[
+        bool, Field(description="Without ZooKeeper, whether controllers are servers of their own; 1 unless it says 3")
+    ] = False
     properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
         default_factory=dict
     )
@@ -125,6 +144,11 @@ class ClusterSpec(Strict):
     def broker_ids(self) -> Sequence[int]:
         """The ids that every driver gives to its brokers, or those that somebody else gave."""
         return range(self.brokers) if self.external is None else sorted(broker.id for broker in self.external.brokers)
+
+    @property
+    def quorum_ids(self) -> Sequence[int]:
+        """The ids that every driver gives to controllers, where there is no ZooKeeper."""
+        return quorum_ids(self.brokers, self.controllers, separate=self.separate_controllers)
 
 
 class WorkloadSpec(Strict):

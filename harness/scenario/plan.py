@@ -141,7 +141,9 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
     rng = random.Random(seed)  # noqa: S311  repeatable, not secret
     at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
     cluster = scenario.cluster
-    target, brokers = drawn(parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
+    target, brokers = drawn(
+        parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng, cluster.quorum_ids
+    )
     return PlannedFault(
         injection=0,
         fault=spec.kind,

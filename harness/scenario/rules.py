@@ -63,10 +63,10 @@ def _system(draft: Draft) -> Iterator[Problem]:
 
 
 def starts(driver: str, system: System) -> bool:
-    """Return whether a driver starts a system: others of its family may have a ZooKeeper, and this one none."""
+    """Return whether a driver starts a system: others of its family may run in containers, and this one not."""
     able = registry.driver_class(driver)
     family = system.name.partition(":")[0]
-    return family in able.families and (system.zookeeper or getattr(able, "without_zookeeper", False))
+    return family in able.families and (system.in_containers or not getattr(able, "in_containers", False))
 
 
 def keepers(draft: Draft) -> Iterator[Problem]:
@@ -77,10 +77,12 @@ def keepers(draft: Draft) -> Iterator[Problem]:
         return  # the rule on names reports it
     if not system.zookeeper and (draft.zookeeper_servers or 1) > 1:
         yield Problem(("cluster", "zookeeper_servers"), f"{system.name} has no ZooKeeper")
-    if draft.controllers is None:
-        return
     if system.zookeeper:
-        yield Problem(("cluster", "controllers"), f"{system.name} has no quorum of controllers, but ZooKeeper")
+        for name, asked in (("controllers", draft.controllers), ("separate_controllers", draft.separate_controllers)):
+            if asked:
+                yield Problem(("cluster", name), f"{system.name} has no quorum of controllers, but ZooKeeper")
+    elif draft.separate_controllers or draft.controllers is None:
+        return
     elif draft.brokers is not None and draft.controllers > draft.brokers:
         yield Problem(("cluster", "controllers"), f"{draft.controllers} do not fit on {draft.brokers} brokers")
 

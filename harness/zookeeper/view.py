@@ -5,8 +5,8 @@ They are in ZooKeeper, or in the metadata log of a cluster without one. Only the
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
 
 from harness.values import value_class
 
@@ -101,6 +101,16 @@ class OpenableView(ClusterView, Protocol):
 
     async def __aexit__(self, *_error: object) -> None:
         """Close it."""
+        ...
+
+
+@runtime_checkable
+class HasQuorum(ClusterView, Protocol):
+    """A view of a cluster without ZooKeeper."""
+
+    @property
+    def voters(self) -> Collection[int]:
+        """The ids of the controllers of its quorum."""
         ...
 
 

@@ -35,7 +35,7 @@ def requested(controller_epoch: int = 1, *, seq: int = 0, **other: Any) -> Row:
     return "control_requests", row | {"partition_verdict": "applied"} | other
 
 
-def registered(broker: int, czxid: int = 10, *, session: str = "0x1", **other: Any) -> Row:
+def registered(broker: int, czxid: int | None = 10, *, session: str = "0x1", **other: Any) -> Row:
     """A registration, as ZooKeeper holds it."""
     row = {"run_id": RUN, "source": "zookeeper", "broker": broker, "czxid": czxid, "session": session}
     return "registrations", row | other

@@ -20,6 +20,19 @@ CASES = {
     "another epoch begins lower": passes(RISE, marked(1, 0, 3, 5, seq=2, leader_epoch=1)),
     "another life of the broker begins lower": passes(RISE, marked(1, 0, 3, 5, seq=0, incarnation="other")),
     "a follower may go back": passes(RISE, marked(1, 5, 3, 5, seq=2, role="follower")),
+    "two threads tell of their rises, the later one first": passes(
+        RISE, marked(1, 7, 9, 9, seq=2), marked(1, 5, 7, 9, seq=3)
+    ),
+    "it has gone back without a word": fails(
+        RISE, marked(1, 5, 9, 9, seq=2), marked(1, 7, 11, 11, seq=3), text="from 9 to 7"
+    ),
+    "it has gone back before the later one is told of": fails(
+        RISE, marked(1, 7, 11, 11, seq=2), marked(1, 5, 9, 9, seq=3), text="from 9 to 7"
+    ),
+    "it rises twice from where the leader began": fails(
+        claimed(1, 0, high_watermark=5, end=9), marked(1, 5, 7, 9, seq=1), marked(1, 5, 7, 9, seq=2), text="from 7 to 5"
+    ),
+    "a rise to where it was": passes(RISE, marked(1, 5, 5, 9, seq=2), marked(1, 5, 7, 9, seq=3)),
     "no high watermark was seen": unknown(text="high_watermarks"),
 }
 

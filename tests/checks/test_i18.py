@@ -19,6 +19,12 @@ CASES = {
         registered(1, session="0x2", source="broker"),
         text="that of broker 1, made at zxid 10, is claimed by sessions 0x1 and 0x2",
     ),
+    "the broker's session owns no registration": fails(
+        registered(1),
+        registered(1, source="broker"),
+        registered(1, None, session="0x2", source="broker"),
+        text="broker 1 says that it registered in session 0x2, which owns no registration of it",
+    ),
     "nobody registered": unknown(text="registrations"),
 }
 

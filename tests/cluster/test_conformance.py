@@ -51,13 +51,16 @@ from harness.cluster.powers import (
     Direction,
     Side,
 )
+from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
+from harness.kraft.metadata_log import read_quorum_log
 from harness.scenario.model import TopicSpec
+from harness.scenario.rules import starts
 from harness.store.history import read_jsonl
 from harness.system.pids import read_pid_file, state_of
 from harness.system.waiting import until
@@ -113,9 +116,10 @@ class Kind:
     system: str
 
 
-STARTED = {PYTHON: "startup.complete", "kafka:3.9.1": "] started"}
+QUORUM = "kafka:4.4.0"
+STARTED = {PYTHON: "startup.complete", "kafka:3.9.1": "] started", QUORUM: "Kafka Server started"}
 """What a broker of each system logs once it has started."""
-SESSION_MS = {PYTHON: QUICK[SESSION], "kafka:3.9.1": "6000"}
+SESSION_MS = {PYTHON: QUICK[SESSION], "kafka:3.9.1": "6000", QUORUM: "6000"}
 """A JVM that begins beside others on two cores does not answer for seconds."""
 MARKS = {"process": pytest.mark.cluster, "docker": pytest.mark.docker}
 
@@ -125,6 +129,7 @@ MARKS = {"process": pytest.mark.cluster, "docker": pytest.mark.docker}
     params=[
         pytest.param(Kind(driver, system), marks=MARKS[driver], id=f"{system} on {driver}")
         for system, driver in product(STARTED, MARKS)
+        if starts(driver, system_named(system))
     ],
 )
 def kind(request: pytest.FixtureRequest) -> Kind:
@@ -135,6 +140,20 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     if kind.driver == "docker":
         request.getfixturevalue("docker_images")
     return kind
+
+
+@pytest.fixture
+def zookeeper(kind: Kind) -> None:
+    """The system has ZooKeeper, or the test of it is skipped."""
+    if not system_named(kind.system).zookeeper:
+        pytest.skip(f"{kind.system} has no ZooKeeper")
+
+
+@pytest.fixture
+def links(kind: Kind) -> None:
+    """The system's links can pass through a relay, or the test of them is skipped."""
+    if not system_named(kind.system).zookeeper:
+        pytest.skip(f"the controllers of {kind.system} have no relay")
 
 
 def made(kind: Kind, root: Path, run_id: str = "run") -> Driver:
@@ -249,19 +268,20 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     assert status.driver == driver.name
     assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, "running") for id_ in range(3)]
     assert len(status.bootstrap_servers.split(",")) == 3
-    (server,) = status.zookeeper
-    assert (server.server_id, server.state, server.client_address) == (1, "running", status.zookeeper_connect)
+    keepers = [(server.server_id, server.state, server.client_address) for server in status.zookeeper]
+    assert keepers == ([] if status.controllers else [(1, "running", status.zookeeper_connect)])
+    assert set(status.controllers) == (set() if status.zookeeper else {0, 1, 2})
     for broker in status.brokers:
         assert events_of(status, broker.broker_id)[0]["ev"] == "broker_start"
         assert broker.human_log is not None
         assert STARTED[status.system] in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
-    async with KazooView(status.zookeeper_connect) as view:
+    async with view_of(status.zookeeper_connect, status.controllers) as view:
         assert set(await view.registrations()) == {0, 1, 2}
         assert (await view.controller()).broker_id in {0, 1, 2}
     as_dict = status.as_dict()
     assert as_dict["brokers"][1]["pid"] == status.broker(1).pid
-    assert as_dict["zookeeper_data_dir"] == str(server.data_dir)
+    assert as_dict["zookeeper_data_dir"] == (str(status.zookeeper[0].data_dir) if status.zookeeper else None)
 
 
 async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driver: Driver) -> None:
@@ -436,15 +456,19 @@ async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alo
     status = await alone.status()
     assert [broker.state for broker in status.brokers] == ["running", "stopped", "stopped", "paused"]
     assert [values(broker, "evidence") for broker in status.brokers] == [[b"kept"]] * 4
-    history = alone_history(status.zookeeper[0].data_dir)
-    assert merge_history(history, status.zookeeper[0].data_dir)[1:] == []
-    assert "/brokers/topics/evidence" in history.read_text()
+    assert "/brokers/topics/evidence" in history_of(status)
     await alone.stop()
     assert values((await alone.status()).broker(1), "evidence") == [b"kept"], "it stays when the cluster is gone"
 
 
-def alone_history(data_dir: Path) -> Path:
-    return data_dir.with_name("history.jsonl")
+def history_of(status: ClusterStatus) -> set[str]:
+    """Return the paths that ever changed, by the disks of whoever keeps the metadata."""
+    if status.controllers:
+        log = read_quorum_log([status.broker(id_).log_dir for id_ in status.controllers])
+        return {change.path for change in log.changes}
+    history = status.zookeeper[0].data_dir.with_name("history.jsonl")
+    assert merge_history(history, status.zookeeper[0].data_dir)[1:] == []
+    return {line["path"] for line in read_jsonl(history)}
 
 
 @pytest.mark.parametrize(
@@ -541,10 +565,11 @@ async def test_stopping_leaves_only_files_though_a_broker_is_frozen(alone: Drive
     assert await alone.residue() == []
     status = await alone.status()
     assert {broker.state for broker in status.brokers} == {"stopped"}
-    assert status.zookeeper[0].pid is None
+    assert {server.pid for server in status.zookeeper} <= {None}
     await alone.stop()
 
 
+@pytest.mark.usefixtures("zookeeper")
 async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: Driver, tmp_path: Path) -> None:
     status = await alone.start(ClusterRequest(brokers=1, properties=QUICK, zookeeper_servers=3))
     assert [(server.server_id, server.state) for server in status.zookeeper] == [(id_, "running") for id_ in (1, 2, 3)]
@@ -573,6 +598,7 @@ async def modes_are(driver: Driver, wanted: list[str]) -> dict[int, str]:
 WHOLE = ["follower", "follower", "leader"]
 
 
+@pytest.mark.usefixtures("zookeeper")
 async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone: Driver) -> None:
     status = await alone.start(ClusterRequest(brokers=1, properties={}, zookeeper_servers=3))
     leader = next(number for number, mode in (await modes_are(alone, WHOLE)).items() if mode == "leader")
@@ -598,6 +624,7 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
         assert await view.exists("/brokers/topics/kept"), "they came back with their data"
 
 
+@pytest.mark.usefixtures("zookeeper")
 @pytest.mark.parametrize("mode", ["follower", "leader"])
 async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_others_serve(
     alone: Driver, mode: str
@@ -618,16 +645,19 @@ async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_oth
         await alone.isolate_zookeeper([7], at_most_s=1)
 
 
+@pytest.mark.usefixtures("zookeeper")
 async def test_a_pause_of_a_zookeeper_server_ends_by_itself(driver: Driver) -> None:
     await driver.pause_zookeeper(1, at_most_s=0.5)
     await modes_are(driver, ["standalone"])
 
 
+@pytest.mark.usefixtures("zookeeper")
 async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver: Driver) -> None:
     with pytest.raises(ClusterError, match="no ZooKeeper server 7; there are: 1"):
         await driver.kill_zookeeper(7)
 
 
+@pytest.mark.usefixtures("links")
 async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody_else(alone: Driver) -> None:
     quick = {**QUICK, "replica.lag.time.max.ms": "1000"}
     status = await alone.start(ClusterRequest(brokers=3, properties=quick, relay=True))
@@ -673,6 +703,32 @@ async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody
         await becomes({0, 1, 2})
 
 
+async def test_controllers_may_be_servers_of_their_own_and_come_back_with_the_log(kind: Kind, alone: Driver) -> None:
+    if system_named(kind.system).zookeeper:
+        pytest.skip(f"{kind.system} has no controllers but its brokers")
+    status = await alone.start(ClusterRequest(brokers=1, properties=QUICK, controllers=3, separate_controllers=True))
+    assert [(each.broker_id, each.state) for each in status.quorum] == [(id_, "running") for id_ in (101, 102, 103)]
+    await produce(alone, "kept")
+    async with view_of(status.zookeeper_connect, status.controllers) as view:
+        leader = (await view.controller()).broker_id
+        assert leader in {101, 102, 103}
+        await alone.kill_broker(leader)
+        assert (await alone.status()).broker(leader).state == "stopped"
+
+        async def leads() -> int:
+            return (await view.controller()).broker_id
+
+        await until(leads, lambda seen: seen not in {leader, -1}, what="another leader", timeout_s=120)
+        await alone.start_broker(leader)
+        await alone.pause_broker(101, at_most_s=60)
+        assert (await alone.status()).broker(101).state == "paused"
+        await alone.resume_broker(101)
+    with pytest.raises(ClusterError, match="no broker 7; there are: 0, 101, 102, 103"):
+        await alone.kill_broker(7)
+    assert await alone.copy_data() == []
+    assert "/brokers/topics/kept" in history_of(await alone.status())
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
@@ -702,10 +758,16 @@ async def test_a_wrong_request_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_nothing_is_left(alone: Driver) -> None:
-    too_short = {"zookeeper.connection.timeout.ms": "1"}
-    with pytest.raises(ClusterError, match=r"(?s)broker-0 ended with status 1; the end of .*broker\.log.*:\n.*startup"):
-        await alone.start(ClusterRequest(brokers=1, properties=too_short))
+DIES_AT_START = {QUORUM: ({"num.io.threads": "0"}, "num.io.threads")}
+"""Where there is no ZooKeeper that could be too slow: what no broker takes, and what it says of it."""
+
+
+async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_nothing_is_left(
+    kind: Kind, alone: Driver
+) -> None:
+    wrong, why = DIES_AT_START.get(kind.system, ({"zookeeper.connection.timeout.ms": "1"}, "startup"))
+    with pytest.raises(ClusterError, match=rf"(?s)broker-0 ended with status 1; the end of .*broker\.log.*:\n.*{why}"):
+        await alone.start(ClusterRequest(brokers=1, properties=wrong))
     assert await alone.residue() == []
 
 

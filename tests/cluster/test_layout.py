@@ -30,7 +30,9 @@ def layout(root: Path, **changed: object) -> ClusterLayout:
 
 
 @pytest.mark.parametrize(
-    "relayed", [{}, {"relay": RELAY, "relay_servers": RELAY_SERVERS}], ids=["connected directly", "through a relay"]
+    "relayed",
+    [{}, {"relay": RELAY, "relay_servers": RELAY_SERVERS}, {"zookeeper": {}, "quorum": {101: 1, 102: 2}}],
+    ids=["connected directly", "through a relay", "with controllers of their own"],
 )
 def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, relayed: dict[str, object]) -> None:
     saved = layout(tmp_path, **relayed)

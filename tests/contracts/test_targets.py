@@ -1,8 +1,10 @@
 import random
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from harness.cluster.driver import quorum_ids
 from harness.contracts.targets import Part, Role, Target, drawn, parse_target, resolve
 from harness.values import OFFSETS_TOPIC
 from tests.fake_cluster import FakeCluster
@@ -26,6 +28,8 @@ from tests.fake_cluster import FakeCluster
         pytest.param("zookeeper(2)", Target(role=Role.ZOOKEEPER, servers=(2,)), id="one ZooKeeper server"),
         pytest.param("zookeeper( 3, 1 )", Target(role=Role.ZOOKEEPER, servers=(3, 1)), id="two ZooKeeper servers"),
         pytest.param("zookeeper( leader )", Target(role=Role.ZOOKEEPER, part=Part.LEADER), id="ZooKeeper's leader"),
+        pytest.param("quorum", Target(role=Role.QUORUM), id="any controller"),
+        pytest.param("quorum( majority )", Target(role=Role.QUORUM, part=Part.MAJORITY), id="most of the quorum"),
         pytest.param("2", Target(role=Role.IDS, broker_ids=(2,)), id="one id"),
         pytest.param("2, 0", Target(role=Role.IDS, broker_ids=(2, 0)), id="two ids"),
     ],
@@ -43,6 +47,7 @@ def test_an_expression_says_whom_it_hits(text: str, target: Target) -> None:
         pytest.param("zookeeper(0)", "not a target", id="a server 0"),
         pytest.param("zookeeper(one)", "not a target", id="a part of ZooKeeper that has no name"),
         pytest.param("zookeeper(2,2)", "names a server twice", id="a server twice"),
+        pytest.param("quorum(101)", "not a target", id="a controller by its id"),
         pytest.param("leader", "allowed: leader\\(topic,partition\\)", id="a leader of nothing"),
         pytest.param("leader(orders)", "not a target", id="no partition"),
         pytest.param("coordinator", "not a target", id="a coordinator of nothing"),
@@ -71,6 +76,62 @@ def test_other_expressions_are_refused(text: str, message: str) -> None:
 )
 async def test_a_role_is_resolved_from_zookeeper(text: str, brokers: tuple[int, ...], tmp_path: Path) -> None:
     assert await resolve(parse_target(text), FakeCluster(root=tmp_path)) == brokers
+
+
+@dataclass
+class Quorum(FakeCluster):
+    """A cluster whose controllers are servers of their own."""
+
+    voters: tuple[int, ...] = (101, 102, 103)
+
+
+@pytest.mark.parametrize(
+    ("text", "leader", "hit"),
+    [
+        pytest.param("quorum(leader)", 102, (102,), id="its leader"),
+        pytest.param("quorum(follower)", 101, (102,), id="the first that does not lead"),
+        pytest.param("quorum(follower)", 102, (101,), id="which another one may be"),
+        pytest.param("quorum(leader)", -1, (), id="nobody leads"),
+    ],
+)
+async def test_who_leads_a_quorum_is_seen_at_the_moment(
+    text: str, leader: int, hit: tuple[int, ...], tmp_path: Path
+) -> None:
+    assert await resolve(parse_target(text), Quorum(root=tmp_path, controller_id=leader)) == hit
+
+
+async def test_a_cluster_with_zookeeper_has_no_follower_of_a_quorum(tmp_path: Path) -> None:
+    assert await resolve(parse_target("quorum(follower)"), FakeCluster(root=tmp_path)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        pytest.param("quorum", {1}, id="one"),
+        pytest.param("quorum(majority)", {2}, id="most"),
+        pytest.param("quorum(all)", {3}, id="all"),
+        pytest.param("quorum(leader)", {0}, id="who leads then"),
+    ],
+)
+def test_the_seed_draws_controllers(text: str, sizes: set[int]) -> None:
+    ids = quorum_ids(3, 3, separate=True)
+    hit = [drawn(parse_target(text), range(3), 0, random.Random(seed), ids)[1] for seed in range(50)]
+    assert {len(each) for each in hit} == sizes
+    assert {id_ for each in hit for id_ in each} == ({101, 102, 103} if sizes != {0} else set())
+
+
+@pytest.mark.parametrize(
+    ("brokers", "controllers", "separate", "ids"),
+    [
+        pytest.param(5, None, False, [0, 1, 2], id="three of five brokers"),
+        pytest.param(2, None, False, [0], id="one of two"),
+        pytest.param(3, 1, False, [0], id="one of three as it says"),
+        pytest.param(3, None, True, [101], id="one beside them"),
+        pytest.param(1, 3, True, [101, 102, 103], id="three beside one"),
+    ],
+)
+def test_which_ids_controllers_have(brokers: int, controllers: int | None, separate: bool, ids: list[int]) -> None:
+    assert [*quorum_ids(brokers, controllers, separate=separate)] == ids
 
 
 async def test_a_group_is_coordinated_by_the_leader_of_its_partition(tmp_path: Path) -> None:

@@ -122,6 +122,14 @@ CASES = {
             rows(marked(1, 0, 6, 9, seq=1), marked(1, 6, 4, 9, seq=2)),
             ["high_watermarks_never_to_go_back"],
         ),
+        "two threads tell of their rises in another order": (
+            rows(marked(1, 4, 6, 9, seq=1), marked(1, 0, 4, 9, seq=2), marked(1, 4, 4, 9, seq=3)),
+            [],
+        ),
+        "it goes back without a word": (
+            rows(marked(1, 0, 4, 9, seq=1), marked(1, 4, 6, 9, seq=2), marked(1, 2, 4, 9, seq=3)),
+            ["high_watermarks_never_to_go_back"],
+        ),
         "it goes back on a follower": (
             rows(marked(1, 0, 6, 9, seq=1, role="follower"), marked(1, 6, 4, 9, seq=2, role="follower")),
             [],

@@ -10,7 +10,7 @@ from tests.simulation.scenarios import scenario
 
 KAFKA = scenario(system="kafka:3.9.1", driver="process")
 OF_GROUPS = {"i33", "i34", "i35", "i36", "i37", "i38", "i39"}
-NEWER = {"i26", "i28", "i29", "i30", "i31", "i32", *OF_GROUPS}
+NEWER = {"i26", "i28", "i29", "i30", "i31", "i32", "i40", *OF_GROUPS}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,34 @@ def test_a_check_is_not_judged_where_the_system_says_nothing_of_what_it_asks_abo
     folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
     answers = {answer.check: answer.reason for answer in not_judged(folder, KAFKA)}
     assert answers.get(check) == reason
-    assert len(names(Kind.CHECK)) - len(answers) == 34
+
+
+@pytest.mark.parametrize(
+    ("system", "judged"),
+    [
+        pytest.param("kafka:0.10.2.2", 27, id="the oldest"),
+        pytest.param("kafka:3.3.2", 27, id="one that words its roles otherwise"),
+        pytest.param("kafka:3.9.1", 39, id="the last with ZooKeeper"),
+        pytest.param("kafka:4.4.0", 37, id="one without"),
+    ],
+)
+def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
+    tmp_path: Path, system: str, judged: int
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
+    asked = scenario(system=system, driver="process")
+    assert len(names(Kind.CHECK)) - len(not_judged(folder, asked)) == judged
+    documents = [Path("README.md"), Path("docs/scenarios.md"), Path("CHANGELOG.md")]
+    assert all(str(judged) in each.read_text(encoding="utf-8") for each in documents[: 2 if judged == 27 else 3])
+
+
+@pytest.mark.parametrize("check", [pytest.param(name, id=name) for name in ("I2", "I4", "I18", "I20")])
+def test_what_zookeeper_tells_is_enough_for_some_promises_on_every_release(tmp_path: Path, check: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
+    asked = scenario(system="kafka:0.10.2.2", driver="process")
+    assert check not in {answer.check for answer in not_judged(folder, asked)}
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,9 @@ def test_a_scenario_of_which_no_fault_is_left_is_refused(faults: str, key: str) 
         pytest.param("kafka:3.9.1", "controllers: 3", "controllers: kafka:3.9.1 has no quorum", id="a quorum of 3.9"),
         pytest.param("kafka:4.4.0", "zookeeper_servers: 3", "kafka:4.4.0 has no ZooKeeper", id="an ensemble"),
         pytest.param("kafka:4.4.0", "brokers: 2\n  controllers: 3", "3 do not fit on 2", id="too many controllers"),
+        pytest.param(
+            "kafka:3.9.1", "separate_controllers: true", "kafka:3.9.1 has no quorum", id="servers of no quorum"
+        ),
         *(
             pytest.param("kafka:4.4.0", f"properties: {{{name}: '1'}}", f"{name}: is set by the harness", id=name)
             for name in sorted(SET_FOR_QUORUM)
@@ -201,6 +204,89 @@ def test_what_a_cluster_would_not_heed_is_refused(system: str, cluster: str, why
     )
     (message,) = errors_of(f"{before}cluster:\n  {cluster}\n{topics}system: {system}\n")
     assert why in message
+
+
+@pytest.mark.parametrize(
+    ("system", "cluster", "fault", "why"),
+    [
+        pytest.param(
+            "python", "{}", "{kind: kill, target: quorum}", "python has no quorum of controllers", id="with ZooKeeper"
+        ),
+        pytest.param(
+            "kafka:4.4.0",
+            "{controllers: 1}",
+            "{kind: kill, target: quorum(follower)}",
+            "a quorum of one has no follower",
+            id="a quorum of one",
+        ),
+        pytest.param(
+            "kafka:4.4.0",
+            "{separate_controllers: true}",
+            "{kind: bounce, target: quorum}",
+            "bounce hits brokers, and the controllers of this cluster are none",
+            id="a fault of brokers only",
+        ),
+        pytest.param(
+            "kafka:4.4.0",
+            "{separate_controllers: true}",
+            "{kind: bounce, target: controller}",
+            "bounce hits brokers, and the controllers of this cluster are none",
+            id="their leader by the word of before",
+        ),
+        pytest.param("kafka:4.4.0", "{}", "{kind: bounce, target: quorum}", "", id="brokers that are controllers"),
+        pytest.param(
+            "kafka:4.4.0",
+            "{brokers: 1, controllers: 3, separate_controllers: true}",
+            "{kind: pause, target: quorum(follower)}",
+            "",
+            id="three controllers beside one broker",
+        ),
+    ],
+)
+def test_which_faults_hit_controllers(system: str, cluster: str, fault: str, why: str) -> None:
+    before, _, after = GOOD.partition("cluster:")
+    topics, _, _ = after[after.index("topics:") :].partition("faults:")
+    topics = topics.replace("    partitions: 2", "    replication_factor: 1\n    partitions: 2").replace(
+        ": 2\n", ": 1\n"
+    )
+    planned = fault.replace("}", ", at_s: 1, duration_s: 2}")
+    text = f"{before}cluster: {cluster}\n{topics}faults:\n  - {planned}\nduration_s: 10\nsystem: {system}\n"
+    if why:
+        (message,) = errors_of(text)
+        assert why in message
+    else:
+        assert read_scenario(text, "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "recovery_s", "load"),
+    [
+        pytest.param("python", [], 30.0, {}, id="of our broker those of the scenario and its load"),
+        pytest.param(
+            "kafka:3.9.1",
+            [],
+            60.0,
+            {"message_timeout_ms": 10_000, "request_timeout_ms": 4000},
+            id="a broker in Java has its own",
+        ),
+        pytest.param(
+            "kafka:3.9.1",
+            ["recovery_timeout_s=5", "workloads.0.parameters.request_timeout_ms=900"],
+            5.0,
+            {"request_timeout_ms": 900},
+            id="what a scenario names counts",
+        ),
+    ],
+)
+def test_time_outs_are_those_of_what_is_under_test(
+    system: str, options: list[str], recovery_s: float, load: dict[str, int]
+) -> None:
+    overrides = [set_option(option) for option in (f"system={system}", *options)]
+    topic = GOOD.replace("    partitions: 2", "    replication_factor: 2\n    partitions: 2")
+    scenario = read_scenario(topic, "s.yaml", overrides)
+    assert scenario.recovery_timeout_s == recovery_s
+    assert scenario.workloads[0].parameters == {"acks": "all", **load}
+    assert read_scenario(scenario_yaml(scenario), "again.yaml") == scenario
 
 
 def _with_fault(fault: str) -> str:
@@ -285,6 +371,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:4.4.0\ndriver: docker", "s.yaml:19: system: "
                      "the driver docker does not start kafka:4.4.0; drivers that do: process",
                      id="no ZooKeeper where it takes one"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:2.2.2\ndriver: docker", "s.yaml:19: system: "
+                     "the driver docker does not start kafka:2.2.2; drivers that do: process",
+                     id="a release of an older Java in containers"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

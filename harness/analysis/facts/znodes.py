@@ -88,7 +88,10 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
 
 
 def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
-    """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log."""
+    """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log.
+
+    A broker that does not say in which transaction it registered means the last one of its session.
+    """
     by_zookeeper = (
         history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
         .withColumn("creates", F.col("type") == "create")  # of one record of a quorum the end of the last comes first
@@ -103,8 +106,17 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
             "until_zxid",
         )
     )
-    by_brokers = state_changes.of("broker_registered").select(
-        "run_id", F.lit("broker").alias("source"), "broker", "czxid", "session"
+    of_session = by_zookeeper.groupBy("run_id", "broker", "session").agg(F.max("czxid").alias("of_session"))
+    by_brokers = (
+        state_changes.of("broker_registered")
+        .join(of_session, on=["run_id", "broker", "session"], how="left")
+        .select(
+            "run_id",
+            F.lit("broker").alias("source"),
+            "broker",
+            F.coalesce("czxid", "of_session").alias("czxid"),
+            "session",
+        )
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), REGISTRATIONS)
 

@@ -36,7 +36,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import LAST_STAGE
-from harness.cluster.systems.system import STARTED
+from harness.cluster.systems.system import started
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 
@@ -57,7 +57,8 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
     """
 
     name = "docker"
-    families: ClassVar[frozenset[str]] = frozenset(STARTED)
+    families: ClassVar[frozenset[str]] = started()
+    in_containers: ClassVar[bool] = True
 
     def __init__(self, root: Path, run_id: str) -> None:
         super().__init__(root, run_id)

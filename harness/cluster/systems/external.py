@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.configs.config import PROPERTIES
+from harness.cluster.systems.system import OF_A_JVM, System
 from harness.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -23,11 +24,15 @@ class External:
 
     name: ClassVar[str] = "external"
     start_timeout_s: ClassVar[float] = 240.0
+    steady_timeout_s: ClassVar[float] = 120.0
+    recovery_timeout_s: ClassVar[float] = 60.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     gone_timeout_s: ClassVar[float] = 60.0
     tells: ClassVar[frozenset[str]] = frozenset()
     omits: ClassVar[frozenset[str]] = frozenset()
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = False
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
 
@@ -84,3 +89,6 @@ class External:
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Do nothing: there is nothing to make a log of."""
         return []
+
+
+SYSTEM: type[System] = External

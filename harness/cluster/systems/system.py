@@ -5,8 +5,11 @@ its processes run.
 """
 
 import importlib
+import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from harness.errors import ScenarioError
@@ -17,16 +20,11 @@ if TYPE_CHECKING:
     from harness.cluster.layout import ClusterLayout
     from harness.cluster.systems.contained import Contained
 
+OF_A_JVM: Mapping[str, int] = MappingProxyType({"message_timeout_ms": 10_000, "request_timeout_ms": 4000})
+"""Time-outs of clients of brokers in Java, which begin slowly on a machine under heavy load."""
 EXTERNAL = "external"
 """Whatever somebody else started."""
-STARTED = ("python", "kafka")
-"""The families that drivers start."""
-FAMILIES: dict[str, str] = {
-    "python": "harness.cluster.systems.python_broker:PythonBroker",
-    "kafka": "harness.cluster.systems.kafka.system:ApacheKafka",
-    EXTERNAL: "harness.cluster.systems.external:External",
-}
-"""Systems without their release, each with the module and class that is imported when it is used."""
+_DECLARES = re.compile(r"^SYSTEM\b", re.MULTILINE)
 
 
 class System(Protocol):
@@ -50,6 +48,21 @@ class System(Protocol):
     @property
     def start_timeout_s(self) -> float:
         """After so long a broker that was started serves, on a machine under heavy load too."""
+        ...
+
+    @property
+    def steady_timeout_s(self) -> float:
+        """After so long the first steady state is reached."""
+        ...
+
+    @property
+    def recovery_timeout_s(self) -> float:
+        """After so long it is reached again once everything is healed, where a scenario says nothing else."""
+        ...
+
+    @property
+    def load_timeouts_ms(self) -> Mapping[str, int]:
+        """Time-outs of a load's clients where a scenario says nothing else, by parameter; else they are the load's."""
         ...
 
     @property
@@ -80,6 +93,11 @@ class System(Protocol):
     @property
     def zookeeper(self) -> bool:
         """Whether it keeps its metadata in ZooKeeper; if not, its brokers are controllers of a quorum too."""
+        ...
+
+    @property
+    def in_containers(self) -> bool:
+        """Whether it runs in a container of one of our images."""
         ...
 
     def lacks(self) -> str:
@@ -144,9 +162,27 @@ class System(Protocol):
         ...
 
 
+@cache
+def families() -> tuple[str, ...]:
+    """Return the systems without their release; ours is the first, as scenarios get it that name none."""
+    return tuple(sorted(declaring(Path(__file__).parent), reverse=True))
+
+
+def declaring(folder: Path) -> list[str]:
+    """Return every module and package in a folder whose source declares `SYSTEM`; none is imported."""
+    sources = {path.stem: path for path in folder.glob("*.py")}
+    sources |= {path.parent.name: path for path in folder.glob("*/__init__.py")}
+    return [name for name, path in sources.items() if _DECLARES.search(path.read_text(encoding="utf-8"))]
+
+
+def started() -> frozenset[str]:
+    """Return the families that drivers start."""
+    return frozenset(families()) - {EXTERNAL}
+
+
 def all_systems() -> list[System]:
     """Return every system of every release that is known."""
-    return [_family(family).of_release(release) for family in FAMILIES for release in _family(family).releases()]
+    return [_family(family).of_release(release) for family in families() for release in _family(family).releases()]
 
 
 def system_named(name: str) -> System:
@@ -156,12 +192,11 @@ def system_named(name: str) -> System:
         ScenarioError: there is none; the message names those that there are.
     """
     family, _, release = name.partition(":")
-    if family not in FAMILIES:
-        raise ScenarioError(f"unknown system {name!r}; known: {', '.join(FAMILIES)} (as kafka:3.9.1)")
+    if family not in families():
+        raise ScenarioError(f"unknown system {name!r}; known: {', '.join(families())} (as kafka:3.9.1)")
     return _family(family).of_release(release)
 
 
 def _family(name: str) -> type[System]:
-    module, _, attribute = FAMILIES[name].partition(":")
-    family: type[System] = getattr(importlib.import_module(module), attribute)
+    family: type[System] = importlib.import_module(f"{__package__}.{name}").SYSTEM
     return family

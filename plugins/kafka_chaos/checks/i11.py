@@ -6,7 +6,7 @@ and nothing is truncated below it unless an unclean election gave it up (Kafka's
 
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
@@ -61,24 +61,36 @@ class HighWatermarks:
         )
 
     def _gone_back(self, marks: DataFrame, claims: DataFrame) -> DataFrame:
+        """A rise from below where this leader began, or from below what an earlier rise came to: two overlap.
+
+        Two threads may tell of their rises in any order, so a line that goes on from the one before it is no proof.
+        """
         columns = [*PARTITION_KEY, *_LINE, "leader_epoch"]
         key = [*PARTITION_KEY, "broker", "incarnation", "leader_epoch"]
-        reached = (
+        began = claims.where(F.col("role") == "leader").select(*columns, F.col("high_watermark").alias("began"))
+        as_told = in_order(*key, by=("seq",))
+        earlier = in_order(*key, by=("old", "new", "seq")).rowsBetween(Window.unboundedPreceding, -1)
+        goes_on = F.coalesce(F.col("old") == F.lag("new").over(as_told), F.lit(False))
+        rows = (
             marks.where(F.col("role") == "leader")
-            .select(*columns, "new")
-            .unionByName(claims.where(F.col("role") == "leader").select(*columns, F.col("high_watermark").alias("new")))
+            .select(*columns, "old", "new")
+            .unionByName(began, allowMissingColumns=True)
+            .withColumn("began", F.max("began").over(as_told))
+            .withColumn("goes_on", goes_on)
+            .withColumn("overlapped", F.max("new").over(earlier))
+            .withColumn("highest", F.greatest("began", F.expr("if(goes_on, old, overlapped)")))
+            .where(F.least("old", "new") < F.col("highest"))
+            .withColumn("reached", F.when(F.col("new") < F.col("highest"), F.col("new")).otherwise(F.col("old")))
         )
-        until_now = in_order(*key, by=("seq",))
-        rows = reached.withColumn("highest", F.max("new").over(until_now)).where(F.col("new") < F.col("highest"))
         return finding(
             rows,
             self.name,
-            offset="new",
+            offset="reached",
             message=(
                 "The high watermark never goes back under one leader: broker {broker}, leader of {topic}-{partition} "
-                "in epoch {leader_epoch}, went from {highest} to {new}."
+                "in epoch {leader_epoch}, went from {highest} to {reached}."
             ),
-            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", "highest as before", "new")),
+            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", "highest as before", "old", "new")),
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -26,6 +26,7 @@ class IsrJoins:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
     reads: ClassVar[tuple[str, ...]] = ("isr_changes", "isr_proposals")
+    judges_without: ClassVar[tuple[str, ...]] = ("broker_registered",)
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("ends", "isr_proposals"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -2,6 +2,7 @@
 
 `/brokers/ids/<id>` is ephemeral: whoever owns it keeps the broker in the cluster. A broker that takes the znode of its
 earlier session for its own vanishes when that session ends, and nobody registers it again (KAFKA-1387, KAFKA-7165).
+Where brokers do not say in which transaction they registered (Kafka before 2.2), their session must own one.
 """
 
 from typing import ClassVar
@@ -38,9 +39,12 @@ class Registrations:
     )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a registration that belongs to another session than its broker's."""
+        """One finding a registration of another session than its broker's, and one a session that has none."""
+        return self._claimed_by_two(facts["registrations"]).unionByName(self._of_nobody(facts["registrations"]))
+
+    def _claimed_by_two(self, registrations: DataFrame) -> DataFrame:
         rows = (
-            facts["registrations"]
+            registrations.where(F.col("czxid").isNotNull())
             .groupBy("run_id", "broker", "czxid")
             .agg(
                 F.array_sort(F.collect_set("session")).alias("sessions"),
@@ -59,6 +63,17 @@ class Registrations:
                 sessions=F.array_join("sessions", " and "),
             ),
             evidence=F.col("events"),
+        )
+
+    def _of_nobody(self, registrations: DataFrame) -> DataFrame:
+        return finding(
+            registrations.where(F.col("czxid").isNull() & (F.col("session") != "")),
+            self.name,
+            message=(
+                "A broker's registration belongs to its session: broker {broker} says that it registered in session "
+                "{session}, which owns no registration of it."
+            ),
+            evidence=F.array(event("registrations", "source", "broker", "session")),
         )
 
 

@@ -32,6 +32,7 @@ class Recovery:
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows", "topics")
+    judges_without: ClassVar[tuple[str, ...]] = ("broker_registered",)
     assumes: ClassVar[tuple[Assumption, ...]] = (HEALED,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

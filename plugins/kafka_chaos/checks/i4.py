@@ -30,6 +30,7 @@ class CleanElections:
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     reads: ClassVar[tuple[str, ...]] = ("partition_states", "elections", "topic_configs")
+    judges_without: ClassVar[tuple[str, ...]] = ("election",)
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         Allowance(
             reason="unclean election was allowed there (KIP-106), or an administrator asked for it (KIP-460)",

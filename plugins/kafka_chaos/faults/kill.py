@@ -46,6 +46,7 @@ class Kill(BrokerFault):
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
+    controllers: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -111,15 +112,18 @@ class Kill(BrokerFault):
     async def _effect_on(self, arena: Arena, injection: Injection, broker: int) -> Effect:
         old_session = injection.state["sessions"].get(str(broker), "")
         log_end = injection.state["log_ends"][str(broker)]
+        only_controller = any(each.broker_id == broker for each in (await arena.driver.status()).quorum)
 
         async def look() -> str:
             status = (await arena.driver.status()).broker(broker)
             started, _ = await arena.state_changes.after(broker, log_end, "broker_start")
             if started:
                 return "a new process has started"
-            registration = (await arena.view.registrations()).get(broker)
             if status.state != "stopped":
                 return f"process is {status.state}"
+            if only_controller:
+                return "process gone"
+            registration = (await arena.view.registrations()).get(broker)
             if registration is not None and registration.session == old_session:
                 return f"process gone, still registered by session {old_session}"
             return f"process gone, registration of session {old_session} gone"

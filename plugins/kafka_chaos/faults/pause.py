@@ -22,6 +22,7 @@ class Pause(BrokerFault):
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
+    controllers: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER, Role.CONSUMER)
 
     async def prepare(

@@ -1,5 +1,6 @@
 """How a broker without ZooKeeper is configured and started."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,21 @@ def test_a_broker_knows_its_roles(tmp_path: Path, broker_id: int, controllers: i
     own = written(layout(tmp_path, controllers), broker_id, {})
     assert {name: own[name] for name in seen} == seen
     assert not [name for name in own if name.startswith("zookeeper.") or name == "broker.id"]
+
+
+def test_a_controller_that_is_no_broker_listens_for_its_quorum_alone(tmp_path: Path) -> None:
+    beside = replace(layout(tmp_path, 0), quorum={101: 401, 102: 402, 103: 403})
+    quorum = {
+        "controller.quorum.voters": "101@127.0.0.1:401,102@127.0.0.1:402,103@127.0.0.1:403",
+        "controller.listener.names": "CONTROLLER",
+    }
+    controller, broker = (written(beside, id_, {}) for id_ in (102, 1))
+    wanted = quorum | {"node.id": "102", "process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:402"}
+    assert {name: controller[name] for name in wanted} == wanted
+    assert not {"advertised.listeners", "inter.broker.listener.name"} & controller.keys()
+    wanted = quorum | {"process.roles": "broker", "listeners": "PLAINTEXT://h:101,REPL://h:201"}
+    assert {name: broker[name] for name in wanted} == wanted
+    assert beside.controllers == {101: "127.0.0.1:401", 102: "127.0.0.1:402", 103: "127.0.0.1:403"}
 
 
 @pytest.mark.parametrize(

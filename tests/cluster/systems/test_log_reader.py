@@ -1,6 +1,6 @@
 """What lines of real Kafka 3.9.1 tell; each is as a broker wrote it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -148,9 +148,9 @@ def appended(role: str, epoch: int) -> Append:
                   acks=None)  # fmt: skip
 
 
-def marked(isr: list[int], zk_version: int) -> HighWatermark:
+def marked(isr: list[int], zk_version: int, end: int = 83) -> HighWatermark:
     return HighWatermark(topic="my.orders-2", partition=1, role="leader", leader_epoch=1, old=79, new=83,
-                         log_end_offset=None, isr=isr, zk_version=zk_version, cause="")  # fmt: skip
+                         log_end_offset=end, isr=isr, zk_version=zk_version, cause="")  # fmt: skip
 
 
 def opened() -> Recovery:
@@ -158,8 +158,9 @@ def opened() -> Recovery:
                     recovery_point=None, high_watermark=79, truncated_bytes=None)  # fmt: skip
 
 
-def truncated(log_end_offset: int | None, epoch: int | None) -> Truncate:
-    return Truncate(topic="my.orders-2", partition=1, log_end_offset=log_end_offset, to=84, high_watermark=None,
+def truncated(log_end_offset: int | None, epoch: int | None, high_watermark: int | None = None) -> Truncate:
+    return Truncate(topic="my.orders-2", partition=1, log_end_offset=log_end_offset, to=84,
+                    high_watermark=high_watermark,
                     leader_epoch=epoch, reason="", asked_epoch=None, answer_epoch=None, answer_end_offset=None,
                     latest_epoch=None, local_epoch=None, local_end_offset=None)  # fmt: skip
 
@@ -228,12 +229,22 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
         pytest.param([TRUNCATED], [truncated(None, None)], id="it truncates a log of which nothing is known"),
         pytest.param(
             [FOLLOWER.format(2), APPENDED, TRUNCATED, TRUNCATED],
-            [follows(2, -1), appended("follower", 2), truncated(87, 2), truncated(84, 2)],
+            [follows(2, -1), appended("follower", 2), truncated(87, 2, 84), truncated(84, 2, 84)],
             id="it truncates from where the log ended by the lines before",
+        ),
+        pytest.param(
+            [FOLLOWER.format(2).replace("watermark 84", "watermark 86"), TRUNCATED, TRUNCATED],
+            [replace(follows(2, -1), high_watermark=86), truncated(88, 2, 86), truncated(84, 2, 84)],
+            id="it truncates below its high watermark, which is lower then",
+        ),
+        pytest.param(
+            [LEADER, APPENDED, MARKED],
+            [leads(), appended("leader", 1), marked([0, 2], 3, end=87)],
+            id="a high watermark is raised within what was appended",
         ),
         pytest.param([OPENED], [opened()], id="it opens a log at its start"),
         pytest.param(
-            [OPENED, TRUNCATED], [opened(), truncated(83, None)], id="what it opened it truncates from its end"
+            [OPENED, TRUNCATED], [opened(), truncated(83, None, 79)], id="what it opened it truncates from its end"
         ),
         pytest.param([NOTHING_TO_TRUNCATE], [], id="what truncates nothing is no truncation"),
         pytest.param(
@@ -318,6 +329,11 @@ OLD_REGISTRATION = (
     f"{AT}kafka.utils.ZkUtils: Registered broker 0 at path /brokers/ids/0 with addresses:"
     " EndPoint(127.0.0.1,17169,ListenerName(PLAINTEXT),PLAINTEXT)"
 )
+NEWER_REGISTRATION = (
+    f"{AT}kafka.zk.KafkaZkClient: Registered broker 0 at path /brokers/ids/0 with addresses:"
+    " ArrayBuffer(EndPoint(127.0.0.1,16923,ListenerName(PLAINTEXT),PLAINTEXT),"
+    " EndPoint(127.0.0.1,14379,ListenerName(REPL),PLAINTEXT))"
+)
 OLD_LEADER = (
     f"{AT}state.change.logger: [Broker id=0] Leader orders-2 starts at leader epoch 0 from offset 0 with high watermark"
     " 0 ISR [0,2,1] addingReplicas [] removingReplicas []. Previous leader epoch was -1."
@@ -339,7 +355,8 @@ OLD_FOLLOWER = (
         ),
         pytest.param("1.1.1", [OLD_SESSION, OLD_EXPIRY], [ZkSession(state="connected")], id="another client since 1.1"),
         pytest.param("0.10.2.2", [OLD_HANDOVER, OLD_STOP], [BrokerStop(controlled=True)], id="a clean stop until 0.11"),
-        pytest.param("0.10.2.2", [OLD_REGISTRATION], [], id="a registration says nothing of its czxid until 2.1"),
+        pytest.param("0.10.2.2", [OLD_REGISTRATION], [BrokerRegistered(czxid=None)], id="a registration until 1.0"),
+        pytest.param("1.1.1", [NEWER_REGISTRATION], [BrokerRegistered(czxid=None)], id="a registration until 2.1"),
         pytest.param("3.0.2", [OLD_LEADER, OLD_FOLLOWER], [], id="roles say nothing of versions until 3.0"),
     ],
 )

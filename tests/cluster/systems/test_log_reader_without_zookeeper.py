@@ -13,15 +13,18 @@ from tests.cluster.systems.test_log_reader import (
     DELETED,
     DONE,
     LEADER,
+    MARKED,
     OPENED,
     START,
     STARTED,
     TRUNCATED,
     appended,
     leads,
+    marked,
     opened,
     truncated,
 )
+from tests.cluster.systems.test_told_of_isrs import FETCHED, wanted
 
 JAVA = "org.apache.kafka.storage.internals."
 LIFECYCLE = f"{AT}org.apache.kafka.server.BrokerLifecycleManager: [BrokerLifecycleManager id=1] "
@@ -35,6 +38,22 @@ LED = (
     " epoch 1, next write offset 1."
 )
 HANDED_OVER = f"{LIFECYCLE}The controller has asked us to exit controlled shutdown."
+STILL_LEADS = (
+    f"{AT}state.change.logger: [Broker id=0] Skipped the become-leader state change for my.orders-2-1 with topic id"
+    " Some(1LEJzxCnSJCBKEVB_h76zw), partition registration PartitionRegistration(replicas=[2, 0, 1], directories=["
+    "SMowSba9WFKF3HnK0VtM4g, WnmY6WIcNy0AHFrsLHlrIw, zpEH5bIAmapBSKiFLnNAJQ], isr=[0], removingReplicas=[],"
+    " addingReplicas=[], elr=[], lastKnownElr=[], leader=0, leaderRecoveryState=RECOVERED, leaderEpoch=1,"
+    " partitionEpoch=7) and isNew=false since it is already the leader with leader epoch 1. Current high watermark 79,"
+    " ISR [0], adding replicas [] and removing replicas []."
+)
+WANTED = (
+    "2026-11-25 16:59:26,447 DEBUG kafka.cluster.Partition: [Partition my.orders-2-1 broker=0] Submitting ISR state"
+    " change PendingExpandIsr(newInSyncReplicaId=1, sentLeaderAndIsr=LeaderAndIsr(leader=0, leaderEpoch=1,"
+    " isrWithBrokerEpoch=[BrokerState(brokerId=0, brokerEpoch=20), BrokerState(brokerId=2, brokerEpoch=17),"
+    " BrokerState(brokerId=1, brokerEpoch=19)], leaderRecoveryState=RECOVERED, partitionEpoch=3),"
+    " leaderRecoveryState=RECOVERED, lastCommittedState="
+    "CommittedPartitionState[isr=[0, 2], leaderRecoveryState=RECOVERED])"
+)
 STOPPED = f"{AT}kafka.server.BrokerServer: [BrokerServer id=1] shut down completed"
 
 
@@ -53,6 +72,12 @@ def in_java(line: str) -> str:
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
         pytest.param([LEADER], [leads()], id="it leads a partition, in the words of before"),
         pytest.param([LEADER, in_java(APPENDED)], [leads(), appended("leader", 1)], id="it appends"),
+        pytest.param(
+            [LEADER, STILL_LEADS, MARKED],
+            [leads(), marked([0], 7)],
+            id="its ISR shrinks by the metadata log while it leads on in the same epoch",
+        ),
+        pytest.param([LEADER, WANTED, FETCHED.format(1, 83)], [leads(), wanted(83, -1, 83)], id="it wants another ISR"),
         pytest.param([in_java(TRUNCATED)], [truncated(None, None)], id="it truncates"),
         pytest.param([in_java(OPENED).replace("and local-log-end", "and log-end")], [opened()], id="it opens a log"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""What is different about a broker without ZooKeeper: it is a controller too, and its storage is formatted first."""
+"""What is different about a broker without ZooKeeper: some are controllers, and its storage is formatted first."""
 
 import base64
 import hashlib
@@ -18,6 +18,7 @@ SESSION_TIMEOUT, ZOOKEEPER_SESSION_TIMEOUT = "broker.session.timeout.ms", "zooke
 HEARTBEATS = 4
 """How many heartbeats of a broker fit into its session."""
 _OF_ZOOKEEPER = "zookeeper."
+_OF_BROKERS = ("advertised.listeners", "inter.broker.listener.name")
 _SHELL = "/bin/sh"
 _LETTERS = 0x3F
 """What keeps the first six bits of a byte within those that base 64 has letters for."""
@@ -29,27 +30,30 @@ def session_timeout(requested: Mapping[str, str], usual: Mapping[str, str]) -> d
     return {SESSION_TIMEOUT: timeout, ZOOKEEPER_SESSION_TIMEOUT: timeout}
 
 
-def changed(broker_id: int, driver: "DriverProperties") -> Callable[[dict[str, str]], dict[str, str]]:
-    """Return what makes the properties of a broker that is one of those of a broker with ZooKeeper."""
+def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Callable[[dict[str, str]], dict[str, str]]:
+    """Return what makes properties of those of a broker with ZooKeeper, for a broker, or a controller that is none."""
 
     def change(own: dict[str, str]) -> dict[str, str]:
         timeout = session_timeout(own, own)[SESSION_TIMEOUT]
         own_properties = {
             name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
         }
-        roles, listeners = "broker", own["listeners"]
+        roles, listeners = [], []
+        if broker:
+            roles, listeners = ["broker"], [own["listeners"]]
+        else:
+            for name in _OF_BROKERS:
+                del own_properties[name]
         if broker_id in driver.controllers:
-            roles, listeners = (
-                "broker,controller",
-                f"{listeners},{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}",
-            )
+            roles.append("controller")
+            listeners.append(f"{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}")
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),
             **own_properties,
             "node.id": str(broker_id),
-            "process.roles": roles,
-            "listeners": listeners,
+            "process.roles": ",".join(roles),
+            "listeners": ",".join(listeners),
             "controller.listener.names": CONTROLLER_LISTENER,
             "listener.security.protocol.map": ",".join(
                 f"{name}:PLAINTEXT" for name in (CLIENT_LISTENER, PEER_LISTENER, CONTROLLER_LISTENER)

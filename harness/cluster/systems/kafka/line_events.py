@@ -1,5 +1,6 @@
 """Makes events of lines that were understood: of each, with what the lines before it told, the event or a note."""
 
+import json
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
@@ -7,8 +8,11 @@ from dataclasses import replace
 
 from harness.cluster.systems.kafka.process_state import (
     FOLLOWER,
+    LATE_NS,
     LEADER,
     NO_EPOCH,
+    Answer,
+    Appended,
     ControlRequest,
     ProcessState,
     Replica,
@@ -28,12 +32,14 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    IsrPropose,
     Recovery,
     Truncate,
     ZkSession,
 )
 from harness.values import TopicPartition
 
+_MEMBER = re.compile(r"brokerId=(\d+)")
 LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
 APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
 STALE = "stale_controller_epoch"
@@ -81,6 +87,11 @@ def registers(process: ProcessState, match: re.Match[str]) -> Event:
     return BrokerRegistered(czxid=process.broker_epoch)
 
 
+def registers_somehow(_process: ProcessState, _match: re.Match[str]) -> Event:
+    """It is registered by its session, and does not say in which transaction."""
+    return BrokerRegistered(czxid=None)
+
+
 def is_incarnated(process: ProcessState, match: re.Match[str]) -> None:
     """Note what the process calls itself, as it does for its whole life: what a session is with ZooKeeper."""
     process.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
@@ -100,6 +111,7 @@ def opens(process: ProcessState, match: re.Match[str]) -> Event:
     """It has opened a log; it does not say in that line what it dropped."""
     key, end = _key(match), int(match["end"])
     process.log_ends[key] = end
+    process.reaches(key, int(match["high_watermark"]))
     return Recovery(
         topic=key[0],
         partition=key[1],
@@ -117,8 +129,12 @@ def leads(process: ProcessState, match: re.Match[str]) -> Event:
     key, epoch = _key(match), int(match["epoch"])
     isr = _ids(match["isr"])
     before = process.previous_epoch(key)
-    process.replicas[key] = Replica(role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]))
-    process.log_ends[key] = int(match["offset"])
+    offset = int(match["offset"])
+    process.replicas[key] = Replica(
+        role=LEADER, leader_epoch=epoch, isr=isr, zk_version=int(match["version"]), start_offset=offset
+    )
+    _begins_anew(process, match)
+    process.has_in_sync(key, len(isr))
     return BecomeLeader(
         topic=key[0],
         partition=key[1],
@@ -126,7 +142,7 @@ def leads(process: ProcessState, match: re.Match[str]) -> Event:
         previous_leader_epoch=before,
         log_start_offset=NO_OFFSET,
         high_watermark=int(match["high_watermark"]),
-        log_end_offset=int(match["offset"]),
+        log_end_offset=offset,
         isr=isr,
         zk_version=int(match["version"]),
     )
@@ -137,7 +153,7 @@ def follows(process: ProcessState, match: re.Match[str]) -> Event:
     key, epoch = _key(match), int(match["epoch"])
     before = process.previous_epoch(key)
     process.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
-    process.log_ends[key] = int(match["offset"])
+    _begins_anew(process, match)
     return BecomeFollower(
         topic=key[0],
         partition=key[1],
@@ -150,16 +166,80 @@ def follows(process: ProcessState, match: re.Match[str]) -> Event:
     )
 
 
+def _begins_anew(process: ProcessState, match: re.Match[str]) -> None:
+    """Note what is known of a replica that leads or follows from now on."""
+    key = _key(match)
+    process.log_ends[key] = int(match["offset"])
+    process.reaches(key, int(match["high_watermark"]))
+    process.follower_ends.pop(key, None)
+    process.proposals.pop(key, None)
+
+
 def has_isr(process: ProcessState, match: re.Match[str]) -> None:
     """Note the ISR that counts from now on."""
     replica = process.replicas.get(_key(match))
     if replica is not None:
         replica.isr, replica.zk_version = _ids(match["isr"]), int(match["version"])
+        process.has_in_sync(_key(match), len(replica.isr))
+
+
+def proposes(process: ProcessState, match: re.Match[str]) -> Event | None:
+    """It wants another ISR; where the log of one that it wants to take in ends is told when its fetch is done.
+
+    What it wanted already it tries again.
+    """
+    key, old, new = _key(match), _ids(match["old"]), [int(each) for each in _MEMBER.findall(match["new"])]
+    replica = process.replicas.get(key)
+    if replica is None or replica.role != LEADER:
+        return None
+    joins = set(new) > set(old)
+    proposal = IsrPropose(
+        topic=key[0],
+        partition=key[1],
+        kind="expand" if joins else "shrink",
+        leader_epoch=int(match["epoch"]),
+        old=old,
+        new=new,
+        zk_version=int(match["version"]),
+        log_end_offset=process.log_ends.get(key, NO_OFFSET),
+        high_watermark=process.high_watermarks.get(key, NO_OFFSET),
+        epoch_start_offset=replica.start_offset,
+        ends=[],
+    )
+    if not joins:
+        return replace(proposal, ends=_ends(process, match, new))
+    process.has_in_sync(key, len(new))
+    if not _is_tried_again(process.proposals.get(key), proposal):
+        process.proposals[key] = proposal
+    return None
+
+
+def fetches(process: ProcessState, match: re.Match[str]) -> Event | None:
+    """A follower's fetch is done: the log of one that was proposed for it ended there."""
+    key, follower = _key(match), int(match["follower"])
+    process.follower_ends.setdefault(key, {})[follower] = int(match["end"])
+    proposal = process.proposals.get(key)
+    if proposal is None or proposal.ends or follower not in set(proposal.new) - set(proposal.old):
+        return None
+    process.proposals[key] = replace(proposal, ends=_ends(process, match, proposal.new))
+    return process.proposals[key]
+
+
+def _is_tried_again(before: IsrPropose | None, now: IsrPropose) -> bool:
+    return before is not None and (before.zk_version, before.new) == (now.zk_version, now.new)
+
+
+def _ends(process: ProcessState, match: re.Match[str], members: list[int]) -> list[int]:
+    """Return where the logs of members end, as far as it was told: of this broker, and of those that fetched."""
+    key = _key(match)
+    ends = {int(match["broker"]): process.log_ends.get(key, NO_OFFSET), **process.follower_ends.get(key, {})}
+    return [ends.get(each, NO_OFFSET) for each in members]
 
 
 def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event | None:
-    """Only a leader says so; the line has no log end."""
+    """Only a leader says so; what it appended before was told before, as both take the log's lock for it."""
     key = _key(match)
+    process.reaches(key, int(match["new"]))
     replica = process.replicas.get(key)
     if replica is None or replica.role != LEADER:
         return None
@@ -170,7 +250,7 @@ def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event 
         leader_epoch=replica.leader_epoch,
         old=int(match["old"]),
         new=int(match["new"]),
-        log_end_offset=None,
+        log_end_offset=process.log_ends.get(key),
         isr=list(replica.isr),
         zk_version=replica.zk_version,
         cause="",
@@ -187,6 +267,9 @@ def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
     replica = process.replicas.get(key, Replica(role="", leader_epoch=NO_EPOCH, isr=[], zk_version=-1))
     if not replica.role and not process.begun_before:
         return None
+    if replica.role == LEADER:
+        batch = Appended(last_offset=int(match["last"]), leader_epoch=replica.leader_epoch, isr_size=replica.isr_size)
+        process.appends(key, int(match["first"]), batch)
     return Append(
         topic=key[0],
         partition=key[1],
@@ -204,17 +287,48 @@ def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
     )
 
 
+def answers(process: ProcessState, match: re.Match[str]) -> None:
+    """Note what a producer was answered of which the batch was told; errors say nothing of the ISR that they are by.
+
+    It is told a little later: another thread may have seen a high watermark before the one that raised it logs it.
+    """
+    completed = json.loads(match["request"])
+    for topic in (completed["response"] or {}).get("responses", ()):
+        for partition in topic["partitionResponses"]:
+            key, base_offset = (topic["name"], partition["index"]), partition["baseOffset"]
+            batch = process.appended.get(key, {}).pop(base_offset, None)
+            if batch is None or partition["errorCode"]:
+                continue
+            process.answers.append(
+                Answer(
+                    time_ns=process.time_ns,
+                    due_ns=process.lasted_ns + LATE_NS,
+                    key=key,
+                    acks=completed["request"]["acks"],
+                    base_offset=base_offset,
+                    batch=batch,
+                    high_watermark=process.high_watermarks.get(key, NO_OFFSET),
+                    correlation_id=completed["requestHeader"]["correlationId"],
+                    client=completed["requestHeader"]["clientId"],
+                    duration_ms=completed["totalTimeMs"],
+                )
+            )
+
+
 def truncates(process: ProcessState, match: re.Match[str]) -> Event:
-    """It says neither why nor how far the high watermark was."""
+    """It does not say why; the high watermark was at least as far as was told last."""
     key, to = _key(match), int(match["to"])
     replica, log_end = process.replicas.get(key), process.log_ends.get(key)
+    high_watermark = process.high_watermarks.get(key)
     process.log_ends[key] = to
+    if high_watermark is not None:
+        process.high_watermarks[key] = min(high_watermark, to)
     return Truncate(
         topic=key[0],
         partition=key[1],
         log_end_offset=log_end,
         to=to,
-        high_watermark=None,
+        high_watermark=high_watermark,
         leader_epoch=None if replica is None else replica.leader_epoch,
         reason="",
         asked_epoch=None,
@@ -278,8 +392,7 @@ def is_to_delete(process: ProcessState, match: re.Match[str]) -> None:
 def deletes(process: ProcessState, match: re.Match[str]) -> Event | None:
     """A log is put aside for good, as somebody wanted."""
     key = _key(match)
-    process.replicas.pop(key, None)
-    process.log_ends.pop(key, None)
+    process.forgets(key)
     if key not in process.deletions:
         return None
     sender, controller_epoch, leader_epoch = process.deletions.pop(key)

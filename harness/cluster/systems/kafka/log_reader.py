@@ -76,13 +76,19 @@ class LogReader:
     """Lines that some pattern must know and none does, by logger."""
 
     def events(self, lines: Iterator[str]) -> Iterator[tuple[ProcessState, LogLine, Event]]:
-        """Yield what lines tell, with the process that wrote each."""
+        """Yield what lines tell, with the process that wrote each.
+
+        What a producer was answered comes late, with the line's instant; not at all where the process ended meanwhile.
+        """
         for line in filter(None, map(line_of, lines)):
+            self.process.reads(line.time_ns)
             event = self.event(line)
             if isinstance(event, BrokerStart):
                 self.process = ProcessState()
             if event is not None:
                 yield self.process, line, event
+            for answer in self.process.due():
+                yield self.process, line._replace(time_ns=answer.time_ns), answer.event
 
     def event(self, line: LogLine) -> Event | None:
         """Return what a line tells; None for nothing."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from harness.cluster.systems.kafka import line_events
 from harness.cluster.systems.kafka.line_events import Make
+from harness.cluster.systems.kafka.releases import SINCE_ANSWERS
 from harness.events import (
     Append,
     BecomeFollower,
@@ -17,6 +18,8 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    IsrPropose,
+    ProduceResponse,
     Recovery,
     Truncate,
     ZkSession,
@@ -121,6 +124,23 @@ PATTERNS = (
     ),
     Pattern(
         BrokerRegistered,
+        "kafka.utils.ZkUtils",
+        r"Registered broker \d+ at path /brokers/ids/\d+ with addresses: .*",
+        line_events.registers_somehow,
+        before=(1, 1),
+        watched=r"Registered broker .*",
+    ),
+    Pattern(
+        BrokerRegistered,
+        "kafka.zk.KafkaZkClient",
+        r"Registered broker \d+ at path /brokers/ids/\d+ with addresses: .*",
+        line_events.registers_somehow,
+        since=(1, 1),
+        before=(2, 2),
+        watched=r"Registered broker .*",
+    ),
+    Pattern(
+        BrokerRegistered,
         "kafka.zk.KafkaZkClient",
         r"Registered broker .*, czxid \(broker epoch\): (?P<czxid>\d+)",
         line_events.registers,
@@ -179,6 +199,45 @@ PATTERNS = (
         line_events.has_isr,
         since=(3, 9),
         watched=r".* ISR updated .*",
+    ),
+    Pattern(
+        IsrPropose,
+        "kafka.cluster.Partition",
+        rf"\[Partition {_PARTITION} broker=(?P<broker>\d+)\] Submitting ISR state change Pending(?:Expand|Shrink)Isr\("
+        r".*sentLeaderAndIsr=LeaderAndIsr\(leader=\d+, leaderEpoch=(?P<epoch>\d+),"
+        r" isrWithBrokerEpoch=(?:List\(|\[)(?P<new>(?:BrokerState\([^()]*\)(?:, )?)*)[)\]], .*"
+        r"partitionEpoch=(?P<version>\d+)\).*"
+        r" lastCommittedState=CommittedPartitionState[(\[]isr=(?:Set\(|\[)(?P<old>[\d, ]*)[)\]], .*",
+        line_events.proposes,
+        since=(3, 9),
+        watched=r".* Submitting ISR state change .*",
+    ),
+    Pattern(
+        IsrPropose,
+        "kafka.cluster.Partition",
+        rf"\[Partition {_PARTITION} broker=(?P<broker>\d+)\] Recorded replica (?P<follower>\d+) log end offset \(LEO\)"
+        r" position (?P<end>\d+) and log start offset -?\d+\.",
+        line_events.fetches,
+        since=(3, 9),
+        watched=r".* Recorded replica .*",
+    ),
+    Pattern(
+        ProduceResponse,
+        "kafka.request.logger",
+        r'Completed request:(?P<request>\{.*"requestApiKeyName":"PRODUCE".*\})',
+        line_events.answers,
+        since=SINCE_ANSWERS,
+        watched=r".*PRODUCE.*",
+    ),
+    Pattern(
+        None,
+        "state.change.logger",
+        rf"\[.*\] Skipped the become-leader state change for {_PARTITION} with topic id \S+ .*"
+        r"partitionEpoch=(?P<version>\d+).* since it is already the leader with leader epoch \d+\."
+        r" Current high watermark \d+, ISR \[(?P<isr>[\d,]*)\], .*",
+        line_events.has_isr,
+        since=(3, 9),
+        watched=r".* Skipped the become-leader .* already the leader .*",
     ),
     Pattern(
         HighWatermark,
@@ -322,10 +381,10 @@ PATTERNS = (
 """In no order: no line fits two of a release."""
 OMITS: dict[type[Event], tuple[str, ...]] = {
     Append: ("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size", "acks"),
-    HighWatermark: ("log_end_offset",),
     Recovery: ("clean", "recovery_point", "truncated_bytes"),
-    Truncate: ("high_watermark", "reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
+    Truncate: ("reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
     ControlReceive: ("request_broker_epoch", "live_brokers"),
     ControllerElected: ("epoch_zk_version",),
+    BrokerRegistered: ("czxid",),
 }
 """What lines of Kafka do not have of an event's fields."""

@@ -8,14 +8,15 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from harness.broker.state_log import LineStateLog
-from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster import broker_properties
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
-from harness.cluster.systems.kafka import jars, kraft, log4j, log_reader
+from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
+from harness.cluster.systems.system import OF_A_JVM
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class ApacheKafka:
 
     start_timeout_s: ClassVar[float] = 240.0
     """A JVM on a machine under heavy load."""
+    steady_timeout_s: ClassVar[float] = 120.0
+    recovery_timeout_s: ClassVar[float] = 60.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     """`LogManager`'s `InitialTaskDelayMs`."""
     gone_timeout_s: ClassVar[float] = 30.0
@@ -88,10 +92,15 @@ class ApacheKafka:
         """The fields that those lines never have."""
         return log_reader.wording(self.release.version).omits
 
+    @property
+    def in_containers(self) -> bool:
+        """Whether the image with Java has all that it takes: ZooKeeper beside it, and no older Java."""
+        return self.zookeeper and self.release.last_java is None
+
     def lacks(self) -> str:
         """Return why it cannot be started: no Java, no jars, or jars that were changed."""
         try:
-            embedded_zookeeper.java()
+            javas.launcher(self.release)
         except ClusterError as error:
             return str(error)
         if lacking := jars.lacking(self.release):
@@ -108,15 +117,15 @@ class ApacheKafka:
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        change = dict if self.zookeeper else kraft.changed(broker_id, driver)
+        change = dict if self.zookeeper else kraft.changed(broker_id, driver, broker=broker_id in layout.brokers)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
-        (path.parent / LOGGING_NAME).write_text(log4j.LOGGING, encoding="utf-8")
+        (path.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
         return path
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker."""
         config = layout.config_file(broker_id).resolve()
-        java = _java(embedded_zookeeper.java(), jars.class_path(self.release), config)
+        java = _java(javas.launcher(self.release), jars.class_path(self.release), config)
         start = [*java, MAIN, str(config)]
         return start if self.zookeeper else kraft.formatted_once(java, layout, broker_id, start)
 

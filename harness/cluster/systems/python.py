@@ -5,11 +5,13 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.log.sync_log import read_syncs
 from harness.cluster import broker_properties
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_LOGS, BROKER_SYNCS, Contained
+from harness.cluster.systems.system import System
 from harness.errors import ScenarioError
 from harness.events import KINDS
 
@@ -26,6 +28,9 @@ class PythonBroker:
     name: ClassVar[str] = "python"
     start_timeout_s: ClassVar[float] = 60.0
     """Two idle cores take three seconds."""
+    steady_timeout_s: ClassVar[float] = 60.0
+    recovery_timeout_s: ClassVar[float] = 30.0
+    load_timeouts_ms: ClassVar[Mapping[str, int]] = MappingProxyType({})
     first_deletion_s: ClassVar[float] = 0.0
     gone_timeout_s: ClassVar[float] = 5.0
     tells: ClassVar[frozenset[str]] = frozenset(KINDS)
@@ -33,6 +38,7 @@ class PythonBroker:
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = True
 
     @classmethod
     def releases(cls) -> list[str]:
@@ -113,3 +119,6 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+SYSTEM: type[System] = PythonBroker
