@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import psutil
 
-from benchmarks.kills.left import left_of, namespaces_of
+from benchmarks.kills.left import Namespaces, left_of, namespaces_of
 from benchmarks.kills.place import Place
 from harness.cluster import relay
 from harness.cluster.containers import guard
@@ -63,8 +63,10 @@ class Kill:
     phase: Phase
     fault: int | None = None
     """The injection that is in force then; None where it does not matter."""
+    step: InjectionStep = InjectionStep.INTENDED
+    """Of that injection, from which on the time is counted."""
     after_s: float
-    """From the beginning of that phase, or from when that injection was intended."""
+    """From the beginning of that phase, or from that step."""
 
     def __str__(self) -> str:
         since = self.phase if self.fault is None else f"fault {self.fault}"
@@ -123,7 +125,7 @@ def carried_out(kill: Kill, place: Place) -> Outcome:
     """Start an experiment, kill, reap, and say what is wrong then."""
     outcome = Outcome(kill=kill)
     command = place.experiment(kill.scenario, kill.driver)
-    namespaces: frozenset[str] = frozenset()
+    namespaces = Namespaces()
     try:
         outcome.ended_before = not _comes(kill, command, place)
         namespaces = namespaces_of(place)
@@ -148,10 +150,10 @@ def _comes(kill: Kill, command: "subprocess.Popen[bytes]", place: Place) -> bool
     if kill.fault is None:
         begun = _wait_for(command, lambda: _has_begun(kill.phase, place), f"the phase {kill.phase} did not begin")
         return begun and not _ends_within(command, kill.after_s)
-    intended = _wait_for(
-        command, lambda: InjectionStep.INTENDED in _steps(kill.fault, place), f"fault {kill.fault} was not intended"
+    under_way = _wait_for(
+        command, lambda: kill.step in _steps(kill.fault, place), f"fault {kill.fault} was not {kill.step}"
     )
-    if not intended or _ends_within(command, kill.after_s):
+    if not under_way or _ends_within(command, kill.after_s):
         return False
     return InjectionStep.HEALED not in _steps(kill.fault, place)
 
