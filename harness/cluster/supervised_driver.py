@@ -300,6 +300,12 @@ class SupervisedDriver(RunsClients, ABC):
             raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.brokers))}")
         return layout
 
+    def _layout_with_clocks(self, broker_id: int) -> ClusterLayout:
+        layout = self._layout_with(broker_id)
+        if not layout.clocks:
+            raise ClusterError("no clock can be set: this cluster was started without libfaketime")
+        return layout
+
     def _broker_status(self, layout: ClusterLayout, broker_id: int, server: ServerState) -> BrokerStatus:
         ports = layout.brokers[broker_id]
         return BrokerStatus(

@@ -138,7 +138,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResu
 
 
 def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Container[int]) -> list[FaultResult]:
-    """Return the results, with those marked in whose place a spare was confirmed; none of the injections that failed."""
+    """Return the results, with those marked in whose place a spare was confirmed; none that failed is."""
     spares = [each.injection for fault, each in pairs if fault.spare and each.verdict is FaultVerdict.CONFIRMED]
     results = []
     missing = 0

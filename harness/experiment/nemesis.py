@@ -27,7 +27,6 @@ from harness.progress import Progress
 from harness.scenario.model import POSTPONED_S
 from harness.scenario.plan import PlannedFault
 from harness.store.history import InjectionStep
-from harness.verdict import FaultVerdict
 
 INJECT_TIMEOUT_S = 180.0
 CONFIRM_TIMEOUT_S = 120.0
@@ -90,8 +89,8 @@ class Nemesis:
     async def run(self) -> None:
         """Carry out every fault at its instant, counted from now; return when all are healed.
 
-        For those of a mix that were refused, or not seen to happen, spares are carried out then, as many as it takes. One
-        whose own code failed is not made good: another kind of fault says nothing of it.
+        For those of a mix that were refused, or not seen to happen, spares are carried out then, as many as it takes.
+        One whose own code failed is not made good: another kind of fault says nothing of it.
         When cancelled, heals what is in force before it goes; a second cancellation ends that too.
         """
         start_s = _now_s()

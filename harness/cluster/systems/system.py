@@ -82,6 +82,11 @@ class System(Protocol):
         """Whether it keeps its metadata in ZooKeeper; if not, its brokers are controllers of a quorum too."""
         ...
 
+    @property
+    def writes_logs_apart(self) -> bool:
+        """Whether its logs are read and written by calls that nothing else of it goes by: those at a position."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...
