@@ -444,11 +444,11 @@ def cleans(_process: ProcessState, match: re.Match[str]) -> Event:
     )
 
 
-def meets_error(teller: Teller, match: re.Match[str]) -> None:
+def meets_error(process: ProcessState, match: re.Match[str]) -> None:
     """Note what it could not do on its disk."""
-    teller.disk_error = match["error"]
+    process.disk_error = match["error"]
 
 
-def loses_directory(teller: Teller, match: re.Match[str]) -> Event:
+def loses_directory(process: ProcessState, match: re.Match[str]) -> Event:
     """Its replicas of a directory are offline."""
-    return LogDirectoryFailure(error=teller.disk_error, replicas=len(match["replicas"].split(",")))
+    return LogDirectoryFailure(error=process.disk_error, replicas=len(match["replicas"].split(",")))
