@@ -27,8 +27,8 @@ from harness.analysis.facts.steps import poll_steps, send_reversals
 from harness.analysis.session import spark_session, tuned
 from harness.contracts import registry
 from harness.contracts.checks import Settings
-from harness.experiment.judge import scenario_of, settings_of
-from harness.scenario.file import load_scenario
+from harness.experiment.judge import settings_of
+from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.plan import load_plan, make_plan
 from harness.store.folder import RunFolder
 

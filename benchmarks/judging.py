@@ -22,8 +22,9 @@ from rich.console import Console
 
 from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
 from benchmarks.synthetic_history import generate
-from harness.experiment.judge import scenario_of, settings_of
+from harness.experiment.judge import settings_of
 from harness.ingest.settings import AllowedSettings
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.verdict import SystemVerdict

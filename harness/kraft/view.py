@@ -19,9 +19,10 @@ from harness.broker.wire.messages import (
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.errors import ClusterError, EvidenceError
-from harness.kraft.image import NOBODY, MetadataImage
+from harness.kraft.image import MetadataImage
 from harness.kraft.records import entries
 from harness.store.history import ZnodeChange
+from harness.values import NOBODY
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
 CLIENT_ID = "chaos-view"

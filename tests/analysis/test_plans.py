@@ -16,12 +16,13 @@ from harness.analysis.sources import LINES, Sources, from_table
 from harness.analysis.typed import FACTS
 from harness.contracts import registry
 from harness.contracts.checks import Settings, assumptions
+from harness.values import ACKS_ALL
 from tests.analysis.fact_rows import sent, table_of
 
 pytestmark = pytest.mark.spark
 
 SETTINGS = Settings(
-    acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False
+    acks=frozenset({ACKS_ALL}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False
 )
 FORBIDDEN = {
     r"CartesianProduct|BroadcastNestedLoopJoin": "joins all rows with all rows",

@@ -9,6 +9,7 @@ from typing import Any
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
 from harness.report.timeline.spans import FaultWindow, Membership, Reign, Span, gaps
+from harness.values import ACKS_ALL
 
 BROKER_COLOURS = 8
 LANE_PX, LOWEST_PX = 24, 40
@@ -190,7 +191,7 @@ def of_leaders(
     if missed := [gap for gap in gaps(evidence) if gap.partition in partitions]:
         name = "no acknowledged write"
         legend.append(LegendEntry(name=name, colour="var(--ink)", symbol="▂"))
-        hover = [f"{name}, acks={'all' if gap.acks == -1 else gap.acks}, {gap.attempts} tried" for gap in missed]
+        hover = [f"{name}, acks={'all' if gap.acks == ACKS_ALL else gap.acks}, {gap.attempts} tried" for gap in missed]
         bars = _bars(name, missed, [gap.partition for gap in missed], "var(--ink)", hover)
         traces.append(bars | {"width": 0.16, "offset": -0.5})
     return Track(
