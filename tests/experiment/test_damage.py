@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from harness import phases
 from harness.analysis import judge_many
 from harness.analysis.judge import Judgement
-from harness.broker.slices import sliced
+from harness.broker.background import sliced
 from harness.contracts.checks import Settings
 from harness.errors import HarnessError
 from harness.experiment.judge import holes_in, settings_of, within_holes
