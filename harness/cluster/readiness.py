@@ -13,12 +13,15 @@ from harness.zookeeper.view import OpenableView
 PROBE_TIMEOUT_S = 2.0
 
 
-def view_of(zookeeper_connect: str, controllers: Mapping[int, str]) -> OpenableView:
-    """Return the view of a cluster's metadata, wherever they are, to be opened."""
+def view_of(zookeeper_connect: str, controllers: Mapping[int, str], cluster_id: str | None = None) -> OpenableView:
+    """Return the view of a cluster's metadata, wherever they are, to be opened.
+
+    Controllers of another cluster than `cluster_id` do not answer.
+    """
     if controllers:
         from harness.kraft.view import QuorumView
 
-        return QuorumView(controllers)
+        return QuorumView(controllers, cluster_id=cluster_id)
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     return KazooView(zookeeper_connect)

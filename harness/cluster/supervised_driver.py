@@ -76,8 +76,8 @@ class SupervisedDriver(RunsClients, ABC):
 
     name: ClassVar[str]
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})
-    without_zookeeper: ClassVar[bool] = False
-    """Whether it can start systems of these families that need none."""
+    in_containers: ClassVar[bool] = False
+    """Whether it starts of these families only what runs in containers."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root = root
@@ -128,8 +128,8 @@ class SupervisedDriver(RunsClients, ABC):
             ClusterError: a server did not become ready, and everything was stopped again.
         """
         _validate(request)
-        if not self.without_zookeeper and not system_named(request.system).zookeeper:
-            raise ScenarioError(f"the driver {self.name} starts nothing without ZooKeeper, as {request.system} is")
+        if self.in_containers and not system_named(request.system).in_containers:
+            raise ScenarioError(f"the driver {self.name} has no container for {request.system}")
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())
@@ -301,6 +301,12 @@ class SupervisedDriver(RunsClients, ABC):
         ids = (*layout.brokers, *layout.quorum)
         if broker_id not in ids:
             raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, ids))}")
+        return layout
+
+    def _layout_with_clocks(self, broker_id: int) -> ClusterLayout:
+        layout = self._layout_with(broker_id)
+        if not layout.clocks:
+            raise ClusterError("no clock can be set: this cluster was started without libfaketime")
         return layout
 
     def _broker_status(self, layout: ClusterLayout, broker_id: int, server: ServerState) -> BrokerStatus:

@@ -99,10 +99,14 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
     from harness.zookeeper.merged_history import merge_changes, merge_history
     from harness.zookeeper.scope import Scope
 
+    scope = Scope(status.prefix)
     if status.zookeeper:
         data_dirs = [server.data_dir for server in status.zookeeper]
-        for remark in merge_history(folder.zookeeper, *data_dirs, scope=Scope(status.prefix)):
+        for remark in merge_history(folder.zookeeper, *data_dirs, scope=scope):
             notes.remark(remark)
+        return
+    if "zookeeper" in status.unseen:  # nobody's disk has a quorum's log for us
+        merge_changes(folder.zookeeper, None)
         return
     from harness.kraft.metadata_log import read_quorum_log
 
@@ -112,7 +116,8 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
     except EvidenceError:
         merge_changes(folder.zookeeper, None)
         raise
-    remarks = merge_changes(folder.zookeeper, log.changes, exact=True)
+    changes = [change for change in log.changes if scope.holds(change.path)]
+    remarks = merge_changes(folder.zookeeper, changes, exact=True)
     for remark in remarks.gaps:
         notes.remark(remark)
     for remark in log.damage + remarks.contradictions:  # the observer sees what is committed, and nothing else

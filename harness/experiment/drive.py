@@ -235,12 +235,13 @@ async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNote
 
 def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
     """Return who follows the metadata of a cluster, wherever they are."""
+    from harness.zookeeper.scope import Scope
+
     if status.controllers:
         from harness.kraft.observer import QuorumObserver
 
-        return QuorumObserver(status.controllers, path)
+        return QuorumObserver(status.controllers, path, Scope(status.prefix))
     from harness.zookeeper.observer import ZookeeperObserver
-    from harness.zookeeper.scope import Scope
 
     return ZookeeperObserver(status.zookeeper_connect, path, Scope(status.prefix))
 

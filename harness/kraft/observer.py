@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.errors import ClusterError
 from harness.kraft.view import NoLeaderError, QuorumView
 from harness.store.history import ChainedWriter
+from harness.zookeeper.scope import EVERYTHING, Scope
 
 SOURCE = "observer"
 LOOK_EVERY_S = 0.25
@@ -22,9 +23,11 @@ class QuorumObserver:
     problem = ""
     """Why the log could not be read, when last that was so; empty if it always could."""
 
-    def __init__(self, controllers: Mapping[int, str], path: Path) -> None:
+    def __init__(self, controllers: Mapping[int, str], path: Path, scope: Scope = EVERYTHING) -> None:
+        """Take where each controller listens, the file, and which changes belong into it."""
         self._view = QuorumView(controllers)
         self._path = path
+        self._scope = scope
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -58,6 +61,6 @@ class QuorumObserver:
                     changes = []
                 except ClusterError as error:
                     changes, self.problem = [], str(error)
-                for change in changes:
+                for change in filter(lambda change: self._scope.holds(change.path), changes):
                     history.write(replace(change, source=SOURCE))
                 await asyncio.sleep(LOOK_EVERY_S)

@@ -45,8 +45,14 @@ class NoLeaderError(ClusterError):
 class QuorumView:
     """Implements `ClusterView` over connections of its own to the controllers; an async context manager."""
 
-    def __init__(self, controllers: Mapping[int, str], transport: Transport | None = None) -> None:
-        """Take where each controller listens, host:port by id; TCP is the usual transport."""
+    def __init__(
+        self, controllers: Mapping[int, str], transport: Transport | None = None, cluster_id: str | None = None
+    ) -> None:
+        """Take where each controller listens, host:port by id; TCP is the usual transport.
+
+        With a cluster's id those of another one answer only that they are.
+        """
+        self._cluster_id = cluster_id
         self._controllers = {id_: _address(text) for id_, text in controllers.items()}
         self._transport = transport or TcpTransport()
         self._connections: dict[int, Connection] = {}
@@ -253,6 +259,7 @@ class QuorumView:
     def _request(self) -> Message:
         wanted = FetchRequest.FetchTopic
         return FetchRequest(
+            cluster_id=self._cluster_id,
             replica_id=NOBODY,
             max_wait_ms=0,
             min_bytes=0,

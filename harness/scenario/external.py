@@ -47,6 +47,7 @@ def external(draft: Draft) -> Iterator[Problem]:
         yield Problem(("cluster", "brokers"), f"is {draft.brokers}, and cluster.external names {len(ids)}")
     if place.prefix and not all(topic.name.startswith(place.prefix) for topic in draft.topics.values()):
         yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
+    yield from _metadata(place)
     if draft.steps:
         yield Problem(("steps",), "are not taken on a cluster of somebody else's")
     for index, workload in draft.workloads.items():
@@ -55,6 +56,15 @@ def external(draft: Draft) -> Iterator[Problem]:
     for at, spec in _faults(draft):
         if problem := _forbidden(place, spec):
             yield Problem((*at, "kind"), problem)
+
+
+def _metadata(place: ExternalSpec) -> Iterator[Problem]:
+    """It has ZooKeeper or a quorum of controllers, and is asked for nothing that only the other has."""
+    at = ("cluster", "external")
+    if (place.zookeeper is None) == (not place.controllers):
+        yield Problem(at, "has either zookeeper or controllers: name where its metadata are")
+    elif place.controllers and (place.expire_sessions or place.commands.zookeeper is not None):
+        yield Problem(at, "has no ZooKeeper: leave out expire_sessions and commands.zookeeper")
 
 
 def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:
@@ -67,6 +77,8 @@ def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:
 def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
     """Return why a fault is not carried out on this cluster; empty if it may be."""
     writes = spec.kind in BY_ZOOKEEPER or (spec.kind in COMMANDS and spec.parameters.get("end_session", False))
+    if writes and place.controllers:
+        return f"{spec.kind} takes ZooKeeper, and the cluster has none"
     if writes and not place.expire_sessions:
         return f"{spec.kind} writes to its ZooKeeper, which cluster.external.expire_sessions does not allow"
     if spec.kind in BY_ZOOKEEPER:
@@ -143,7 +155,8 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
     return ExternalCluster(
         cluster_id=place.id,
         bootstrap_servers=place.bootstrap_servers,
-        zookeeper_connect=place.zookeeper,
+        zookeeper_connect=place.zookeeper or "",
+        controllers=place.controllers,
         hosts={broker.id: Host(host=broker.host, name=broker.name or broker.host) for broker in place.brokers},
         commands=place.commands.model_dump(exclude_none=True),
         timeout_s=place.timeout_s,

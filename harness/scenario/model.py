@@ -40,6 +40,13 @@ def _ids(value: Any) -> Any:
     return [str(item) if type(item) is int else item for item in value] if isinstance(value, list) else value
 
 
+def _by_id(value: Any) -> Any:
+    """Return what is given by ids, which YAML's keys are as texts, by numbers."""
+    if not isinstance(value, dict):
+        return value
+    return {int(key) if isinstance(key, str) and key.isdecimal() else key: each for key, each in value.items()}
+
+
 def _template(value: str) -> str:
     if problem := problem_of(value):
         raise ValueError(problem)
@@ -66,6 +73,7 @@ class TopicSpec(Strict):
 
 Command = Annotated[str, AfterValidator(_template)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,252}$")]
+Address = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+$")]
 Addresses = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$")]
 
 
@@ -94,7 +102,12 @@ class ExternalSpec(Strict):
 
     id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
     bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
-    zookeeper: Annotated[Addresses, Field(description="host:port of its ZooKeeper servers")]
+    zookeeper: Annotated[Addresses | None, Field(description="host:port of its ZooKeeper servers")] = None
+    controllers: Annotated[
+        dict[int, Address],
+        BeforeValidator(_by_id),
+        Field(description="Without ZooKeeper, host:port of each controller of its quorum, by id"),
+    ] = Field(default_factory=dict)
     brokers: Annotated[list[ExternalBroker], Field(min_length=1, max_length=32, description="All that it has")]
     commands: Annotated[ExternalCommands, Field(description="Its owner's")] = ExternalCommands()
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
@@ -282,6 +295,13 @@ class Scenario(Strict):
         """How long the cluster may be under load and faults until it is whole again."""
         overtime_s = self.mix.overtime_s(self.duration_s) if self.mix else 0.0
         return self.duration_s + overtime_s + self.recovery_timeout_s
+
+    @property
+    def targets(self) -> list[tuple[str, str]]:
+        """Name and target of every fault that may happen."""
+        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
+        steps = [(step.inject, step.target) for step in self.steps if step.inject is not None]
+        return [*((spec.kind, spec.target) for spec in specs), *steps]
 
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:

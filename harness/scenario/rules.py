@@ -63,10 +63,10 @@ def _system(draft: Draft) -> Iterator[Problem]:
 
 
 def starts(driver: str, system: System) -> bool:
-    """Return whether a driver starts a system: others of its family may have a ZooKeeper, and this one none."""
+    """Return whether a driver starts a system: others of its family may run in containers, and this one not."""
     able = registry.driver_class(driver)
     family = system.name.partition(":")[0]
-    return family in able.families and (system.zookeeper or getattr(able, "without_zookeeper", False))
+    return family in able.families and (system.in_containers or not getattr(able, "in_containers", False))
 
 
 def keepers(draft: Draft) -> Iterator[Problem]:

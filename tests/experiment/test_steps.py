@@ -103,7 +103,9 @@ def test_replicas_are_where_the_roles_are() -> None:
     assert history.remarks == []
 
 
-@pytest.mark.parametrize("name", ["kafka-14190", "kafka-7128", "kip-101", "kip-279", "kip-380"])
+@pytest.mark.parametrize(
+    "name", ["kafka-13141", "kafka-14190", "kafka-6082", "kafka-7128", "kip-101", "kip-279", "kip-380"]
+)
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:
     history = simulate(load_scenario(name, [set_option("driver=simulated")]), SEED)
     assert history.remarks == []

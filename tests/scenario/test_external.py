@@ -80,6 +80,13 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("kind: produce-consume", "kind: consume-group", "the load is produce-consume", id="groups of"
                      " whatever name"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
+        pytest.param("    zookeeper: keeper:2181\n", "", "has either zookeeper or controllers", id="no metadata"),
+        pytest.param("zookeeper: keeper:2181", "zookeeper: keeper:2181\n    controllers: {1: 'one:9093'}",
+                     "has either zookeeper or controllers", id="metadata in two places"),
+        pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "has no ZooKeeper: leave out"
+                     " expire_sessions and commands.zookeeper", id="sessions of a quorum"),
+        pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "expire-session takes ZooKeeper, and the"
+                     " cluster has none", id="a fault that takes ZooKeeper"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
         pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
                      " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
@@ -89,6 +96,21 @@ def test_what_cannot_be_done_to_it_is_refused(old: str, new: str, message: str) 
     with pytest.raises(ScenarioError) as refused:
         good((old, new))
     assert message in str(refused.value)
+
+
+def test_the_metadata_log_of_a_quorum_comes_with_the_data_of_brokers_that_are_its_voters() -> None:
+    def collected(controllers: str) -> frozenset[str]:
+        return unseen(
+            good(
+                ("zookeeper: keeper:2181", f"controllers: {controllers}"),
+                ("    expire_sessions: true\n", ""),
+                ('mix: {count: 1, kinds: [{kind: expire-session, target: "followers(orders,1)"}]}\n', ""),
+                ('resume: "ssh {host} cont"', 'resume: "ssh {host} cont", data: "cp {into}"'),
+            )
+        )
+
+    assert collected("{1: one:9093, 1002: other:9093}") == {"state_changes"}
+    assert collected("{1: one:9093, 7: apart:9093}") == {"state_changes", "zookeeper"}
 
 
 def test_it_is_touched_only_if_whoever_asks_says_that_it_is_theirs() -> None:

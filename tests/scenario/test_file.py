@@ -70,6 +70,13 @@ def test_a_zookeeper_server_that_cannot_be_is_refused(servers: int, target: str,
     assert message in error
 
 
+def test_syncs_of_a_server_of_zookeeper_are_not_slow_where_there_is_none() -> None:
+    slow = GOOD.replace("kind: kill", "kind: slow-sync\n    duration_s: 2").replace("leader(orders,1)", "zookeeper(1)")
+    assert read_scenario(slow, "slow.yaml").faults[0].target == "zookeeper(1)"
+    (error,) = errors_of(f"{slow}\nsystem: kafka:4.4.0\n")
+    assert "kafka:4.4.0 has no ZooKeeper" in error
+
+
 @pytest.mark.parametrize("kind", ["clock", "cpu-limit", "memory-limit", "file-limit", "slow-sync"])
 @pytest.mark.parametrize("duration_s", ["", "duration_s: 0.5"])
 def test_what_would_be_over_before_it_is_looked_at_is_refused(kind: str, duration_s: str) -> None:
@@ -371,6 +378,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:4.4.0\ndriver: docker", "s.yaml:19: system: "
                      "the driver docker does not start kafka:4.4.0; drivers that do: process",
                      id="no ZooKeeper where it takes one"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:2.2.2\ndriver: docker", "s.yaml:19: system: "
+                     "the driver docker does not start kafka:2.2.2; drivers that do: process",
+                     id="a release of an older Java in containers"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -72,7 +72,7 @@ SWEEPS = {
     "unclean-keeps-old-isr": Sweep(scenario="unclean-election", sets=ALLOWED, finding="I3"),
     "isr-before-zookeeper": Sweep(finding="I10"),
     "isr-write-without-version": Sweep(finding="I1"),
-    "controller-writes-unfenced": Sweep(finding="I2"),
+    "controller-writes-unfenced": Sweep(scenario="kafka-6082", finding="I2"),
     "preferred-not-in-isr": Sweep(finding="I3"),
     "truncation-in-one-round": Sweep(scenario="kip-279", finding="I9"),
     "truncate-to-high-watermark": Sweep(scenario="kip-101", finding="I10"),

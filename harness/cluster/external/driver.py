@@ -88,16 +88,7 @@ class ExternalDriver(RunsClients):
             root=self._root,
             bootstrap_servers=cluster.bootstrap_servers,
             zookeeper_connect=cluster.zookeeper_connect,
-            zookeeper=(
-                ZookeeperStatus(
-                    server_id=1,
-                    state="running",
-                    pid=None,
-                    client_address=cluster.zookeeper_connect,
-                    data_dir=folder / ZOOKEEPER_COPY,
-                    log=folder / "zookeeper" / "zookeeper.log",
-                ),
-            ),
+            zookeeper=_zookeeper(cluster, folder),
             brokers=tuple(
                 BrokerStatus(
                     broker_id=broker_id,
@@ -114,13 +105,14 @@ class ExternalDriver(RunsClients):
             ),
             unseen=cluster.unseen,
             prefix=cluster.prefix,
+            controllers=cluster.controllers,
         )
 
     async def copy_data(self) -> list[str]:
         """Have the commands for evidence bring it here; return a sentence for each that failed."""
         cluster = ExternalCluster.load(self._root)
         status = await self.status()
-        wanted: list[tuple[str, int | None, Path]] = [("zookeeper", None, status.zookeeper[0].data_dir)]
+        wanted: list[tuple[str, int | None, Path]] = [("zookeeper", None, each.data_dir) for each in status.zookeeper]
         wanted += [("data", broker.broker_id, broker.log_dir) for broker in status.brokers]
         missing = []
         for action, broker_id, into in wanted:
@@ -277,6 +269,21 @@ class ExternalDriver(RunsClients):
         await self._supervision.spawn(child, argv, log, LAST_STAGE, grace_s)
 
 
+def _zookeeper(cluster: ExternalCluster, folder: Path) -> tuple[ZookeeperStatus, ...]:
+    """Return its ZooKeeper, as one server; none where it has a quorum."""
+    if not cluster.zookeeper_connect:
+        return ()
+    only = ZookeeperStatus(
+        server_id=1,
+        state="running",
+        pid=None,
+        client_address=cluster.zookeeper_connect,
+        data_dir=folder / ZOOKEEPER_COPY,
+        log=folder / "zookeeper" / "zookeeper.log",
+    )
+    return (only,)
+
+
 async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     """Return the brokers' addresses, if this is the cluster that is meant, and whole.
 
@@ -286,11 +293,11 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     from harness.zookeeper.kazoo_view import KazooView
 
     seen_id, addresses = await described_cluster(cluster.bootstrap_servers.split(","), timeout_s=PROBE_TIMEOUT_S)
-    async with KazooView(cluster.zookeeper_connect) as view:
-        in_zookeeper = await view.cluster_id()
+    async with cluster.view() as view:
+        in_metadata = await view.cluster_id() if isinstance(view, KazooView) else cluster.cluster_id
         registered = sorted(await view.registrations())
         taken = taken_by_runs(await view.topics(), cluster.prefix)
-    for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_zookeeper)):
+    for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_metadata)):
         if seen != cluster.cluster_id:
             raise ClusterError(f"{who} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
     if not sorted(cluster.hosts) == registered == sorted(addresses):

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from harness.cluster.external.commands import carry_out, filled
+from harness.cluster.readiness import view_of
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
+from harness.zookeeper.view import OpenableView
 
 FILE_NAME = "external.json"
 NOTES_NAME = "disturbed.json"
@@ -39,6 +41,7 @@ class ExternalCluster:
     cluster_id: str
     bootstrap_servers: str
     zookeeper_connect: str
+    """Empty where it has none."""
     hosts: dict[int, Host]
     """By broker id; there are no other brokers."""
     commands: dict[str, str]
@@ -49,12 +52,20 @@ class ExternalCluster:
     """How the names of all topics and groups begin that are the run's."""
     addresses: dict[int, str] = field(default_factory=dict)
     """host:port by broker id, as the cluster itself says; known once it was looked at."""
+    controllers: dict[int, str] = field(default_factory=dict)
+    """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The kinds of evidence that cannot be had of it."""
-        absent = {"replicas": "data", "zookeeper": "zookeeper"}
+        """The kinds of evidence that cannot be had of it; a quorum's metadata log lies with its voters' data."""
+        voters_are_brokers = self.controllers.keys() <= self.hosts.keys()
+        metadata = ("data" if voters_are_brokers else "") if self.controllers else "zookeeper"
+        absent = {"replicas": "data", "zookeeper": metadata}
         return ("state_changes", *(kind for kind, command in absent.items() if command not in self.commands))
+
+    def view(self) -> OpenableView:
+        """Return the view of its metadata, to be opened; controllers of another cluster answer nothing."""
+        return view_of(self.zookeeper_connect, self.controllers, self.cluster_id)
 
     def carry_out(self, action: str, broker_id: int | None = None, into: Path | None = None) -> None:
         """Carry out a command, on a broker or for ZooKeeper; raises ClusterError if there is none or it fails."""
@@ -77,8 +88,11 @@ class ExternalCluster:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             hosts = {int(broker_id): Host(**own) for broker_id, own in data.pop("hosts").items()}
-            addresses = {int(broker_id): address for broker_id, address in data.pop("addresses").items()}
-            return cls(hosts=hosts, addresses=addresses, **data)
+            addresses, controllers = (
+                {int(own_id): address for own_id, address in data.pop(name).items()}
+                for name in ("addresses", "controllers")
+            )
+            return cls(hosts=hosts, addresses=addresses, controllers=controllers, **data)
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -94,12 +94,10 @@ async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> Non
 
 async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
     """Start a broker, unless it runs, when its old registration is gone; while that exists, it would end at once."""
-    from harness.zookeeper.kazoo_view import KazooView
-
     if await listens(cluster.addresses[broker_id]):  # it never went down, or somebody else has started it
         notes.remove("down", broker_id)
         return
-    async with KazooView(cluster.zookeeper_connect) as view:
+    async with cluster.view() as view:
         what = f"end of broker {broker_id}'s old registration"
         gone = until(view.registrations, lambda seen: broker_id not in seen, what=what, timeout_s=SESSION_TIMEOUT_S)
         await gone
@@ -134,23 +132,19 @@ async def answers(address: str, timeout_s: float) -> bool:
 
 async def topics_of(cluster: ExternalCluster) -> list[str]:
     """Return the topics that are the run's, by how their names begin."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    async with KazooView(cluster.zookeeper_connect) as view:
+    async with cluster.view() as view:
         return sorted(topic for topic in await view.topics() if topic.startswith(cluster.prefix))
 
 
 async def _without_topics(cluster: ExternalCluster) -> None:
-    from harness.zookeeper.kazoo_view import KazooView
-
     assert cluster.prefix, "without a prefix every topic would be the run's"
-    async with KazooView(cluster.zookeeper_connect) as view:
+    async with cluster.view() as view:
 
         async def left() -> list[str]:
             return [topic for topic in await view.topics() if topic.startswith(cluster.prefix)]
 
         for topic in await left():
-            await view.create(f"/admin/delete_topics/{topic}", b"")
+            await view.delete_topic(topic)
         await until(left, lambda topics: not topics, what="the run's topics gone", timeout_s=TOPICS_TIMEOUT_S)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.configs.config import PROPERTIES
-from harness.cluster.systems.system import OF_A_JVM
+from harness.cluster.systems.system import OF_A_JVM, System
 from harness.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ class External:
     tells: ClassVar[frozenset[str]] = frozenset()
     omits: ClassVar[frozenset[str]] = frozenset()
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = False
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
+    writes_logs_apart: ClassVar[bool] = False
 
     @classmethod
     def releases(cls) -> list[str]:
@@ -88,3 +90,6 @@ class External:
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Do nothing: there is nothing to make a log of."""
         return []
+
+
+SYSTEM: type[System] = External

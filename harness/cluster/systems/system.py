@@ -5,7 +5,9 @@ its processes run.
 """
 
 import importlib
+import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -22,14 +24,7 @@ OF_A_JVM: Mapping[str, int] = MappingProxyType({"message_timeout_ms": 10_000, "r
 """Time-outs of clients of brokers in Java, which begin slowly on a machine under heavy load."""
 EXTERNAL = "external"
 """Whatever somebody else started."""
-STARTED = ("python", "kafka")
-"""The families that drivers start."""
-FAMILIES: dict[str, str] = {
-    "python": "harness.cluster.systems.python_broker:PythonBroker",
-    "kafka": "harness.cluster.systems.kafka.system:ApacheKafka",
-    EXTERNAL: "harness.cluster.systems.external:External",
-}
-"""Systems without their release, each with the module and class that is imported when it is used."""
+_DECLARES = re.compile(r"^SYSTEM\b", re.MULTILINE)
 
 
 class System(Protocol):
@@ -100,6 +95,16 @@ class System(Protocol):
         """Whether it keeps its metadata in ZooKeeper; if not, its brokers are controllers of a quorum too."""
         ...
 
+    @property
+    def in_containers(self) -> bool:
+        """Whether it runs in a container of one of our images."""
+        ...
+
+    @property
+    def writes_logs_apart(self) -> bool:
+        """Whether its logs are read and written by calls that nothing else of it goes by: those at a position."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...
@@ -162,9 +167,27 @@ class System(Protocol):
         ...
 
 
+@cache
+def families() -> tuple[str, ...]:
+    """Return the systems without their release; ours is the first, as scenarios get it that name none."""
+    return tuple(sorted(declaring(Path(__file__).parent), reverse=True))
+
+
+def declaring(folder: Path) -> list[str]:
+    """Return every module and package in a folder whose source declares `SYSTEM`; none is imported."""
+    sources = {path.stem: path for path in folder.glob("*.py")}
+    sources |= {path.parent.name: path for path in folder.glob("*/__init__.py")}
+    return [name for name, path in sources.items() if _DECLARES.search(path.read_text(encoding="utf-8"))]
+
+
+def started() -> frozenset[str]:
+    """Return the families that drivers start."""
+    return frozenset(families()) - {EXTERNAL}
+
+
 def all_systems() -> list[System]:
     """Return every system of every release that is known."""
-    return [_family(family).of_release(release) for family in FAMILIES for release in _family(family).releases()]
+    return [_family(family).of_release(release) for family in families() for release in _family(family).releases()]
 
 
 def system_named(name: str) -> System:
@@ -174,12 +197,11 @@ def system_named(name: str) -> System:
         ScenarioError: there is none; the message names those that there are.
     """
     family, _, release = name.partition(":")
-    if family not in FAMILIES:
-        raise ScenarioError(f"unknown system {name!r}; known: {', '.join(FAMILIES)} (as kafka:3.9.1)")
+    if family not in families():
+        raise ScenarioError(f"unknown system {name!r}; known: {', '.join(families())} (as kafka:3.9.1)")
     return _family(family).of_release(release)
 
 
 def _family(name: str) -> type[System]:
-    module, _, attribute = FAMILIES[name].partition(":")
-    family: type[System] = getattr(importlib.import_module(module), attribute)
+    family: type[System] = importlib.import_module(f"{__package__}.{name}").SYSTEM
     return family

@@ -13,17 +13,19 @@ from harness.cluster.external.driver import ExternalDriver
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.metadata_probe import described_cluster
 from harness.cluster.process import ProcessDriver
+from harness.cluster.readiness import view_of
+from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 from harness.system.pids import read_pid_file
 from harness.system.waiting import until
-from harness.zookeeper.kazoo_view import KazooView
 
 pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+KRAFT = "kafka:4.4.0"
 QUICK = {"zookeeper.session.timeout.ms": "1000"}
 PREFIX = "chaos-0123456789-"
 
@@ -47,6 +49,18 @@ async def ours(tmp_path: Path) -> AsyncIterator[ExternalDriver]:
     assert await driver.residue() == []
 
 
+@pytest.fixture
+async def of_a_quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessDriver]:
+    """Another one, without ZooKeeper: broker 0 is its only controller too."""
+    if lacking := system_named(KRAFT).lacks():
+        pytest.skip(lacking)
+    monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT}:{CHECKOUT / 'plugins'}")
+    driver = ProcessDriver(tmp_path / "theirs", "theirs")
+    await driver.start(ClusterRequest(brokers=2, properties={}, system=KRAFT, controllers=1))
+    yield driver
+    await driver.stop()
+
+
 async def place(theirs: ProcessDriver, **changes: object) -> ClusterRequest:
     """Return a request that names their cluster, with the commands of its owner."""
     status = await theirs.status()
@@ -57,6 +71,7 @@ async def place(theirs: ProcessDriver, **changes: object) -> ClusterRequest:
         cluster_id=cluster_id,
         bootstrap_servers=status.bootstrap_servers,
         zookeeper_connect=status.zookeeper_connect,
+        controllers=status.controllers,
         hosts={number: Host(host="localhost", name=f"kafka-{number}") for number in range(2)},
         commands={action: of_owner.format(action) for action in actions}
         | {"data": f"cp -r {status.root}/cluster/brokers/{{id}}/data/. {{into}}"},
@@ -72,7 +87,8 @@ async def with_topics(theirs: ProcessDriver, *names: str) -> None:
 
 
 async def topics(theirs: ProcessDriver) -> list[str]:
-    async with KazooView((await theirs.status()).zookeeper_connect) as view:
+    status = await theirs.status()
+    async with view_of(status.zookeeper_connect, status.controllers) as view:
         return sorted(await view.topics())
 
 
@@ -106,6 +122,27 @@ async def test_what_a_run_does_is_undone_and_of_all_topics_only_its_own_go(
     assert await states(theirs) == ["running", "running"]
     assert await topics(theirs) == ["theirs"]
     assert not status.broker(1).log_dir.exists()
+
+
+async def test_without_zookeeper_the_quorum_is_asked_and_all_is_undone_likewise(
+    of_a_quorum: ProcessDriver, ours: ExternalDriver
+) -> None:
+    status = await ours.start(await place(of_a_quorum))
+    assert (status.zookeeper, status.controllers) == ((), (await of_a_quorum.status()).controllers)
+    assert status.unseen == ("state_changes",), "the metadata log comes with the data"
+    await with_topics(of_a_quorum, "theirs", f"{PREFIX}orders")
+    await ours.kill_broker(1)
+    assert await states(of_a_quorum) == ["running", "stopped"]
+    assert await ours.copy_data() == []
+    assert (status.broker(0).log_dir / "__cluster_metadata-0").is_dir()
+
+    await ours.stop()
+
+    assert await states(of_a_quorum) == ["running", "running"]
+    assert await topics(of_a_quorum) == ["theirs"]
+    async with view_of("", status.controllers, cluster_id="another") as view:
+        with pytest.raises(ClusterError, match="INCONSISTENT_CLUSTER_ID"):
+            await view.topics()
 
 
 async def test_when_the_supervisor_is_killed_all_is_undone(

@@ -10,7 +10,7 @@ import pytest
 
 from harness.analysis.origins import ORIGINS, untold
 from harness.cluster.driver import BrokerStatus
-from harness.cluster.systems.system import all_systems, system_named
+from harness.cluster.systems.system import all_systems, declaring, system_named
 from harness.errors import ScenarioError
 from harness.events import KINDS
 from harness.store.history import read_jsonl
@@ -24,12 +24,22 @@ def test_every_system_is_found_by_its_name() -> None:
         assert system.tells <= set(KINDS)
 
 
+def test_a_system_registers_itself_by_what_its_module_or_package_declares(tmp_path: Path) -> None:
+    (tmp_path / "lager").mkdir()
+    for name, source in {
+        "stout.py": "SYSTEM: type[System] = Stout\n",
+        "lager/__init__.py": "SYSTEM: type[System] = Lager\n",
+        "barrel.py": "def of(SYSTEM):\n    SYSTEM = None\n",
+    }.items():
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    assert sorted(declaring(tmp_path)) == ["lager", "stout"]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         pytest.param("kafak:3.9.1", "unknown system 'kafak:3.9.1'; known: python, kafka", id="no such family"),
         pytest.param("kafka:9.9", "no Apache Kafka '9.9'; known releases: 0.10.2.2,", id="no such release"),
-        pytest.param("kafka:2.2.2", "Apache Kafka 2.2.2 needs Java 11 or less; ", id="a release of another Java"),
         pytest.param(
             "kafka", "which release of Apache Kafka? As in kafka:4.4.0; known: 0.10.2.2,", id="a release is missing"
         ),

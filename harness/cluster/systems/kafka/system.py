@@ -8,11 +8,11 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from harness.broker.state_log import LineStateLog
-from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster import broker_properties
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
-from harness.cluster.systems.kafka import jars, kraft, log4j, log_reader
+from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
@@ -61,6 +61,7 @@ class ApacheKafka:
     gone_timeout_s: ClassVar[float] = 30.0
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
+    writes_logs_apart: ClassVar[bool] = False
 
     @classmethod
     def releases(cls) -> list[str]:
@@ -92,10 +93,15 @@ class ApacheKafka:
         """The fields that those lines never have."""
         return log_reader.wording(self.release.version).omits
 
+    @property
+    def in_containers(self) -> bool:
+        """Whether the image with Java has all that it takes: ZooKeeper beside it, and no older Java."""
+        return self.zookeeper and self.release.last_java is None
+
     def lacks(self) -> str:
         """Return why it cannot be started: no Java, no jars, or jars that were changed."""
         try:
-            embedded_zookeeper.java()
+            javas.launcher(self.release)
         except ClusterError as error:
             return str(error)
         if lacking := jars.lacking(self.release):
@@ -120,7 +126,7 @@ class ApacheKafka:
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker."""
         config = layout.config_file(broker_id).resolve()
-        java = _java(embedded_zookeeper.java(), jars.class_path(self.release), config)
+        java = _java(javas.launcher(self.release), jars.class_path(self.release), config)
         start = [*java, MAIN, str(config)]
         return start if self.zookeeper else kraft.formatted_once(java, layout, broker_id, start)
 

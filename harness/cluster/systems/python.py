@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from harness.broker.log.sync_log import read_syncs
 from harness.cluster import broker_properties
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_LOGS, BROKER_SYNCS, Contained
+from harness.cluster.systems.system import System
 from harness.errors import ScenarioError
 from harness.events import KINDS
 
@@ -36,7 +37,9 @@ class PythonBroker:
     omits: ClassVar[frozenset[str]] = frozenset()
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
+    writes_logs_apart: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = True
 
     @classmethod
     def releases(cls) -> list[str]:
@@ -117,3 +120,6 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+SYSTEM: type[System] = PythonBroker
