@@ -30,6 +30,7 @@ from harness.scenario.capabilities import (
     fills_disks,
     require_capabilities,
     sets_clocks,
+    slows_zookeeper,
 )
 from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_yaml
@@ -125,6 +126,7 @@ def start(
         relay=disturbs_links(scenario),
         clocks=sets_clocks(scenario),
         syncs=cuts_power(scenario),
+        zookeeper_syncs=slows_zookeeper(scenario),
         disk_files=changes_files(scenario),
         disks=fills_disks(scenario),
         disk_errors=fails_disks(scenario),

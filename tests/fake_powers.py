@@ -50,7 +50,7 @@ class FakePowers:
     """ZooKeeper servers that do not reach the others."""
     limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
     filtered: set[int] = field(default_factory=set)
-    slow_disks: dict[int, float] = field(default_factory=dict)
+    slow_disks: dict[str, float] = field(default_factory=dict)
     short_of: int = 1
     """How often a broker wanted what it is short of."""
     unknown: set[str] = field(default_factory=set)
@@ -176,15 +176,15 @@ class FakePowers:
     async def reset_clock(self, broker_id: int) -> None:
         self.clocks.pop(broker_id, None)
 
-    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
-        if self._power("slow_syncs", broker_id):
-            self.slow_disks[broker_id] = extra_s
+    async def slow_syncs(self, process: str, extra_s: float, *, at_most_s: float) -> None:
+        if self._power("slow_syncs", process):
+            self.slow_disks[process] = extra_s
 
-    async def restore_syncs(self, broker_id: int) -> None:
-        self.slow_disks.pop(broker_id, None)
+    async def restore_syncs(self, process: str) -> None:
+        self.slow_disks.pop(process, None)
 
-    async def slow_sync_times(self, broker_id: int) -> list[float]:
-        return [self.slow_disks.get(broker_id, 0.0)] * self.short_of
+    async def slow_sync_times(self, process: str) -> list[float]:
+        return [self.slow_disks.get(process, 0.0)] * self.short_of
 
     async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
         if self._power("drop_packets", broker_id):

@@ -246,7 +246,7 @@ FAULT_WINDOWS = _DECLARED.declare(
     Column("injected_ns", "bigint", "when it had been injected; null when it never was"),
     Column("confirmed_ns", "bigint", "when its effect had been judged; null when it never was"),
     Column("healed_ns", "bigint", "when it had been healed; null when it never was"),
-    Column("step", "string", "confirmed, mismatch or inconclusive; null when never judged"),
+    Column("step", "string", "confirmed, mismatch, inconclusive or failed; null when never judged"),
     Column("detail", "string", "what was seen when its effect was judged"),
 )
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.broker.log.file_storage import FileStorage
-from harness.cluster import ballast, disk_errors, slow_syncs, small_disks
+from harness.cluster import ballast, disk_errors, small_disks
 from harness.cluster.damage import Damage, do_damage, states, torn
 from harness.cluster.disk_errors import DiskError
 from harness.cluster.layout import ClusterLayout, broker_process
@@ -17,6 +17,7 @@ from harness.cluster.supervised_driver import NEVER_STARTED, SupervisedDriver
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S
 from harness.cluster.supervisor_client import SupervisorGone
 from harness.cluster.systems.system import System, system_named
+from harness.cluster.traced_disks import TracedDisks, breaker
 from harness.errors import ClusterError
 
 
@@ -59,8 +60,8 @@ class FilePowers(SupervisedDriver):
         return layout.log_dir(broker_id)
 
 
-class FolderDiskPowers(FilePowers):
-    """`FilePowers` with CanSlowSyncs; CanFailDisk and CanFillDisk, if the cluster was started for that."""
+class FolderDiskPowers(FilePowers, TracedDisks):
+    """`FilePowers` and `TracedDisks`, with CanFillDisk if the cluster was started for that."""
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Have a child of the supervisor fill a broker's disk, and free it after `at_most_s` at the latest."""
@@ -82,44 +83,21 @@ class FolderDiskPowers(FilePowers):
         return os.statvfs(self._disk(self._layout_with_disks(broker_id), broker_id)).f_bavail == 0
 
     async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
-        """Have a child of the supervisor let the disk fail for the process that runs, and mend it in the end."""
+        """Have a child of the supervisor let the disk fail for the process that runs, and mend it in the end.
+
+        By libfiu, for any log, where these are written by calls of their own.
+        """
         layout = self._layout_with(broker_id)
+        if not system_named(layout.system).writes_logs_apart:
+            await super().fail_disk(broker_id, error, at_most_s=at_most_s)
+            return
         if not layout.disk_errors:
             raise ClusterError("no disk can be made to fail: this cluster was started without libfiu")
         await self.mend_disk(broker_id)
-        server = (await self._servers(layout))[broker_process(broker_id)]
-        if server.pid is None:
-            raise ClusterError(f"broker {broker_id} does not run")
-        pipe = disk_errors.pipe_of(layout.folder.resolve(), broker_process(broker_id), server.pid)
-        name = _breaker(broker_id)
+        pid, name = await self._server_pid(layout, broker_process(broker_id)), breaker(broker_id)
+        pipe = disk_errors.pipe_of(layout.folder.resolve(), broker_process(broker_id), pid)
         argv = [sys.executable, "-m", disk_errors.__name__, str(pipe), error, str(at_most_s)]
         await self._supervision.spawn(name, argv, layout.folder / f"{name}.log", BROKER_STAGE)
-
-    async def mend_disk(self, broker_id: int) -> None:
-        """Let the disk work again; nothing happens when it does."""
-        await self._supervision.end_child(_breaker(broker_id))
-
-    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
-        """Have a child of the supervisor hold back the syncs of the process that runs, and let go of it in the end."""
-        layout = self._layout_with(broker_id)
-        await self.restore_syncs(broker_id)
-        server = (await self._servers(layout))[broker_process(broker_id)]
-        if server.pid is None:
-            raise ClusterError(f"broker {broker_id} does not run")
-        trace, name = _trace(layout, broker_id), _delayer(broker_id)
-        trace.unlink(missing_ok=True)
-        what = [str(server.pid), str(extra_s), str(at_most_s), str(trace)]
-        argv = [sys.executable, "-m", slow_syncs.__name__, *what]
-        await self._supervision.spawn(name, argv, layout.folder / f"{name}.log", BROKER_STAGE)
-
-    async def restore_syncs(self, broker_id: int) -> None:
-        """Let them take what they take; nothing happens when they do."""
-        self._layout_with(broker_id)
-        await self._supervision.end_child(_delayer(broker_id))
-
-    async def slow_sync_times(self, broker_id: int) -> list[float]:
-        """Return how long each took since `slow_syncs`, in seconds, as strace measured it."""
-        return slow_syncs.times_s(_trace(self._layout_with(broker_id), broker_id))
 
     async def copy_data(self) -> list[str]:
         """Copy what is on small disks to the paths in `status`; elsewhere it is there already."""
@@ -154,6 +132,9 @@ class FolderDiskPowers(FilePowers):
             if (await self._supervision.ended(name, GONE_TIMEOUT_S))["status"] != 0:
                 raise ClusterError(f"{name}: {log.read_text(encoding='utf-8').strip()}")
 
+    def _log_dir_of(self, layout: ClusterLayout, broker_id: int, pid: int) -> Path:
+        return self._disk(layout, broker_id).absolute()  # as it is: behind /proc nothing is to be resolved
+
     def _disk(self, layout: ClusterLayout, broker_id: int) -> Path:
         """Return where a broker's files are seen; raises ClusterError when they went with the supervisor."""
         folder = layout.log_dir(broker_id)
@@ -169,21 +150,6 @@ class FolderDiskPowers(FilePowers):
 def _filler(broker_id: int) -> str:
     """Return the name of the child that keeps a broker's disk full."""
     return f"ballast-{broker_id}"
-
-
-def _breaker(broker_id: int) -> str:
-    """Return the name of the child that lets a broker's disk fail."""
-    return f"disk-error-{broker_id}"
-
-
-def _delayer(broker_id: int) -> str:
-    """Return the name of the child that holds a broker's syncs back."""
-    return f"slow-syncs-{broker_id}"
-
-
-def _trace(layout: ClusterLayout, broker_id: int) -> Path:
-    """Return where it stands how long the syncs took that were held back last."""
-    return layout.folder.resolve() / f"{_delayer(broker_id)}.trace"
 
 
 def _copy(source: Path, destination: Path) -> None:

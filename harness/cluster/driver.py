@@ -176,6 +176,8 @@ class ClusterRequest:
     """Whether brokers are started in such a way that their wall clocks can be set."""
     syncs: bool = False
     """Whether brokers are to note what they have synced."""
+    zookeeper_syncs: bool = False
+    """Whether ZooKeeper's servers are to sync what they write."""
     disk_files: bool = False
     """Whether brokers' files are to be where the harness can change them."""
     disks: bool = False

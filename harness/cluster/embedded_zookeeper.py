@@ -40,7 +40,6 @@ JVM_OPTIONS = (
     "-Djava.net.preferIPv4Stack=true",
     "-Dsun.net.inetaddr.negative.ttl=0",  # another server's name may not resolve yet: try again
     "-Dzookeeper.preAllocSize=1024",  # KiB of transaction log at a time
-    "-Dzookeeper.forceSync=no",  # a killed process loses nothing of the page cache; only a power loss would
 )
 PROBE_TIMEOUT_S = 1.0
 
@@ -86,6 +85,8 @@ class ServerPlan:
     server_id: int = 1
     ensemble: Mapping[int, str] = field(default_factory=dict)
     """host:quorum-port:election-port of every server by id; empty for a single server."""
+    syncs: bool = False
+    """Whether it syncs what it writes. A killed process loses nothing of the page cache; only a power loss would."""
 
     def configuration(self) -> str:
         """Return the text of its zoo.cfg."""
@@ -107,7 +108,8 @@ class ServerPlan:
     def command(self, java: str, classpath: str, *, config_file: str, log_file: str) -> list[str]:
         """Return the command that starts it."""
         main = QUORUM_MAIN if self.ensemble else SINGLE_MAIN
-        return [java, *JVM_OPTIONS, f"-Dlog4j2.configurationFile={log_file}", "-cp", classpath, main, config_file]
+        own = [f"-Dzookeeper.forceSync={'yes' if self.syncs else 'no'}", f"-Dlog4j2.configurationFile={log_file}"]
+        return [java, *JVM_OPTIONS, *own, "-cp", classpath, main, config_file]
 
 
 def prepare(folder: Path, plan: ServerPlan) -> list[str]:

@@ -52,14 +52,17 @@ def install(folder: Path) -> None:
     (folder / FOLDER / _COPY).write_bytes(without_waits(source.read_bytes()))
 
 
-def environment(folder: Path, process: str) -> dict[str, str]:
-    """Return what a process, started in the cluster's folder, needs in its environment to have its own wall clock."""
+def environment(folder: Path, process: str, inside: str = "") -> dict[str, str]:
+    """Return what a process, started in the cluster's folder, needs in its environment to have its own wall clock.
+
+    `inside` is where it sees the folder of clocks, if that is elsewhere, as in a container.
+    """
     file = folder / FOLDER / process
     if not file.exists():
         file.write_text(setting_of(None, 0), encoding="ascii")
     return {
-        "LD_PRELOAD": f"./{FOLDER}/{_COPY}",  # the folder's own path may have spaces, which end a name here
-        "FAKETIME_TIMESTAMP_FILE": str(file.resolve()),
+        "LD_PRELOAD": f"{inside or f'./{FOLDER}'}/{_COPY}",  # the folder's own path may have spaces, which end a name
+        "FAKETIME_TIMESTAMP_FILE": f"{inside}/{process}" if inside else str(file.resolve()),
         "FAKETIME_CACHE_DURATION": "0",  # until the second is over
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "NO_FAKE_STAT": "1",  # of files

@@ -78,6 +78,8 @@ class ClusterLayout:
     """Whether brokers load what their wall clocks can be set by."""
     syncs: bool = False
     """Whether brokers that can note what they have synced."""
+    zookeeper_syncs: bool = False
+    """Whether ZooKeeper's servers sync what they write."""
     disk_files: bool = False
     """Whether brokers in containers have their data in folders of this machine."""
     disks: bool = False
@@ -191,6 +193,7 @@ class ClusterLayout:
             "disk_files": self.disk_files,
             "disks": self.disks,
             "disk_errors": self.disk_errors,
+            "zookeeper_syncs": self.zookeeper_syncs,
         }
         path = self.folder / FILE_NAME
         temporary = path.with_suffix(".tmp")
@@ -225,6 +228,7 @@ class ClusterLayout:
                 disk_files=data.get("disk_files", False),
                 disks=data.get("disks", False),
                 disk_errors=data.get("disk_errors", False),
+                zookeeper_syncs=data.get("zookeeper_syncs", False),
             )
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None

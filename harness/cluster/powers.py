@@ -211,17 +211,20 @@ class CanFailDisk(Protocol):
 
 @runtime_checkable
 class CanSlowSyncs(Protocol):
-    """Can let a broker's disk take its time to keep what was written."""
+    """Can let the disk of a broker, or of a ZooKeeper server, take its time to keep what was written.
 
-    async def slow_syncs(self, broker_id: int, extra_s: float, *, at_most_s: float) -> None:
+    Either goes by the name of its process (`broker_process`, `zookeeper_process`).
+    """
+
+    async def slow_syncs(self, process: str, extra_s: float, *, at_most_s: float) -> None:
         """Let every sync of the process that runs take so much longer."""
         ...
 
-    async def restore_syncs(self, broker_id: int) -> None:
+    async def restore_syncs(self, process: str) -> None:
         """Let them take what they take; nothing happens when they do."""
         ...
 
-    async def slow_sync_times(self, broker_id: int) -> list[float]:
+    async def slow_sync_times(self, process: str) -> list[float]:
         """Return how long each took since `slow_syncs`, in seconds, of those that were held back."""
         ...
 

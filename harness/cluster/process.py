@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, slow_syncs, small_disks
+from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, small_disks, tracer
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.disks import FolderDiskPowers
 from harness.cluster.driver import (
@@ -69,7 +69,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         own |= {
             CPU_LIMIT: control_groups.lacking(Resource.CPU),
             MEMORY_LIMIT: control_groups.lacking(Resource.MEMORY),
-            SLOW_SYNCS: slow_syncs.lacking(),
+            SLOW_SYNCS: tracer.lacking(),
         }
         reasons = dict.fromkeys(OVER_LINKS, senders.lacking()) | own
         return without_clients() | {power: reason for power, reason in reasons.items() if reason}
@@ -104,12 +104,6 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         """Put a broker's wall clock to the machine's."""
         self._layout_with_clocks(broker_id)
         await self._supervision.call("reset_clock", name=broker_process(broker_id))
-
-    def _layout_with_clocks(self, broker_id: int) -> ClusterLayout:
-        layout = self._layout_with(broker_id)
-        if not layout.clocks:
-            raise ClusterError("no clock can be set: this cluster was started without libfaketime")
-        return layout
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         servers, controllers = servers_of(request)
@@ -148,6 +142,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
             planted_bugs=request.planted_bugs,
             clocks=request.clocks,
             syncs=request.syncs,
+            zookeeper_syncs=request.zookeeper_syncs,
             disks=request.disks,
             disk_errors=request.disk_errors,
         )
@@ -191,6 +186,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         members = {id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}
         plan = ServerPlan(
             server_id=server_id,
+            syncs=layout.zookeeper_syncs,
             client_port=port,
             data_dir=str(layout.zookeeper_data(server_id).resolve()),
             ensemble=layout.ensemble_of(server_id, members[server_id], LOOPBACK, members),
@@ -226,10 +222,11 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         for port in ports:
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
-        argv = system_named(layout.system).command(layout, broker_id)
+        system = system_named(layout.system)
+        argv = system.command(layout, broker_id)
         name = broker_process(broker_id)
         clock = faketime.environment(layout.folder, name) if layout.clocks else {}
-        errors = disk_errors.environment(layout.folder, name) if layout.disk_errors else {}
+        errors = disk_errors.environment(layout.folder, name) if layout.disk_errors and system.writes_logs_apart else {}
         loaded = {PRELOAD: " ".join(each[PRELOAD] for each in (clock, errors) if each)} if clock or errors else {}
         besides = clock | errors | loaded
         await self._supervision.spawn(name, argv, layout.human_log(broker_id), BROKER_STAGE, besides=besides)

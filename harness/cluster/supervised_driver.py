@@ -303,6 +303,12 @@ class SupervisedDriver(RunsClients, ABC):
             raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, ids))}")
         return layout
 
+    def _layout_with_clocks(self, broker_id: int) -> ClusterLayout:
+        layout = self._layout_with(broker_id)
+        if not layout.clocks:
+            raise ClusterError("no clock can be set: this cluster was started without libfaketime")
+        return layout
+
     def _broker_status(self, layout: ClusterLayout, broker_id: int, server: ServerState) -> BrokerStatus:
         ports = layout.brokers.get(broker_id)
         address = layout.controllers[broker_id] if ports is None else layout.client_address(broker_id)

@@ -53,6 +53,8 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._clocks: dict[str, Clock] = {}
         self._clock_timers: dict[str, asyncio.TimerHandle] = {}
+        self._started_elsewhere_ns: dict[str, int] = {}
+        """When a process was started that is no child, and whose clock is set."""
         self._clocks_right_ns: dict[str, int] = {}
         """From when on those that were set apart go by the machine's again."""
         self._events = events
@@ -77,6 +79,7 @@ class Supervisor:
             "resume": self.resume,
             "set_clock": self.set_clock,
             "reset_clock": self.reset_clock,
+            "clock_started": self.clock_started,
             "status": self.status,
             "ports": self.ports,
             "disown": self.disown,
@@ -169,12 +172,18 @@ class Supervisor:
         self._thaw(child)
         return {"pid": child.process.pid}
 
-    async def set_clock(self, name: str, step_s: float, rate: float, at_most_s: float) -> dict[str, Any]:
+    async def set_clock(
+        self, name: str, step_s: float, rate: float, at_most_s: float, started_ns: int | None = None
+    ) -> dict[str, Any]:
         """Set a process's wall clock apart, and back after `at_most_s` at the latest; return when it goes so.
 
-        It reads what it is told when the machine's next second begins, if it was started to do that.
+        It reads what it is told when the machine's next second begins, if it was started to do that. Of one that is no
+        child `started_ns` says when that was.
         """
-        child = self._child(name)
+        if started_ns is None:
+            self._child(name)
+        else:
+            self._started_elsewhere_ns[name] = started_ns
         if at_most_s <= 0 or rate <= 0:
             raise CommandError(f"at_most_s and rate must be positive, not {at_most_s} and {rate}")
         self._forget_clock(name)
@@ -183,22 +192,28 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         until_then_s = (clock.since_ns - time.monotonic_ns()) / SECOND_NS
         self._clock_timers[name] = loop.call_later(until_then_s + at_most_s, self._reset_clock, name)
-        self._tell_clock(child, clock)
+        self._tell_clock(name, clock)
         await asyncio.sleep((clock.since_ns - time.monotonic_ns()) / SECOND_NS)
         return {}
 
     async def reset_clock(self, name: str) -> dict[str, Any]:
         """Put a process's wall clock to the machine's, if it is not; return when it goes so."""
-        self._child(name)
         since_ns = self._reset_clock(name)
         await asyncio.sleep(max(0, since_ns - time.monotonic_ns()) / SECOND_NS)
+        return {}
+
+    async def clock_started(self, name: str, started_ns: int) -> dict[str, Any]:
+        """Hear of another process of this name that is no child: what is set goes on for it."""
+        self._started_elsewhere_ns[name] = started_ns
+        if name in self._clocks:
+            _write_clock(name, self._clocks[name], started_ns)
         return {}
 
     def _reset_clock(self, name: str) -> int:
         """Return from when on it goes by the machine's."""
         if self._forget_clock(name) is not None:
             self._clocks_right_ns[name] = _next_second_ns()
-            self._tell_clock(self._child(name), Clock(since_ns=self._clocks_right_ns[name]))
+            self._tell_clock(name, Clock(since_ns=self._clocks_right_ns[name]))
         return self._clocks_right_ns.get(name, 0)
 
     def _forget_clock(self, name: str) -> Clock | None:
@@ -206,9 +221,10 @@ class Supervisor:
             self._clock_timers.pop(name).cancel()
         return self._clocks.pop(name, None)
 
-    def _tell_clock(self, child: Child, clock: Clock) -> None:
-        _write_clock(child.name, clock, child.started_ns)
-        self._note(SET, child.name, since_ns=clock.since_ns, step_s=clock.step_s, rate=clock.rate)
+    def _tell_clock(self, name: str, clock: Clock) -> None:
+        started_ns = self._children[name].started_ns if name in self._children else self._started_elsewhere_ns[name]
+        _write_clock(name, clock, started_ns)
+        self._note(SET, name, since_ns=clock.since_ns, step_s=clock.step_s, rate=clock.rate)
 
     async def status(self) -> dict[str, Any]:
         """Return every process that was ever started, by name."""
@@ -336,6 +352,7 @@ def _write_clock(name: str, clock: Clock, started_ns: int) -> None:
     path = Path(CLOCKS, name)
     temporary = path.with_suffix(".new")
     temporary.write_text(setting_of(clock, started_ns), encoding="ascii")
+    temporary.chmod(0o644)  # a server in a container is another user
     temporary.replace(path)
 
 

@@ -31,16 +31,22 @@ class ZookeeperFault(BrokerFault):
         Raises:
             ClusterError: there is no such server, or it does not run.
         """
-        servers, states = await _servers(arena, target), await states_of(arena)
-        for number in servers:
-            if (state := states.get(number)) != "running":
-                raise ClusterError(f"ZooKeeper server {number} is {state or 'not there'}: nothing was injected")
+        servers = await running_servers(arena, target)
         return Injection(
             fault=self.name,
             targets=(),
             parameters=parameters.model_dump(mode="json"),
             state={SERVERS: servers, "at_most_s": duration_s},
         )
+
+
+async def running_servers(arena: Arena, target: Target) -> list[int]:
+    """Return the servers that a target names now; raises ClusterError when one of them does not run."""
+    servers, states = await _servers(arena, target), await states_of(arena)
+    for number in servers:
+        if (state := states.get(number)) != "running":
+            raise ClusterError(f"ZooKeeper server {number} is {state or 'not there'}: nothing was injected")
+    return servers
 
 
 async def _servers(arena: Arena, target: Target) -> list[int]:

@@ -1,6 +1,6 @@
 """The write-ahead fault journal: written before each act, and enough to heal from in another process."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,9 +30,10 @@ VERDICT_STEPS = {
     InjectionStep.CONFIRMED: FaultVerdict.CONFIRMED,
     InjectionStep.MISMATCH: FaultVerdict.MISMATCH,
     InjectionStep.INCONCLUSIVE: FaultVerdict.INCONCLUSIVE,
+    InjectionStep.FAILED: FaultVerdict.INCONCLUSIVE,
 }
 _ENTRY = TypeAdapter(JournalEntry)
-STEP_OF = {verdict: step for step, verdict in VERDICT_STEPS.items()}
+STEP_OF = {verdict: step for step, verdict in VERDICT_STEPS.items() if step is not InjectionStep.FAILED}
 
 
 class Journal:
@@ -114,8 +115,9 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
 def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResult]:
     """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE.
 
-    A scenario states how many faults its mix has, and not which: for one that was not seen a spare counts that was. A
-    spare that was not needed is left out; what had no room in the plan is INCONCLUSIVE.
+    A scenario states how many faults its mix has, and not which: for one that was not seen a spare counts that was, but
+    not for one whose own code failed. A spare that was not needed is left out; what had no room in the plan is
+    INCONCLUSIVE.
     """
     by_number: dict[int, list[JournalEntry]] = {}
     for entry in entries:
@@ -125,7 +127,8 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResu
             (fault, _result(fault.injection, fault.fault, by_number.get(fault.injection, [])))
             for fault in plan.faults
             if not fault.spare or fault.injection in by_number
-        ]
+        ],
+        {entry.injection for steps in by_number.values() for entry in steps if entry.step is InjectionStep.FAILED},
     )
     if plan.left_out:
         detail = f"the scenario states {plan.left_out} more, for which there was no room"
@@ -134,14 +137,16 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResu
     return results
 
 
-def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]]) -> list[FaultResult]:
-    """Return the results, with those marked in whose place a spare was confirmed."""
+def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Container[int]) -> list[FaultResult]:
+    """Return the results, with those marked in whose place a spare was confirmed; none that failed is."""
     spares = [each.injection for fault, each in pairs if fault.spare and each.verdict is FaultVerdict.CONFIRMED]
     results = []
     missing = 0
     for fault, result in pairs:  # spares come last
         update: dict[str, Any] = {}
-        if result.verdict is FaultVerdict.INCONCLUSIVE and fault.spare:
+        if fault.injection in failed:
+            pass
+        elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.spare:
             update = {"detail": f"a spare: {result.detail}", "made_good": not missing}
         elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.beside is not None:
             if spares:

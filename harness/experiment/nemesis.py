@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of, in_the_way
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, Effect, Fault, Injection, inconclusive
 from harness.contracts.members import CLIENT
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
@@ -27,7 +27,6 @@ from harness.progress import Progress
 from harness.scenario.model import POSTPONED_S
 from harness.scenario.plan import PlannedFault
 from harness.store.history import InjectionStep
-from harness.verdict import FaultVerdict
 
 INJECT_TIMEOUT_S = 180.0
 CONFIRM_TIMEOUT_S = 120.0
@@ -85,12 +84,13 @@ class Nemesis:
     _waiting_claims: dict[int, Claim] = field(default_factory=dict)
     """Of those that are postponed, in the order in which they get their turn."""
     _missing: int = 0
-    """How many faults of the mix were not seen, for which no spare was confirmed yet."""
+    """How many faults of the mix were refused or not seen, for which no spare was confirmed yet."""
 
     async def run(self) -> None:
         """Carry out every fault at its instant, counted from now; return when all are healed.
 
-        For those of a mix that were not seen to happen, spares are carried out then, as many as it takes.
+        For those of a mix that were refused, or not seen to happen, spares are carried out then, as many as it takes.
+        One whose own code failed is not made good: another kind of fault says nothing of it.
         When cancelled, heals what is in force before it goes; a second cancellation ends that too.
         """
         start_s = _now_s()
@@ -116,7 +116,7 @@ class Nemesis:
         try:
             injection = await self._claimed_in_time(plugin, planned)
         except HarnessError as error:
-            self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
+            self._judge(planned, None, inconclusive(str(error)), error)
             return
         try:
             late_s = _now_s() - due_s
@@ -132,7 +132,7 @@ class Nemesis:
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
         except HarnessError as error:
-            self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
+            self._judge(planned, None, inconclusive(str(error)), error)
             return
         self._intend(planned, injection, "")
         await self._in_force(plugin, planned, injection, until)
@@ -200,7 +200,7 @@ class Nemesis:
         return await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
 
     async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection, until: Until) -> None:
-        effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="interrupted before its effect was seen")
+        effect, problem = inconclusive("interrupted before its effect was seen"), None
         judged = False
         try:
             injection = await bounded(plugin.inject(self.arena, injection), INJECT_TIMEOUT_S)
@@ -211,21 +211,23 @@ class Nemesis:
             judged = True
             await until(heal_due_s, effect)
         except HarnessError as error:
-            effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
+            effect, problem = inconclusive(str(error)), error
         finally:
             try:
                 if not judged:
-                    self._judge(planned, injection, effect)
+                    self._judge(planned, injection, effect, problem)
             finally:  # a journal that cannot be written keeps nothing from being healed
                 if not await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress):
                     self.unhealed.append(injection)
 
-    def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
-        step = STEP_OF[effect.verdict]
+    def _judge(
+        self, planned: PlannedFault, injection: Injection | None, effect: Effect, problem: HarnessError | None = None
+    ) -> None:
+        step = InjectionStep.FAILED if isinstance(problem, PluginError) else STEP_OF[effect.verdict]
         if planned.spare:
-            self._missing -= effect.verdict is FaultVerdict.CONFIRMED
+            self._missing -= step is InjectionStep.CONFIRMED
         elif planned.beside is not None:
-            self._missing += effect.verdict is FaultVerdict.INCONCLUSIVE
+            self._missing += step is InjectionStep.INCONCLUSIVE
         self.journal.note(planned.injection, planned.fault, step, injection=injection, detail=effect.detail)
         self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
 

@@ -149,7 +149,7 @@ class _Faults:
             number, step = entry.get("injection", -1), entry.get("step")
             if step == "postponed":
                 self._postponed[number] = entry
-            elif step == "healed" or (step == "inconclusive" and number not in self._begun):
+            elif step == "healed" or (step in ("inconclusive", "failed") and number not in self._begun):
                 self._over.add(number)
             else:
                 self._begun.setdefault(number, entry)

@@ -2,10 +2,22 @@
 
 from collections.abc import Iterable
 
+from harness.cluster import tracer
 from harness.cluster.broker_properties import LOG_DIRS
-from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_FILES, DISK_SPACE, DRIVER, OVER_LINKS, POWER, CarriesOutRuns
+from harness.cluster.driver import (
+    CLOCK,
+    DISK_ERRORS,
+    DISK_FILES,
+    DISK_SPACE,
+    DRIVER,
+    OVER_LINKS,
+    POWER,
+    SLOW_SYNCS,
+    CarriesOutRuns,
+)
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
+from harness.contracts.targets import Role, parse_target
 from harness.errors import Refused
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -19,6 +31,8 @@ def require_capabilities(scenario: Scenario) -> None:
     """
     _require(scenario.driver, required_capabilities(scenario))
     require_system(scenario.system)
+    if fails_disks(scenario) and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
+        raise Refused(f"the disks of {scenario.system} cannot be made to fail here: {tracer.lacking()}")
     _require_roles(scenario)
     if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
         raise Refused(
@@ -76,6 +90,12 @@ def sets_clocks(scenario: Scenario) -> bool:
 def cuts_power(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may take what was not synced."""
     return POWER in required_capabilities(scenario)
+
+
+def slows_zookeeper(scenario: Scenario) -> bool:
+    """Return whether a fault of the scenario may slow the syncs of a ZooKeeper server, which else syncs nothing."""
+    slow = (target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires)
+    return any(parse_target(target).role is Role.ZOOKEEPER for target in slow)
 
 
 def changes_files(scenario: Scenario) -> bool:

@@ -101,6 +101,8 @@ def _fault(
     yield from of_zookeeper(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     yield from controllers(draft, (*at, "target"), plugin, target)
+    if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and _without_zookeeper(draft):
+        yield Problem((*at, "target"), f"{draft.system} has no ZooKeeper")
     if duration_s < plugin.shortest_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
 
@@ -205,6 +207,13 @@ def _missing_target(draft: Draft, target: Target) -> str:
     if target.role in ROLES_OF_A_PARTITION:
         return missing_partition(draft, target.topic, target.partition)
     return ""
+
+
+def _without_zookeeper(draft: Draft) -> bool:
+    try:
+        return not system_named(draft.system or PYTHON).zookeeper
+    except ScenarioError:
+        return False  # the rule on names reports it
 
 
 def _missing_server(target: Target, servers: int) -> str:

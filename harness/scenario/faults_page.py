@@ -57,8 +57,8 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
     """Return whether a fault works there, and why not; for a family, from which release on."""
     if family == EXTERNAL:
         return ON_EXTERNAL.get(fault.name, "refused")
-    if missing := sorted(set(fault.requires) - registry.capabilities(driver)):
-        return f"refused: the driver lacks {', '.join(missing)}"
+    if missing := _missing(fault, driver):
+        return f"refused: {missing}"
     reasons = {system.name: _reason(fault, system) for system in _systems(driver, family)}
     able = [name for name, reason in reasons.items() if not reason]
     if len(able) == len(reasons):
@@ -75,6 +75,17 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
 def _systems(driver: str, family: str) -> list[System]:
     """Return what a driver starts of a family."""
     return [system for system in all_systems() if system.name.startswith(family) and starts(driver, system)]
+
+
+def refusal(fault: Fault, driver: str, system: System) -> str:
+    """Return why a fault does not work on a system that a driver starts; empty if it does."""
+    return _missing(fault, driver) or _reason(fault, system)
+
+
+def _missing(fault: Fault, driver: str) -> str:
+    """Return which powers a driver lacks for a fault, in words; empty if none."""
+    missing = sorted(set(fault.requires) - registry.capabilities(driver))
+    return f"the driver lacks {', '.join(missing)}" if missing else ""
 
 
 def _reason(fault: Fault, system: System) -> str:

@@ -297,6 +297,13 @@ class Scenario(Strict):
         return self.duration_s + overtime_s + self.recovery_timeout_s
 
     @property
+    def targets(self) -> list[tuple[str, str]]:
+        """Name and target of every fault that may happen."""
+        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
+        steps = [(step.inject, step.target) for step in self.steps if step.inject is not None]
+        return [*((spec.kind, spec.target) for spec in specs), *steps]
+
+    @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and parameters of every fault that may happen."""
         specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]

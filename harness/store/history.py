@@ -117,6 +117,8 @@ class InjectionStep(StrEnum):
     CONFIRMED = "confirmed"
     MISMATCH = "mismatch"
     INCONCLUSIVE = "inconclusive"
+    FAILED = "failed"
+    """Inconclusive, as the fault's own code failed: no cluster was in its way."""
     HEALED = "healed"
     HEAL_FAILED = "heal_failed"
 

@@ -81,7 +81,7 @@ def test_groups_are_shown_with_members_and_lag(chaos: Chaos) -> None:
     producer = Producer(servers)
     for value in ("a", "b", "c"):
         producer.produce("orders", value)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     consumer = Consumer(servers | {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.subscribe(["orders"])
     message = consumer.poll(60)

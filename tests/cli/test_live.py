@@ -38,7 +38,7 @@ watch = Counted(RunFolder(Path(sys.argv[1])))
 progress = terminal.TerminalProgress(Console(width=150), watch)
 progress.phase_started("drive")
 progress.message("kill broker 2: confirmed")
-assert watch.enough.wait(30)
+assert watch.enough.wait(120)
 with Path(sys.argv[1], "phases.jsonl").open("a") as phases:
     print('{"phase": "drive", "event": "ended"}', file=phases)
 progress.phase_finished("drive", 1.0, "")
@@ -76,14 +76,14 @@ def on_a_terminal(program: str, *arguments: str) -> str:
         drawn += part
     os.close(ours)
     text = drawn.decode()
-    assert process.wait(60) == 0, text
+    assert process.wait(120) == 0, text
     return text
 
 
 def through_a_pipe(program: str, *arguments: str) -> str:
     """Return what a program prints where nobody looks on."""
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ async def write(driver: ProcessDriver) -> None:
         producer = Producer({"bootstrap.servers": status.bootstrap_servers, "linger.ms": 0})
         for _ in range(RECORDS):
             producer.produce("orders", b"value")
-            assert producer.flush(20) == 0
+            assert producer.flush(120) == 0
 
     await asyncio.to_thread(send)
 

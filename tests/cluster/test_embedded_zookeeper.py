@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ def test_a_server_of_an_ensemble_knows_all_of_them_and_which_it_is(tmp_path: Pat
     }
     assert command[-2].endswith(".QuorumPeerMain")
     assert (tmp_path / "data" / "myid").read_text() == "2\n"
+
+
+@pytest.mark.parametrize(("syncs", "option"), [(True, "yes"), (False, "no")])
+def test_a_server_syncs_what_it_writes_where_that_is_asked_for(tmp_path: Path, syncs: bool, option: str) -> None:
+    command = embedded_zookeeper.prepare(tmp_path, replace(plan(tmp_path / "data", {}), syncs=syncs))
+    assert f"-Dzookeeper.forceSync={option}" in command
 
 
 def test_a_log_file_is_named_in_the_logging_configuration(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster import disk_errors, faketime, slow_syncs, small_disks
+from harness.cluster import disk_errors, faketime, small_disks, tracer
 from harness.cluster.containers import filters
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
@@ -27,12 +27,12 @@ from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView
 from tests.cluster.test_faketime import needs_faketime
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(40)]
+pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(34)]
 
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
 ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True}
 needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
-needs_strace = pytest.mark.skipif(bool(slow_syncs.lacking()), reason=slow_syncs.lacking())
+needs_strace = pytest.mark.skipif(bool(tracer.lacking()), reason=tracer.lacking())
 needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 
 
@@ -256,7 +256,7 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
         yield
     finally:
         writing.cancel()
-        producer.flush(20)
+        producer.flush(120)
 
 
 @pytest.mark.parametrize(

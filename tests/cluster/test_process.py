@@ -132,7 +132,7 @@ async def test_a_relay_that_has_ended_is_told_and_its_powers_say_who_does_not_an
     async def severed() -> str:
         return (await alone.status()).severed
 
-    await until(severed, lambda seen: "the relay ended" in seen, what="word of its end", timeout_s=60, every_s=0.02)
+    await until(severed, lambda seen: "the relay ended" in seen, what="word of its end", timeout_s=120, every_s=0.02)
     with pytest.raises(ClusterError, match=r"nobody answers at relay\.sock"):
         await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
 
@@ -141,7 +141,7 @@ async def test_a_connection_to_a_peer_address_by_no_broker_is_a_strangers(alone:
     status = await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
     assert await alone.strangers() == set()
     _, writer = await asyncio.open_connection(*status.broker(0).peer_address.split(":"))
-    await until(alone.strangers, lambda seen: len(seen) == 1, what="the stranger", timeout_s=60, every_s=0.02)
+    await until(alone.strangers, lambda seen: len(seen) == 1, what="the stranger", timeout_s=120, every_s=0.02)
     writer.close()
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster import slow_syncs
+from harness.cluster import slow_syncs, tracer
 from harness.system.waiting import until
 
 pytestmark = [
     pytest.mark.real_time("a real process, which another one traces"),
-    pytest.mark.skipif(bool(slow_syncs.lacking()), reason=slow_syncs.lacking()),
+    pytest.mark.skipif(bool(tracer.lacking()), reason=tracer.lacking()),
 ]
 SYNCING = """
 import os, sys, time

@@ -5,12 +5,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.cluster.clocks import FOLDER as CLOCKS
+from harness.cluster.clocks import SECOND_NS, Clock, read_clocks, setting_of
+from harness.cluster.supervisor import EVENTS_NAME
 from harness.cluster.supervisor_client import SupervisorGone, call, launch
 from harness.errors import ClusterError
 from harness.store.history import read_jsonl
@@ -151,6 +155,25 @@ async def test_a_clock_that_cannot_be_is_refused(
     await spawn(folder, "a")
     with pytest.raises(ClusterError, match=message):
         await call(folder, "set_clock", name=name, step_s=1, rate=rate, at_most_s=at_most_s)
+
+
+async def test_the_clock_of_a_process_that_is_no_child_counts_from_where_it_is_said_to_have_begun(folder: Path) -> None:
+    def shown() -> str:
+        return (folder / CLOCKS / "b").read_text()
+
+    (folder / CLOCKS).mkdir()
+    began_ns = time.monotonic_ns() - 100 * SECOND_NS
+    await call(folder, "set_clock", name="b", step_s=5, rate=2, at_most_s=60, started_ns=began_ns)
+    since_ns = read_clocks(folder / EVENTS_NAME, "b")[-1].since_ns
+    assert shown() == setting_of(Clock(since_ns=since_ns, step_s=5, rate=2), began_ns)
+    anew_ns = time.monotonic_ns()
+    await call(folder, "clock_started", name="b", started_ns=anew_ns)
+    assert shown() == setting_of(Clock(since_ns=since_ns, step_s=5, rate=2), anew_ns)
+    await call(folder, "reset_clock", name="b")
+    assert shown() == setting_of(Clock(since_ns=0), anew_ns)
+    await call(folder, "clock_started", name="c", started_ns=anew_ns)
+    await call(folder, "reset_clock", name="c")
+    assert not (folder / CLOCKS / "c").exists(), "nobody has set it"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     [
         ("process", ["drop-packets"]),
         ("simulated", ["cpu-limit", "drop-packets", "file-limit", "hostile-client", "memory-limit", "slow-sync"]),
-        ("docker", ["clock", "disk-error", "slow-sync"]),
+        ("docker", []),
     ],
 )
 def test_a_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:

@@ -337,16 +337,19 @@ def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:
 
 PARSE = """
 import json, sys, time
+began_s = time.process_time()
 import airflow.sdk, airflow.providers.standard.operators.python
-took_s = {}
+import chaos_airflow.tasks.form
+took_s = {"Airflow": time.process_time() - began_s}
+def refuse():
+    sys.exit("the form is made while a DAG is parsed, and not read")
+chaos_airflow.tasks.form.form = refuse
 for dag in ("chaos_experiment", "chaos_repeat", "chaos_simulate"):
     began_s = time.process_time()
     __import__(dag)
     took_s[dag] = time.process_time() - began_s
 print(json.dumps([sorted({name.partition(".")[0] for name in sys.modules}), took_s]))
 """
-PARSED_WITHIN_S = 0.5
-"""Seconds of a processor; a tenth is usual, and making the form alone would take more."""
 
 
 def test_parsing_imports_nothing_heavy_and_takes_a_moment() -> None:
@@ -355,7 +358,7 @@ def test_parsing_imports_nothing_heavy_and_takes_a_moment() -> None:
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, timeout=120, check=True)
     modules, took_s = json.loads(done.stdout.splitlines()[-1])
     assert HEAVY & set(modules) == set()
-    assert max(took_s.values()) < PARSED_WITHIN_S, took_s
+    assert max(took_s, key=took_s.__getitem__) == "Airflow", "whose import takes ten times as long on any machine"
 
 
 @pytest.mark.airflow

@@ -34,13 +34,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Cluste
 def write(bootstrap_servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for created in admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=3)]).values():
-        created.result(30)
+        created.result(120)
     for codec in CODECS:
         producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "compression.type": codec})
         for value in VALUES:
             if value.startswith(codec):
                 producer.produce(TOPIC, key=b"k", value=value, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "readers", "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, 42)], asynchronous=False)
     consumer.close()

@@ -111,7 +111,7 @@ def test_an_error_of_a_fault_is_its_answer_and_ends_nothing(played: Played) -> N
     assert played.play() == pytest.approx(played.made.duration_s, abs=1.0)
     assert [(entry.step, entry.detail) for entry in played.journal.entries] == [
         ("intended", ""),
-        ("inconclusive", "RuntimeError: a bug"),
+        ("failed", "RuntimeError: a bug"),
         ("healed", ""),
     ]
     assert played.notes.remarks == []

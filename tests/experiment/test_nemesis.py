@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from harness.contracts import registry
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.contracts.targets import Target
 from harness.errors import ClusterError
 from harness.experiment import nemesis as nemesis_module
 from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
@@ -33,7 +33,7 @@ class NoParameters(Strict):
 
 
 @dataclass
-class FakeFault:
+class FakeFault(BrokerFault):
     """Does as told, and writes down what was asked of it."""
 
     log: list[str] = field(default_factory=list)
@@ -44,15 +44,6 @@ class FakeFault:
     verdict: FaultVerdict = FaultVerdict.CONFIRMED
     _reached: dict[str, asyncio.Event] = field(default_factory=dict)
     name: ClassVar[str] = "fake"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
-    zookeeper: ClassVar[bool] = False
-    controllers: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    hits_all: ClassVar[bool] = False
-    shortest_s: ClassVar[float] = 0.0
-    witnesses: ClassVar[tuple[str, ...]] = ()
-    Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def reached(self, entry: str) -> asyncio.Event:
         """Return what is set once it has come to a step."""
@@ -110,7 +101,7 @@ class Stage:
         yield running
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(running, 1)
+            await asyncio.wait_for(running, 120)
         journal.close()
 
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
@@ -124,7 +115,7 @@ class Stage:
         async def steps() -> list[str]:
             return self.steps
 
-        await until(steps, lambda seen: step in seen, what=step, timeout_s=10, every_s=0.001)
+        await until(steps, lambda seen: step in seen, what=step, timeout_s=120, every_s=0.001)
 
     @property
     def steps(self) -> list[str]:
@@ -199,13 +190,13 @@ async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytes
                      id="another effect than asked for"),
         pytest.param({"raises": {"confirm": ClusterError("blind")}}, ["intended", "injected", "inconclusive", "healed"],
                      INCONCLUSIVE, id="no proof to be had"),
-        pytest.param({"raises": {"confirm": KeyError("bug")}}, ["intended", "injected", "inconclusive", "healed"],
+        pytest.param({"raises": {"confirm": KeyError("bug")}}, ["intended", "injected", "failed", "healed"],
                      INCONCLUSIVE, id="a bug in the proof"),
-        pytest.param({"hangs": {"confirm"}}, ["intended", "injected", "inconclusive", "healed"], INCONCLUSIVE,
+        pytest.param({"hangs": {"confirm"}}, ["intended", "injected", "failed", "healed"], INCONCLUSIVE,
                      id="a proof that never ends"),
-        pytest.param({"raises": {"inject": ZeroDivisionError("bug")}}, ["intended", "inconclusive", "healed"],
+        pytest.param({"raises": {"inject": ZeroDivisionError("bug")}}, ["intended", "failed", "healed"],
                      INCONCLUSIVE, id="a bug in the act"),
-        pytest.param({"raises": {"prepare": ValueError("bug")}}, ["inconclusive"], INCONCLUSIVE,
+        pytest.param({"raises": {"prepare": ValueError("bug")}}, ["failed"], INCONCLUSIVE,
                      id="a bug before anything was done"),
         pytest.param({"raises": {"heal": ClusterError("stuck")}}, ["intended", "injected", "confirmed", "heal_failed"],
                      CONFIRMED, id="healing fails"),
@@ -405,6 +396,16 @@ async def test_spares_are_carried_out_for_what_was_not_seen(
     assert len(results) == carried_out
     assert worst_fault(result.verdict for result in results if not result.made_good) is verdict
     assert sum(result.verdict is INCONCLUSIVE for result in results) == min(failures, carried_out), "each is shown"
+
+
+@pytest.mark.parametrize("failures", [pytest.param(1, id="one of two fails"), pytest.param(2, id="both fail")])
+async def test_no_spare_makes_a_bug_of_a_fault_good(stage: Stage, failures: int) -> None:
+    stage.fault.raises, stage.fault.times = {"confirm": KeyError("bug")}, {"confirm": failures}
+    faults = [planned(number, "1", brokers=[1], beside=0, spare=number > 1) for number in range(4)]
+    await stage.perform(*faults)
+    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
+    assert [result.verdict for result in results] == [INCONCLUSIVE] * failures + [CONFIRMED] * (2 - failures)
+    assert not any(result.made_good for result in results)
 
 
 def test_what_had_no_room_in_the_plan_is_inconclusive() -> None:

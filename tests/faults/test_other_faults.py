@@ -401,6 +401,22 @@ async def test_what_nobody_runs_into_is_not_confirmed(cluster: FakeCluster, name
     assert effect.verdict is verdict
 
 
+@pytest.mark.parametrize("deaf", [False, True], ids=["it syncs slowly", "it syncs as before"])
+async def test_syncs_of_a_zookeeper_server(cluster: FakeCluster, deaf: bool) -> None:
+    cluster.deaf = {"slow_syncs"} if deaf else set()
+    plugin = registry.fault("slow-sync")
+    target = parse_target("zookeeper(1)")
+    injection = await plugin.prepare(cluster.arena, target, (), plugin.Parameters(), duration_s=2)
+    effect = await plugin.confirm(cluster.arena, await plugin.inject(cluster.arena, injection))
+    slow, quick = "1 syncs of ZooKeeper server 1 took 0.5 s or more", "a sync of ZooKeeper server 1 took 0 s"
+    assert effect == Effect(verdict=MISMATCH if deaf else CONFIRMED, detail=quick if deaf else slow)
+    await plugin.heal(cluster.arena, injection)
+    assert cluster.slow_disks == {}
+    cluster.servers[1] = "stopped"
+    with pytest.raises(ClusterError, match="ZooKeeper server 1 is stopped: nothing was injected"):
+        await plugin.prepare(cluster.arena, target, (), plugin.Parameters(), duration_s=2)
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -179,10 +179,8 @@ def test_members_in_go_share_die_leave_and_their_group_is_deleted(
 
 @pytest.mark.parametrize("program", ["franz", "sarama"])
 def test_a_refused_transactional_id_is_final_in_go_too(cluster: dict[str, Any], programs: Path, program: str) -> None:
-    """sarama tries for 5 s whatever is answered; without an answer that is final, franz-go would for 60 s."""
+    """Who tried again would end with another error: that of its own time-out."""
     topic = f"topic-{uuid.uuid4().hex[:8]}"
     client = Client(programs / program, cluster["bootstrap_servers"], topic)
     assert client.does("create", topic, 1, REPLICAS) == {"error": 0}
-    began_s = time.monotonic()
     assert client.does("transact", topic) == {"error": TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
-    assert time.monotonic() - began_s < 30

@@ -39,11 +39,11 @@ def topic(cluster: dict[str, Any]) -> str:
     name = f"topic-{uuid.uuid4().hex[:8]}"
     servers = {"bootstrap.servers": cluster["bootstrap_servers"]}
     admin = AdminClient(servers)
-    admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(120)
     producer = Producer({**servers, "acks": "all"})
     for number in range(RECORDS):
         producer.produce(name, f"value-{number}", partition=number % PARTITIONS)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     return name
 
 
@@ -133,23 +133,23 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: dict[str, Any],
         until(lambda: len(first.read) + len(second.read) == RECORDS, first, second)
         first.consumer.commit(asynchronous=False)
         admin = AdminClient({"bootstrap.servers": servers})
-        shards = admin.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
+        shards = admin.list_topics(OFFSETS_TOPIC, timeout=120).topics[OFFSETS_TOPIC].partitions
         coordinator = shards[partition_of(topic, len(shards))].leader
         chaos_cluster("kill", str(coordinator), "--dir", cluster["root"])
         try:
             producer = Producer({"bootstrap.servers": servers, "acks": "all"})
             for number in range(RECORDS):
                 producer.produce(topic, f"later-{number}", partition=number % PARTITIONS)
-            assert producer.flush(60) == 0
+            assert producer.flush(120) == 0
             later = {f"later-{number}" for number in range(RECORDS)}
             until(lambda: later <= {*first.read, *second.read}, first, second)
             assert len(first.assigned) == len(second.assigned) == PARTITIONS // 2
             position = TopicPartition(topic, min(first.assigned), 7)
             first.consumer.commit(offsets=[position], asynchronous=False)
-            assert [each.offset for each in second.consumer.committed([position], timeout=60)] == [7]
+            assert [each.offset for each in second.consumer.committed([position], timeout=120)] == [7]
         finally:
             chaos_cluster("start", str(coordinator), "--dir", cluster["root"])
-            until(lambda: len(admin.list_topics(timeout=30).brokers) == len(cluster["brokers"]), first, second)
+            until(lambda: len(admin.list_topics(timeout=120).brokers) == len(cluster["brokers"]), first, second)
 
 
 @pytest.mark.skipif(KCAT is None, reason="no kcat here (Debian package kcat): that client is not tried")
@@ -271,7 +271,7 @@ def test_kafka_reads_what_is_stored_of_a_group(cluster: dict[str, Any], topic: s
     with member(cluster["bootstrap_servers"], topic, topic, **{"group.instance.id": "one"}) as one:
         until(lambda: one.assigned == EVERYTHING, one)
         admin = AdminClient({"bootstrap.servers": cluster["bootstrap_servers"]})
-        shards = admin.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
+        shards = admin.list_topics(OFFSETS_TOPIC, timeout=120).topics[OFFSETS_TOPIC].partitions
         shard = f"{OFFSETS_TOPIC}-{partition_of(topic, len(shards))}"
         segment = next(Path(cluster["brokers"][0]["log_dir"], shard).glob("*.log"))
         dumped = kafka_tool("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment))
@@ -286,6 +286,6 @@ def test_kafka_reads_what_is_stored_of_a_group(cluster: dict[str, Any], topic: s
 def test_a_transactional_producer_is_refused_at_once_and_for_good(cluster: dict[str, Any]) -> None:
     producer = Producer({"bootstrap.servers": cluster["bootstrap_servers"], "transactional.id": "t"})
     with pytest.raises(KafkaException) as refused:
-        producer.init_transactions(60)
+        producer.init_transactions(120)
     error = refused.value.args[0]
     assert (error.fatal(), error.retriable()) == (True, False)

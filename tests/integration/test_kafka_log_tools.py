@@ -20,11 +20,11 @@ def topic(cluster: dict[str, Any]) -> str:
     name = f"topic-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster["bootstrap_servers"]})
     config = {"segment.bytes": "2000", "retention.ms": "-1"}
-    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=3, config=config)])[name].result(30)
+    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=3, config=config)])[name].result(120)
     producer = Producer({"bootstrap.servers": cluster["bootstrap_servers"], "acks": "all", "batch.num.messages": 10})
     for number in range(300):
         producer.produce(name, f"value-{number}", timestamp=1_000_000_000_000 + number * 1000)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     return name
 
 

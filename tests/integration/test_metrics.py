@@ -59,7 +59,7 @@ def produce(status: ClusterStatus, records: int, *, acks: str) -> None:
     producer = Producer({"bootstrap.servers": status.bootstrap_servers, "acks": acks, "linger.ms": 0})
     for number in range(records):
         producer.produce("orders", f"value-{number}", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def accepted(status: ClusterStatus, kind: str) -> int:
@@ -73,7 +73,7 @@ async def test_metrics_agree_with_the_state_change_logs(driver: ProcessDriver) -
     )
     status = await driver.start(request)
     admin = AdminClient({"bootstrap.servers": status.bootstrap_servers})
-    admin.create_topics([NewTopic("orders", num_partitions=1, replica_assignment=[[0, 1]])])["orders"].result(30)
+    admin.create_topics([NewTopic("orders", num_partitions=1, replica_assignment=[[0, 1]])])["orders"].result(120)
     produce(status, RECORDS, acks="all")
 
     leader, follower = scrape(status, 0), scrape(status, 1)

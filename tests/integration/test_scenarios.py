@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from harness import phases
-from harness.cluster import control_groups, disk_errors, faketime, slow_syncs, small_disks
+from harness.cluster import control_groups, disk_errors, faketime, small_disks, tracer
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder
@@ -152,7 +152,7 @@ def can_be_run(case: Case) -> bool:
         "disk-full": small_disks.lacking,
         "disk-error": disk_errors.lacking,
         "leads-on-without-disk": small_disks.lacking,
-        "slow-sync": slow_syncs.lacking,
+        "slow-sync": tracer.lacking,
         "resources": lambda: "".join(map(control_groups.lacking, control_groups.RESOURCES)),
     }
     lacking = takes[case.scenario]() if case.scenario in takes else ""

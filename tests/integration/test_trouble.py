@@ -247,7 +247,7 @@ def test_a_run_folder_that_is_moved_ends_its_run_at_once_and_is_not_made_anew(ru
     try:
         run = the_run_once_a_fault_is_in_force(running, runs)
         moved = RunFolder(run.root.rename(tmp_path / run.run_id))
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=300)
     finally:
         running.kill()
         running.wait()

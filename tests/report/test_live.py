@@ -80,6 +80,7 @@ def test_what_clients_get_done_is_counted_by_the_second_of_the_last_looks(
         pytest.param([step(0, "intended"), step(0, "inconclusive")], "kill 1", id="without effect, and not healed"),
         pytest.param([step(0, "intended"), step(0, "healed")], "no fault", id="healed"),
         pytest.param([step(0, "inconclusive")], "no fault", id="it could not be injected"),
+        pytest.param([step(0, "failed")], "no fault", id="its own code failed before it was injected"),
         pytest.param([step(0, "postponed")], "no fault", id="postponed"),
         pytest.param([step(0, "postponed"), step(0, "intended")], "kill 1", id="postponed and then begun"),
         pytest.param([step(0, "postponed"), step(0, "inconclusive")], "no fault", id="postponed and then refused"),

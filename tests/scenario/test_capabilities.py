@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from harness import phases
+from harness.cluster import tracer
 from harness.cluster.driver import DRIVER
 from harness.contracts import registry
 from harness.errors import PluginError, Refused
 from harness.scenario import capabilities
 from harness.scenario.file import read_scenario
-from harness.scenario.model import Scenario
+from harness.scenario.model import FaultSpec, Scenario
 from harness.scenario.plan import make_plan
 from tests.fake_cluster import FakeCluster
 
@@ -99,6 +100,25 @@ def test_a_power_that_the_scenario_does_not_need_may_be_lacking(drivers: dict[st
 
 def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[str, str]]) -> None:
     assert capabilities.missing("other", {"pause", "clients"}) == {"pause": "the driver other does not have it"}
+
+
+@pytest.mark.parametrize(("target", "syncs"), [("zookeeper(1)", True), ("leader(orders,0)", False)])
+def test_zookeeper_syncs_what_it_writes_where_its_syncs_may_be_slow(target: str, syncs: bool) -> None:
+    fault = FaultSpec(kind="slow-sync", at_s=1, duration_s=2, target=target)
+    assert capabilities.slows_zookeeper(scenario("kill").model_copy(update={"faults": [fault]})) is syncs
+
+
+def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(
+    drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_kafka = scenario("disk-error").model_copy(update={"system": "kafka:3.9.1"})
+    monkeypatch.setattr(capabilities, "require_system", lambda _: None)
+    monkeypatch.setattr(tracer, "lacking", lambda: "no strace")
+    capabilities.require_capabilities(scenario("disk-error"))
+    with pytest.raises(Refused, match=r"the disks of kafka:3\.9\.1 cannot be made to fail here: no strace"):
+        capabilities.require_capabilities(of_kafka)
+    monkeypatch.setattr(tracer, "lacking", lambda: "")
+    capabilities.require_capabilities(of_kafka)
 
 
 def test_needed_is_what_faults_require_and_the_load(drivers: dict[str, dict[str, str]]) -> None:

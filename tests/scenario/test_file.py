@@ -70,6 +70,13 @@ def test_a_zookeeper_server_that_cannot_be_is_refused(servers: int, target: str,
     assert message in error
 
 
+def test_syncs_of_a_server_of_zookeeper_are_not_slow_where_there_is_none() -> None:
+    slow = GOOD.replace("kind: kill", "kind: slow-sync\n    duration_s: 2").replace("leader(orders,1)", "zookeeper(1)")
+    assert read_scenario(slow, "slow.yaml").faults[0].target == "zookeeper(1)"
+    (error,) = errors_of(f"{slow}\nsystem: kafka:4.4.0\n")
+    assert "kafka:4.4.0 has no ZooKeeper" in error
+
+
 @pytest.mark.parametrize("kind", ["clock", "cpu-limit", "memory-limit", "file-limit", "slow-sync"])
 @pytest.mark.parametrize("duration_s", ["", "duration_s: 0.5"])
 def test_what_would_be_over_before_it_is_looked_at_is_refused(kind: str, duration_s: str) -> None:

@@ -7,7 +7,8 @@ from harness.analysis.frames import conform
 from harness.analysis.schemas import FAULT_WINDOWS
 from harness.store.history import InjectionStep
 
-_JUDGED = [step.value for step in (InjectionStep.CONFIRMED, InjectionStep.MISMATCH, InjectionStep.INCONCLUSIVE)]
+_VERDICTS = (InjectionStep.CONFIRMED, InjectionStep.MISMATCH, InjectionStep.INCONCLUSIVE, InjectionStep.FAILED)
+_JUDGED = [step.value for step in _VERDICTS]
 
 
 def fault_windows(journal: DataFrame) -> DataFrame:

@@ -10,10 +10,13 @@ from pathlib import Path
 from harness.cluster import ballast
 from harness.cluster.containers import plans
 from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.servers import child_of
 from harness.cluster.damage import Damage
 from harness.cluster.disks import FilePowers
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.small_disks import seen_through
+from harness.cluster.systems.contained import BROKER_DATA
+from harness.cluster.traced_disks import TracedDisks
 from harness.errors import ClusterError
 from harness.system.waiting import until
 
@@ -21,8 +24,8 @@ _FREE_TIMEOUT_S = 5.0
 _IN_PYTHON = ("python3", "-c")
 
 
-class ContainerDisks(FilePowers):
-    """`FilePowers` with CanFillDisk, as far as the cluster was started for that."""
+class ContainerDisks(FilePowers, TracedDisks):
+    """`FilePowers` and `TracedDisks`, with CanFillDisk if the cluster was started for that."""
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is in the folder of a broker that does not run; whatever is new there is the broker's."""
@@ -63,6 +66,15 @@ class ContainerDisks(FilePowers):
                 return engine.run_inside(plans.Names(self._root).of(plans.DISKS), argv, detached=detached)
 
         return await asyncio.to_thread(run)
+
+    async def _server_pid(self, layout: ClusterLayout, process: str) -> int:
+        return child_of(await super()._server_pid(layout, process))
+
+    def _log_dir_of(self, layout: ClusterLayout, broker_id: int, pid: int) -> Path:
+        return Path(f"/proc/{pid}/root{BROKER_DATA}")
+
+    def _log_dir_seen_by(self, layout: ClusterLayout, broker_id: int) -> str:
+        return BROKER_DATA
 
     def _disk(self, layout: ClusterLayout, broker_id: int) -> Path:
         if not layout.disk_files:

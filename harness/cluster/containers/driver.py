@@ -14,14 +14,24 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
 
-from harness.cluster import relay
+from harness.cluster import faketime, relay, tracer
 from harness.cluster.containers import filters, guard, images, plans
+from harness.cluster.containers.clocks import ContainerClocks
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
 from harness.cluster.containers.disks import ContainerDisks
 from harness.cluster.containers.engine import FREEZE_TIMEOUT_S, ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.containers.limits import ContainerLimits
 from harness.cluster.containers.packets import ContainerPackets
-from harness.cluster.driver import CPU_LIMIT, DRIVER, MEMORY_LIMIT, PACKETS, ClusterRequest
+from harness.cluster.driver import (
+    CLOCK,
+    CPU_LIMIT,
+    DISK_ERRORS,
+    DRIVER,
+    MEMORY_LIMIT,
+    PACKETS,
+    SLOW_SYNCS,
+    ClusterRequest,
+)
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 from harness.cluster.relay.layout import ports_needed, relayed
@@ -47,9 +57,9 @@ RESUME_TIMEOUT_S = 10.0
 _BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPackets):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerLimits`, `ContainerDisks` and
-    `ContainerPackets`.
+class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks, ContainerPackets):
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerClocks`, `ContainerLimits`, `ContainerDisks`
+    and `ContainerPackets`.
 
     With a relay it has `RelayPowers` too.
 
@@ -79,8 +89,10 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
                     if engine.can_freeze()
                     else dict.fromkeys(_BY_CONTROL_GROUPS, "the Docker engine has no control groups")
                 )
-                unfiltered = {PACKETS: filters.lacking()} if filters.lacking() else {}
-                return frozen | unfiltered | without_clients()
+                traced = dict.fromkeys((DISK_ERRORS, SLOW_SYNCS), _untraceable())
+                besides = traced | {CLOCK: faketime.lacking(), PACKETS: filters.lacking()}
+                lacking = {power: reason for power, reason in besides.items() if reason}
+                return frozen | lacking | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
 
@@ -153,7 +165,9 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
                 for broker_id in brokers
             },
             planted_bugs=request.planted_bugs,
+            clocks=request.clocks,
             syncs=request.syncs,
+            zookeeper_syncs=request.zookeeper_syncs,
             disk_files=request.disk_files,
             disks=request.disks,
         )
@@ -168,6 +182,8 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
             # An earlier cluster in this folder may have left some.
             await _in_thread(partial(engine.remove_run, self._root.resolve()))
             addresses = await _in_thread(partial(self._create_network, engine, layout))
+            if layout.clocks:
+                faketime.install(layout.folder)
             servers = [plans.zookeeper(layout, server_id, addresses) for server_id in layout.zookeeper]
             relays = [plans.relay(layout, addresses)] if layout.relay else []
             disks = [plans.disks(layout)] if layout.disks else []
@@ -251,6 +267,7 @@ class DockerDriver(RelayPowers, ContainerLimits, ContainerDisks, ContainerPacket
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
         await self._start_again(broker_process(broker_id))
+        await self._clock_started(layout, broker_id)
 
     async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
         require_free_port(layout.zookeeper[server_id].client, f"ZooKeeper server {server_id}")
@@ -381,6 +398,11 @@ def _thawer(process: str) -> str:
 
 def _missing_images(absent: list[str]) -> str:
     return f"the Docker engine has no {' and no '.join(absent)}; run: chaos images build"
+
+
+def _untraceable() -> str:
+    """Return why no server in a container can be traced from here; empty if one can."""
+    return tracer.lacking() or ("" if os.geteuid() == 0 else "to trace a server in a container takes root")
 
 
 def _remote_engine(docker_host: str) -> str:

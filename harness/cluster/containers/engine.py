@@ -106,6 +106,10 @@ class ContainerPlan:
     """Path in the container by path on the host; read only."""
     folders: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; writable."""
+    seen: dict[Path, str] = field(default_factory=dict)
+    """Folders likewise, read only."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Beside the image's."""
     ports: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Address on the host by port in the container."""
 
@@ -234,7 +238,8 @@ class Engine:
         from docker.types import EndpointConfig, LogConfig, Mount
 
         mounts = [Mount(target, source, type="volume") for source, target in plan.volumes.items()]
-        mounts += [Mount(target, str(path), type="bind", read_only=True) for path, target in plan.files.items()]
+        unchanged = (plan.files | plan.seen).items()
+        mounts += [Mount(target, str(path), type="bind", read_only=True) for path, target in unchanged]
         mounts += [Mount(target, str(path), type="bind") for path, target in plan.folders.items()]
         endpoint = EndpointConfig(self.client.api.api_version, aliases=[plan.alias], ipv4_address=plan.address)
         with self.request(f"creating the container {plan.name}"):
@@ -245,6 +250,7 @@ class Engine:
                 hostname=plan.alias,
                 entrypoint=plan.entrypoint,
                 user=plan.user,
+                environment=plan.environment,
                 labels=owner.labels,
                 network=plan.network,
                 networking_config={plan.network: endpoint},

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.cluster.powers import Direction
 from harness.errors import ClusterError
 
-_MARK = "kafka-chaos"
+MARK = "kafka-chaos"
 _CHAINS = {Direction.INBOUND: ("INPUT", "-i"), Direction.OUTBOUND: ("OUTPUT", "-o")}
 _OWN = Path("/proc/self/ns/net")
 _TIMEOUT_S = 10.0
@@ -46,11 +46,11 @@ def dropped(pid: int) -> int | None:
 
 
 def _rule(device: str) -> list[str]:
-    return ["!", device, "lo", "-m", "comment", "--comment", _MARK, "-j", "DROP"]
+    return ["!", device, "lo", "-m", "comment", "--comment", MARK, "-j", "DROP"]
 
 
 def _marked(pid: int, chain: str) -> Iterator[str]:
-    return (line for line in _inside(pid, "-nvxL", chain).splitlines() if _MARK in line)
+    return (line for line in _inside(pid, "-nvxL", chain).splitlines() if MARK in line)
 
 
 def _inside(pid: int, *arguments: str) -> str:

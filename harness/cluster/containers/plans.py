@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from harness.cluster import embedded_zookeeper
+from harness.cluster import embedded_zookeeper, faketime
 from harness.cluster import relay as relays
 from harness.cluster.broker_properties import DriverProperties
+from harness.cluster.clocks import FOLDER as CLOCKS
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.containers.lifting import programs
@@ -30,6 +31,7 @@ ZOOKEEPER_DATA = "/var/lib/zookeeper"
 ZOOKEEPER_LOGS = "/var/log/zookeeper"
 ZOOKEEPER_CONFIG = "/etc/zookeeper"
 RELAY_FOLDER = "/var/lib/relay"
+CLOCKS_INSIDE = "/opt/kafka-chaos-clocks"
 ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 
 MIB = 1 << 20
@@ -76,6 +78,7 @@ def zookeeper(layout: ClusterLayout, server_id: int, addresses: Mapping[str, str
     members = {id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
     plan = ServerPlan(
         server_id=server_id,
+        syncs=layout.zookeeper_syncs,
         client_host=ALL_INTERFACES,
         client_port=ZOOKEEPER_PORT,
         data_dir=ZOOKEEPER_DATA,
@@ -177,8 +180,18 @@ def broker(
         volume_options=_volume_options(layout),
         files={_readable(config): BROKER_CONFIG, **contained.files, **({} if ours else programs())},
         folders={_writable(logs): BROKER_LOGS} | _seen_files(layout, broker_id),
+        seen={layout.folder.resolve() / CLOCKS: CLOCKS_INSIDE} if layout.clocks else {},
+        environment=_clock(layout, broker_id) if layout.clocks else {},
         ports={it: (LOOPBACK, it) for it in (port, layout.brokers[broker_id].metrics) if it is not None},
     )
+
+
+def _clock(layout: ClusterLayout, broker_id: int) -> dict[str, str]:
+    """Return what a broker's process needs in its environment to have a wall clock of its own."""
+    own = faketime.environment(layout.folder, broker_process(broker_id), CLOCKS_INSIDE)
+    for path in (layout.folder / CLOCKS).iterdir():
+        _readable(path)
+    return own
 
 
 def broker_limits(layout: ClusterLayout) -> Limits:

@@ -35,6 +35,7 @@ class External:
     in_containers: ClassVar[bool] = False
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
+    writes_logs_apart: ClassVar[bool] = False
 
     @classmethod
     def releases(cls) -> list[str]:

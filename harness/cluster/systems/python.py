@@ -37,6 +37,7 @@ class PythonBroker:
     omits: ClassVar[frozenset[str]] = frozenset()
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
+    writes_logs_apart: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
     in_containers: ClassVar[bool] = True
 

@@ -100,6 +100,11 @@ class System(Protocol):
         """Whether it runs in a container of one of our images."""
         ...
 
+    @property
+    def writes_logs_apart(self) -> bool:
+        """Whether its logs are read and written by calls that nothing else of it goes by: those at a position."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...

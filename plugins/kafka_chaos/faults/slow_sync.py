@@ -1,12 +1,15 @@
-"""A broker's disk takes its time: each sync lasts longer, and holds up who waits for it. Healing lets them be quick.
+"""A disk takes its time: each sync lasts longer, and holds up who waits for it. Healing lets them be quick.
 
-The proof is how long its syncs took. What traces it makes every other call a little slower too.
+It is a broker's, or a ZooKeeper server's; those sync what they write in a run with such a target. The proof is how long
+syncs took. What traces a process makes every other call of it a little slower too.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.layout import broker_process, zookeeper_process
 from harness.cluster.powers import CanSlowSyncs
 from harness.contracts.faults import (
     Arena,
@@ -20,6 +23,8 @@ from harness.contracts.faults import (
     not_running,
 )
 from harness.contracts.parameters import Strict
+from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.contracts.zookeeper_servers import SERVERS, running_servers, servers_of
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
@@ -33,12 +38,22 @@ class Parameters(Strict):
 
 
 class SlowSync(BrokerFault):
-    """Slows brokers' syncs; the driver itself lets them be quick after the fault's duration."""
+    """Slows syncs; the driver itself lets them be quick after the fault's duration."""
 
     name: ClassVar[str] = "slow-sync"
     requires: ClassVar[tuple[str, ...]] = ("slow-syncs",)
+    accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.ZOOKEEPER)
     shortest_s: ClassVar[float] = 2.0
     Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note how long, and who runs; raises ClusterError for a ZooKeeper server that does not."""
+        injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        if target.role is not Role.ZOOKEEPER:
+            return injection
+        return injection.with_state(**{SERVERS: await running_servers(arena, target)})
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
@@ -48,37 +63,45 @@ class SlowSync(BrokerFault):
         """Slow the syncs of those that run."""
         assert isinstance(arena.driver, CanSlowSyncs)
         extra_s, at_most_s = injection.parameters["extra_ms"] / 1000, injection.state["at_most_s"]
-        for broker in injection.state["running"]:
-            await arena.driver.slow_syncs(broker, extra_s, at_most_s=at_most_s)
+        for process in _processes(injection, injection.state["running"]):
+            await arena.driver.slow_syncs(process, extra_s, at_most_s=at_most_s)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
-        """Wait until each broker has synced something, and see how long that took."""
+        """Wait until each has synced something, and see how long that took."""
         if idle := not_running(injection, "slow down"):
             return idle
         driver, extra_s = arena.driver, injection.parameters["extra_ms"] / 1000
         assert isinstance(driver, CanSlowSyncs)
         sentences = []
-        for broker in injection.targets:
+        for process, who in _processes(injection, injection.targets).items():
 
-            async def times(broker: int = broker) -> list[float]:
-                return await driver.slow_sync_times(broker)
+            async def times(process: str = process) -> list[float]:
+                return await driver.slow_sync_times(process)
 
             timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
             try:
-                taken = await until(times, bool, what=f"a sync of broker {broker}", timeout_s=timeout_s, every_s=0.05)
+                taken = await until(times, bool, what=f"a sync of {who}", timeout_s=timeout_s, every_s=0.05)
             except DeadlineError as error:
                 return inconclusive(str(error))
             if min(taken) < extra_s:
-                return mismatch(f"a sync of broker {broker} took {min(taken):g} s")
-            sentences.append(f"{len(taken)} syncs of broker {broker} took {extra_s:g} s or more")
+                return mismatch(f"a sync of {who} took {min(taken):g} s")
+            sentences.append(f"{len(taken)} syncs of {who} took {extra_s:g} s or more")
         return confirmed("; ".join(sentences))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Let syncs take what they take."""
         assert isinstance(arena.driver, CanSlowSyncs)
-        for broker in injection.targets:
-            await arena.driver.restore_syncs(broker)
+        for process in _processes(injection, injection.targets):
+            await arena.driver.restore_syncs(process)
+
+
+def _processes(injection: Injection, brokers: Iterable[int]) -> dict[str, str]:
+    """Return the processes that are hit, each with what it is called in a sentence."""
+    servers = servers_of(injection.state)
+    return {broker_process(broker): f"broker {broker}" for broker in brokers} | {
+        zookeeper_process(server): f"ZooKeeper server {server}" for server in servers
+    }
 
 
 PLUGIN: type[Fault] = SlowSync

@@ -19,7 +19,7 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             first = KazooClient(f"127.0.0.1:{port}")
-            first.start(timeout=30)
+            first.start(timeout=120)
             first.stop()
             first.close()
             yield port

@@ -46,7 +46,7 @@ def run(engine: Engine, image: str, command: list[str], *, user: str, **options:
     container = engine.client.containers.create(image, command, user=user, **AS_THE_DRIVER_RUNS_THEM, **options)
     try:
         container.start()
-        status = container.wait(timeout=60)["StatusCode"]
+        status = container.wait(timeout=300)["StatusCode"]
         output: str = container.logs().decode()
     finally:
         container.remove(force=True, v=True)

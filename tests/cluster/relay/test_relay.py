@@ -23,7 +23,7 @@ from harness.cluster.relay.relay import READY, Relay
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 
-LONG_S = 60.0
+LONG_S = 120.0
 READ_BYTES = 1 << 16
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

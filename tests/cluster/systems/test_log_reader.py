@@ -18,6 +18,7 @@ from harness.events import (
     ControlReceive,
     Event,
     HighWatermark,
+    LogDirectoryFailure,
     Recovery,
     Truncate,
     ZkSession,
@@ -117,6 +118,15 @@ OPENED = (
     f"{AT}kafka.log.LogManager: Completed load of Log(dir=/data/my.orders-2-1, topicId=bFV-Q8sqR2iGdZWuXB0LBQ,"
     " topic=my.orders-2, partition=1, highWatermark=79, lastStableOffset=79, logStartOffset=5, logEndOffset=83) with 1"
     " segments, local-log-start-offset 0 and local-log-end-offset 83 in 12ms (1/3 completed in /data)"
+)
+DISK_ERROR = (
+    "2026-11-25 16:41:15,265 ERROR org.apache.kafka.storage.internals.log.LogDirFailureChannel: Error while appending"
+    " records to orders-1 in dir /var/lib/kafka"
+)
+OFFLINE = (
+    "2026-11-25 16:41:15,315 WARN kafka.server.ReplicaManager: [ReplicaManager broker=1] Broker 1 stopped fetcher for"
+    " partitions orders-0,orders-1,__consumer_offsets-0 and stopped moving logs for partitions  because they are in the"
+    " failed log directory /var/lib/kafka."
 )
 STOPPED = f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] shut down completed"
 
@@ -267,6 +277,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [received("StopReplica", 1, DELETION)],
             id="a replica is stopped for good when its log is put aside",
         ),
+        pytest.param(
+            [DISK_ERROR, "java.io.IOException: Input/output error", OFFLINE],
+            [LogDirectoryFailure(error="Error while appending records to orders-1 in dir /var/lib/kafka", replicas=3)],
+            id="a directory fails",
+        ),
         pytest.param([DELETED], [], id="a log that nobody wanted deleted tells of no request"),
         pytest.param([START[:-4]], [], id="a torn line tells nothing"),
         pytest.param(["\tat kafka.Kafka.main(Kafka.scala)", ""], [], id="the lines of a stack trace tell nothing"),
@@ -303,6 +318,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
         pytest.param(OPENED.replace("logEndOffset", "end"), 1, id="a log opened in other words"),
         pytest.param(TRUNCATED.replace("offset 84", "offset <84>"), 1, id="a truncation in other words"),
         pytest.param(MARKED.replace("offset=79", "79"), 1, id="a high watermark in other words"),
+        pytest.param(OFFLINE.replace("stopped fetcher", "ended"), 1, id="a failed directory in other words"),
         pytest.param(ASKED.format(1).replace("isr=", "inSync="), 1, id="a control request in other words"),
         pytest.param(f"{AT}state.change.logger: [Broker id=0] Handling LeaderAndIsr request", 0, id="of no interest"),
     ],

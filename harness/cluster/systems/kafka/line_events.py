@@ -33,6 +33,7 @@ from harness.events import (
     Event,
     HighWatermark,
     IsrPropose,
+    LogDirectoryFailure,
     Recovery,
     Truncate,
     ZkSession,
@@ -441,3 +442,13 @@ def cleans(_process: ProcessState, match: re.Match[str]) -> Event:
     return Compaction(
         topic=match["topic"], partition=int(match["partition"]), from_offset=0, until_offset=int(match["until"])
     )
+
+
+def meets_error(process: ProcessState, match: re.Match[str]) -> None:
+    """Note what it could not do on its disk."""
+    process.disk_error = match["error"]
+
+
+def loses_directory(process: ProcessState, match: re.Match[str]) -> Event:
+    """Its replicas of a directory are offline."""
+    return LogDirectoryFailure(error=process.disk_error, replicas=len(match["replicas"].split(",")))

@@ -19,6 +19,7 @@ from harness.events import (
     Event,
     HighWatermark,
     IsrPropose,
+    LogDirectoryFailure,
     ProduceResponse,
     Recovery,
     Truncate,
@@ -304,6 +305,24 @@ PATTERNS = (
         line_events.opens,
         since=_QUORUM,
         watched=r"Completed load of .*",
+    ),
+    Pattern(
+        None,
+        "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
+        r"(?P<error>.+)",
+        line_events.meets_error,
+        since=(3, 9),
+        before=_QUORUM,
+    ),
+    Pattern(
+        LogDirectoryFailure,
+        "kafka.server.ReplicaManager",
+        r"\[.*\] Broker \d+ stopped fetcher for partitions (?P<replicas>\S*) and stopped moving logs for partitions .*"
+        r"because they are in the failed log directory .*",
+        line_events.loses_directory,
+        since=(3, 9),
+        before=_QUORUM,
+        watched=r".* in the failed log directory .*",
     ),
     Pattern(
         None,

@@ -97,6 +97,8 @@ class ProcessState:
     broker_epoch: int = -1
     """czxid of its registration."""
     expired: bool = False
+    disk_error: str = ""
+    """The last that it told of."""
     handed_over: bool = False
     """Whether the controller has moved all leaders away from it."""
     replicas: dict[TopicPartition, Replica] = field(default_factory=dict)

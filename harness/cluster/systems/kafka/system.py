@@ -61,6 +61,7 @@ class ApacheKafka:
     gone_timeout_s: ClassVar[float] = 30.0
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
+    writes_logs_apart: ClassVar[bool] = False
 
     @classmethod
     def releases(cls) -> list[str]:

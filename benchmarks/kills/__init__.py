@@ -1,0 +1,1 @@
+"""What is left when an experiment, or a part of it, is killed at any instant?"""
