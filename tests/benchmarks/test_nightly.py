@@ -93,5 +93,11 @@ def test_whatever_a_step_says_is_text(tmp_path: Path) -> None:
 def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
     whole, small = steps(1, 7, tmp_path), steps(0.01, 7, tmp_path)
     assert [each.name for each in whole] == [each.name for each in small]
-    assert whole[0].environment == {"CHAOS_SAMPLE": "all", "CHAOS_HISTORIES": "2000", "CHAOS_DAMAGES": "2000"}
+    assert whole[0].environment == {
+        "CHAOS_SAMPLE": "all",
+        "CHAOS_HISTORIES": "2000",
+        "CHAOS_DAMAGES": "2000",
+        "CHAOS_GATE_HISTORIES": "100000",
+        "CHAOS_GATE_FIRST": "700000",
+    }
     assert all(large.about != little.about for large, little in zip(whole[:-1], small[:-1], strict=True))
