@@ -17,12 +17,12 @@ from harness.experiment.judge import (
     checks_of,
     holes_in,
     not_judged,
-    scenario_of,
     settings_of,
     within_holes,
 )
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
