@@ -1,4 +1,4 @@
-"""A sweep on a standalone Spark cluster, started from PySpark's own jars, one of whose executors dies in the middle."""
+"""A standalone Spark cluster, started from PySpark's own jars: a sweep, one of whose executors dies, and a run."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyspark
@@ -20,6 +21,9 @@ from harness.contracts import registry
 from harness.scenario.file import scenario_yaml
 from harness.sweep.jobs import SHARE
 from harness.sweep.sweep import schedule_seed
+from tests.analysis.corruptions import CORRUPTIONS
+from tests.analysis.model_run import history
+from tests.analysis.run_folders import lines_of, sealed_run
 from tests.simulation.scenarios import scenario
 
 pytestmark = pytest.mark.jvm
@@ -29,6 +33,7 @@ SHARES = 3
 SCHEDULES = SHARES * SHARE
 """For two executors of one core each, one of which dies with the last share."""
 END_S = 30
+LOSS, SEED_OF_A_LOSS = "an acknowledged record is in no log and nobody read it", 1
 LIGHT_JVMS = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try.
 
@@ -64,6 +69,29 @@ class Murder(Pause):
 
 
 PLUGIN: type[Fault] = Murder
+'''
+JUDGE = '''"""Judges the run folder that is named, on the master that is named, and prints what was found."""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.dataset
+
+from harness.analysis.judge import judge
+from harness.analysis.session import spark_session
+from harness.contracts.checks import Settings
+from harness.store.folder import RunFolder
+
+folder = RunFolder(Path(sys.argv[1]))
+settings = Settings(
+    acks=frozenset({-1, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True
+)
+with spark_session(sys.argv[2]):
+    judgement = judge(folder, settings)
+rows = pyarrow.dataset.dataset(folder.findings, partitioning="hive").to_table().to_pylist()
+verdicts = {each.check: (each.verdict.name, each.violations, each.expected, each.notes) for each in judgement.checks}
+print(json.dumps({"verdicts": verdicts, "counts": judgement.counts, "findings": sorted(map(json.dumps, rows))}))
 '''
 
 
@@ -101,14 +129,30 @@ def with_murder(root: Path) -> Path:
 
 
 def tried(workers: Path) -> Counter[tuple[int, int]]:
-    """Return how often each share was tried in which attempt, by the executors' own logs."""
-    output = "".join(log.read_text() for log in workers.glob("*/app-*/*/stderr"))
+    """Return how often each share was tried in which attempt, by the logs of the first application's executors."""
+    output = "".join(log.read_text() for log in workers.glob("*/app-*-0000/*/stderr"))
     started = re.findall(r"Running task (\d+)\.(\d+) in stage 0\.", output)
     return Counter((int(share), int(attempt)) for share, attempt in started)
 
 
+def lossy_run(root: Path) -> Path:
+    """Return the folder of a run in which one acknowledged record is gone."""
+    evidence = history(SEED_OF_A_LOSS)
+    assert CORRUPTIONS[LOSS].plant(evidence)
+    return sealed_run(root, "lossy", lines_of(evidence)).root
+
+
+def judged_on(master: str, run: Path) -> dict[str, Any]:
+    """Return what is found in a run, judged on a master by a process of its own."""
+    command = [sys.executable, "-c", JUDGE, str(run), master]
+    environment = {**os.environ, **LIGHT_JVMS, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return dict(json.loads(ended.stdout))
+
+
 @pytest.mark.by_turns(1, of="long")
-def test_a_sweep_survives_the_death_of_an_executor(tmp_path: Path) -> None:
+def test_a_sweep_survives_the_death_of_an_executor_and_a_run_is_judged_as_on_one_machine(tmp_path: Path) -> None:
     content = with_murder(tmp_path / "content")
     murder = {"kind": "murder", "at_s": 1.0, "duration_s": 1.0, "target": "one"}
     (tmp_path / "small.yaml").write_text(scenario_yaml(scenario(murder)))
@@ -131,6 +175,10 @@ def test_a_sweep_survives_the_death_of_an_executor(tmp_path: Path) -> None:
             text=True,
             check=False,
         )
+        run = lossy_run(tmp_path)
+        on_a_cluster = judged_on(master, run)
+    assert on_a_cluster == judged_on("local[2]", run)
+    assert {name for name, answer in on_a_cluster["verdicts"].items() if answer[0] == "FAIL"} == CORRUPTIONS[LOSS].found
     assert swept.returncode == 0, swept.stderr
     summary = json.loads(swept.stdout)
     assert (summary["held"], summary["distinct"], summary["errors"]) == (SCHEDULES, SCHEDULES, 0)
