@@ -48,7 +48,7 @@ def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "answers_told"),
     [
         pytest.param(
             [LEADER, APPENDED, RAISED, COMPLETED, *ONE_SECOND],
@@ -97,9 +97,9 @@ def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
         ),
     ],
 )
-def test_what_producers_are_answered(lines: list[str], told: list[Event]) -> None:
+def test_what_producers_are_answered(lines: list[str], answers_told: list[Event]) -> None:
     events, reader = answers(lines)
-    assert events == told
+    assert events == answers_told
     assert reader.unknown.total() == 0
 
 
