@@ -1,12 +1,13 @@
 """How long do Spark and DuckDB take for the heavy queries of judging, on the same Parquet facts?
 
     python -m benchmarks.duckdb_peer RUN [--rounds 3]
-    python -m benchmarks.duckdb_peer --operations 10000000
+    python -m benchmarks.duckdb_peer --operations 10000000 [--intact]
 
 RUN is the folder of a run that was judged, for example one that `python -m benchmarks.judging --keep FOLDER` left. For
-a number of operations the facts of an intact history are made on the spot, of the shape of `synthetic_history`. The
-facts are damaged in the same way for both as they are read: some polls are dropped and some values changed, so that
-every query has rows, and both must count the same, or no figures are shown. Both have two threads and 2 GB.
+a number of operations the facts of a `typed_history` are made on the spot. They are damaged in the same way for both
+as they are read, but for `--intact`: some polls are dropped and some values changed, so that every query has rows. Both
+must count the same, or no figures are shown. Both have two threads and 2 GB. Of what is intact Spark makes slices
+first, as the judge does, and what that takes is counted.
 """
 
 import argparse
@@ -21,14 +22,16 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.typed_history import make_facts
 from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
-from harness.analysis.facts.build import Facts, fact_path, read_facts
-from harness.analysis.facts.steps import poll_steps, send_reversals
+from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
+from harness.analysis.facts.steps import poll_steps_of_many, send_reversals_of_many
+from harness.analysis.gate import SLICED, sliced
 from harness.analysis.session import spark_session, tuned
 from harness.contracts import registry
 from harness.contracts.checks import Settings
-from harness.experiment.judge import scenario_of, settings_of
-from harness.scenario.file import load_scenario
+from harness.experiment.judge import settings_of
+from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.plan import load_plan, make_plan
 from harness.store.folder import RunFolder
 
@@ -37,20 +40,9 @@ POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?'
 FROM {polls} WHERE "offset" % 997 <> 0"""
 """The damage in DuckDB's SQL."""
 ACKNOWLEDGED = """SELECT * FROM sends WHERE outcome = 'ok' AND "offset" IS NOT NULL"""
-SENDS_SHARE = 0.81
-"""Of all operations; each record that is sent is read by two consumers."""
 LINES_TO_PARQUET = 8
 """How much larger lines are than their facts: what Spark's jobs are fitted to."""
-SENT = """SELECT 'synthetic' AS run_id, concat('producer-', i % 4) AS process, i // 4 AS index, 'orders' AS topic,
-    ((i // 5) % 3)::INTEGER AS "partition", NULL::VARCHAR AS key, concat('producer-', i % 4, '-', i // 4) AS value,
-    (-1)::INTEGER AS acks, i * 1000 AS invoke_ns, i * 1000 + 500 AS complete_ns, 'ok' AS outcome,
-    i // 15 * 5 + i % 5 AS "offset", 1::INTEGER AS leader_epoch, NULL::VARCHAR AS error, 2::BIGINT AS lines
-FROM range({sends}) numbers(i)"""
-READ = """SELECT run_id, concat('consumer-', consumer) AS process, "offset" // 500 * 3 + "partition" AS index,
-    complete_ns AS time_ns, 'assign' AS mode, ("offset" % 500)::INTEGER AS position, topic, "partition", "offset",
-    value, leader_epoch
-FROM ({sent}), range(2) consumers(consumer)"""
-"""Four producers write five records at a time to one of three partitions in turn, two consumers read all of them."""
+GATE = "slices"
 QUERIES: Mapping[str, str] = {
     "lost-write": f"""
         SELECT count(*) FROM ({ACKNOWLEDGED}) a
@@ -80,6 +72,11 @@ QUERIES: Mapping[str, str] = {
         WHERE "offset" < furthest""",
 }
 """In DuckDB's SQL; each counts the findings of the check, or the rows of the fact, that Spark computes."""
+MADE: Mapping[str, Callable[[Facts], DataFrame]] = {
+    POLL_STEPS.name: lambda facts: poll_steps_of_many(facts["polls"]),
+    SEND_REVERSALS.name: lambda facts: send_reversals_of_many(facts["sends"]),
+}
+"""Facts among the queries: how Spark makes them of a large history."""
 
 
 def main() -> None:
@@ -87,41 +84,35 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("run", type=Path, nargs="?")
     source.add_argument("--operations", type=int)
+    parser.add_argument("--intact", action="store_true", help="nothing is damaged")
     parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many counts")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
         if options.run is None:
             scenario = load_scenario("smoke")
             settings, facts = settings_of(scenario, make_plan(scenario, 1)), Path(temporary)
-            make_facts(facts, options.operations)
+            options.operations = make_facts(facts, options.operations)
         else:
             folder = RunFolder(options.run)
             settings, facts = settings_of(scenario_of(folder), load_plan(folder.plan)), folder.facts
-        compare(facts, settings, options.rounds, options.operations)
+        compare(facts, settings, options)
 
 
-def make_facts(folder: Path, operations: int) -> None:
-    """Write what was sent and read in an intact history of so many operations."""
-    sent = SENT.format(sends=round(operations * SENDS_SHARE))
-    with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
-        for name, query in {"sends": sent, "polls": READ.format(sent=sent)}.items():
-            path = fact_path(folder, name)
-            path.mkdir()
-            database.execute(f"COPY ({query}) TO '{path}/part-0.parquet' (FORMAT parquet, COMPRESSION snappy)")
-
-
-def compare(facts: Path, settings: Settings, rounds: int, operations: int | None) -> None:
+def compare(facts: Path, settings: Settings, options: argparse.Namespace) -> None:
     """Run the queries in both, and print how long each took."""
+    rounds, operations, intact = options.rounds, options.operations, options.intact
     size_bytes = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
     with spark_session(lasting=True) as spark, tuned(spark, size_bytes * LINES_TO_PARQUET):
-        by_spark = counts_by_spark(spark, facts, settings, rounds)
-    by_duckdb = counts_by_duckdb(facts, rounds)
+        by_spark = counts_by_spark(spark, facts, settings, rounds, intact=intact)
+    by_duckdb = counts_by_duckdb(facts, rounds, intact=intact)
     different = {name for name in QUERIES if by_spark[name][0] != by_duckdb[name][0]}
     if different:
         raise SystemExit(
             f"Spark and DuckDB differ: { {name: (by_spark[name], by_duckdb[name]) for name in different} }"
         )
     table = Table("query", "rows", "Spark, s", "DuckDB, s", "Spark / DuckDB", title=f"{size_bytes / 1e6:,.0f} MB")
+    if intact:
+        table.add_row(GATE, f"{by_spark[GATE][0]:,}", f"{by_spark[GATE][1]:.2f}", "", "")
     for name in QUERIES:
         (count, spark_s), (_, duckdb_s) = by_spark[name], by_duckdb[name]
         table.add_row(name, f"{count:,}", f"{spark_s:.2f}", f"{duckdb_s:.2f}", f"{spark_s / duckdb_s:.1f}")
@@ -132,39 +123,41 @@ def compare(facts: Path, settings: Settings, rounds: int, operations: int | None
     Console().print(table)
 
 
-def counts_by_spark(spark: SparkSession, folder: Path, settings: Settings, rounds: int) -> dict[str, tuple[int, float]]:
-    """Return how many rows each query has and the seconds that counting took."""
+def counts_by_spark(
+    spark: SparkSession, folder: Path, settings: Settings, rounds: int, *, intact: bool
+) -> dict[str, tuple[int, float]]:
+    """Return how many rows each query has and the seconds that counting took; of slices, which are made once."""
     facts = read_facts(spark, folder)
-    facts["polls"] = (
-        facts["polls"]
-        .where("offset % 997 <> 0")
-        .selectExpr(
-            *(
-                "CASE WHEN offset % 991 = 0 THEN concat(value, '?') ELSE value END AS value"
-                if name == "value"
-                else name
-                for name in facts["polls"].columns
-            )
-        )
-    )
-    return {name: fastest(rows_of(name, facts, settings).count, rounds) for name in QUERIES}
+    if not intact:
+        facts["polls"] = damaged(facts["polls"])
+        return {name: fastest(partial(count_of, name, facts, settings), rounds) for name in QUERIES}
+    began = time.perf_counter()
+    with sliced(facts, {"": written_counts(folder)}, folder) as slices:
+        took = time.perf_counter() - began
+        handed = {name: facts if name in MADE else slices for name in QUERIES}
+        counts = {name: fastest(partial(count_of, name, handed[name], settings), rounds) for name in QUERIES}
+        return {GATE: (sum(slices[name].count() for name in SLICED), took)} | counts
 
 
-def rows_of(name: str, facts: Facts, settings: Settings) -> DataFrame:
-    """Return a check's findings, or a fact made anew."""
-    if name == POLL_STEPS.name:
-        return poll_steps(facts["polls"])
-    if name == SEND_REVERSALS.name:
-        return send_reversals(facts["sends"])
-    return registry.check(name).findings(facts, settings)
+def damaged(polls: DataFrame) -> DataFrame:
+    """Return the polls with the damage of `POLLS`."""
+    value = "CASE WHEN offset % 991 = 0 THEN concat(value, '?') ELSE value END AS value"
+    columns = (value if name == "value" else name for name in polls.columns)
+    return polls.where("offset % 997 <> 0").selectExpr(*columns)
 
 
-def counts_by_duckdb(folder: Path, rounds: int) -> dict[str, tuple[int, float]]:
+def count_of(name: str, facts: Facts, settings: Settings) -> int:
+    """Return how much a check finds, or how many rows a fact has that is made anew."""
+    rows = MADE[name](facts) if name in MADE else registry.check(name).findings(facts, settings)
+    return rows.count()
+
+
+def counts_by_duckdb(folder: Path, rounds: int, *, intact: bool) -> dict[str, tuple[int, float]]:
     """Return how many rows each query has and the seconds that counting took."""
     with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
         sends, polls = (f"read_parquet('{fact_path(folder, name)}/*.parquet')" for name in ("sends", "polls"))
         database.execute(f"CREATE VIEW sends AS SELECT * FROM {sends}")
-        database.execute(f"CREATE VIEW polls AS {POLLS.format(polls=polls)}")
+        database.execute(f"CREATE VIEW polls AS {f'SELECT * FROM {polls}' if intact else POLLS.format(polls=polls)}")
 
         def count(query: str) -> int:
             row = database.execute(query).fetchone()

@@ -4,7 +4,7 @@
 
 Three brokers, every partition on all of them; each broker is asked for its ApiVersions every 20 ms. What a late answer
 kept from being asked counts as asked. First with all work done in as few steps as it was before it was sliced
-(`harness/broker/slices.py`), then with slices, in one run.
+(`harness/broker/background.py`), then with slices, in one run.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from harness.zookeeper.kazoo_view import KazooView
 BROKERS = 3
 EVERY_S = 0.02
 REST_S = 3.0
-WHOLE = "from harness.broker import slices\nslices.PARTITIONS_A_REQUEST = slices.DECISIONS_A_STEP = 10**9\n"
+WHOLE = "from harness.broker import background\nbackground.PARTITIONS_A_REQUEST = background.DECISIONS_A_STEP = 10**9\n"
 """What a Python of the brokers does as it starts, for work that is not sliced."""
 
 

@@ -1,10 +1,13 @@
 """How many operations a second Spark and Great Expectations judge, and the memory that they take.
 
     python -m benchmarks.judging [--operations 100000 1000000] [--sparse] [--clients-alone] [--keep FOLDER]
+    python -m benchmarks.judging --typed --operations 10000000
 
 Each size is an intact synthetic history, written to disk first, and judged in a process of its own as a run is: a
 Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown. With clients
 alone, what they saw is all the evidence, as for checkers that know no replicas; it is judged as `chaos judge` does.
+Typed histories are made as the tables that evidence is sealed into: of clients, replicas and ZooKeeper, and without
+suites. Checks that they have no evidence for are UNKNOWN; no other may be, nor any fail.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +26,20 @@ from rich.console import Console
 
 from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
 from benchmarks.synthetic_history import generate
-from harness.experiment.judge import scenario_of, settings_of
+from benchmarks.typed_history import RUN_ID, TypedHistory, make
+from harness.contracts.checks import Settings
+from harness.experiment.judge import settings_of
 from harness.ingest.settings import AllowedSettings
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
+from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NO_EVIDENCE = "nothing to judge"
 JudgingResult = tuple[int, list[tuple[str, SystemVerdict]], float]
 """How many rows the facts have, the verdict of each check and suite, and when the last check had ended."""
 Judging = Callable[["SparkSession", RunFolder], JudgingResult]
@@ -57,11 +66,15 @@ def main() -> None:
     parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--sparse", action="store_true", help="offsets with gaps, up to 2^40")
     parser.add_argument("--clients-alone", action="store_true", help="the operations of clients are all the evidence")
+    parser.add_argument("--typed", action="store_true", help="made as typed tables, for millions of operations")
     parser.add_argument("--keep", type=Path, help="make the run folders here, and leave them for `chaos rejudge`")
     options = parser.parse_args()
     columns: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
         for number in options.operations:
+            if options.typed:
+                columns.append(typed_figures(Path(temporary, str(number)), number))
+                continue
             folder, operations = generate(
                 options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
             )
@@ -71,6 +84,16 @@ def main() -> None:
                 raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
             columns.append(figures(operations, judged, peak))
     Console().print(table_of_columns("judging an intact history", columns))
+
+
+def typed_figures(root: Path, number: int) -> dict[str, str]:
+    """Make a typed history and return its column of the table."""
+    root.mkdir()
+    history = make(root, number)
+    judged, peak = in_own_process(judge, RunFolder(root / RUN_ID), partial(judged_as_tables, history))
+    if judged.failed:
+        raise SystemExit(f"{root}: an intact history must pass, and these did not: {judged.failed}")
+    return figures(history.operations, judged, peak)
 
 
 def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
@@ -94,7 +117,7 @@ def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
     from harness.analysis.session import spark_session
 
     instants = [time.time()]
-    with spark_session(size_bytes=folder.evidence_bytes(), anywhere=True) as spark:
+    with spark_session(size_bytes=folder.evidence_bytes(), anywhere=True, lasting=not folder.plan.exists()) as spark:
         spark.range(1).count()
         instants.append(time.time())
         facts_rows, verdicts, checked = judging(spark, folder)
@@ -135,6 +158,20 @@ def judged_as_history(spark: "SparkSession", folder: RunFolder) -> JudgingResult
     paths = {"operations": [str(folder.root / "operations")]}
     result = judge_history(spark, paths, AllowedSettings(min_insync_replicas=2), folder)
     return sum(result.counts.values()), [(check.check, check.verdict) for check in result.checks], time.time()
+
+
+def judged_as_tables(history: TypedHistory, spark: "SparkSession", folder: RunFolder) -> JudgingResult:
+    """Judge a typed history by all checks that it has evidence for."""
+    from harness.analysis.judge import Question, judge_sources
+
+    folder.root.mkdir()
+    settings = Settings(
+        acks=frozenset({ACKS_ALL}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False
+    )
+    question = Question(settings={folder.run_id: settings})
+    (judgement,) = judge_sources(spark, history.sources(spark), [question], into=folder)
+    verdicts = [(each.check, each.verdict) for each in judgement.checks if not each.reason.startswith(NO_EVIDENCE)]
+    return sum(judgement.counts.values()), verdicts, time.time()
 
 
 def facts_written(folder: RunFolder) -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.experiment.judge import scenario_of
+from harness.scenario.file import scenario_of
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends
 from harness.store.result import RunResult

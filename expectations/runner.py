@@ -77,7 +77,9 @@ def run(
         and (table := stored_table(folder, suite.table))
         and (table.row_count or (judged and suite.table == FINDINGS))
     ]
-    answers = _answers(context, folder, evidence)
+    too_large = [] if by_jvm() else [(suite, table) for suite, table in evidence if not table.can_be_held]
+    answers = _answers(context, folder, [each for each in evidence if each not in too_large])
+    answers |= {suite.name: _too_large(suite, table) for suite, table in too_large}
     context.build_data_docs()
     results = [
         _within_holes(answers.get(suite.name) or _no_evidence(suite, not_judged), unreliable.get(suite.table, ""))
@@ -165,6 +167,16 @@ def _row_count(folder: RunFolder, name: str) -> int:
 
     table = stored_table(folder, name)
     return table.row_count if table else 0
+
+
+def _too_large(suite: "Suite", table: "StoredTable") -> SuiteResult:
+    return SuiteResult(
+        suite=suite.name,
+        verdict=SystemVerdict.UNKNOWN,
+        evaluated=0,
+        unsuccessful=0,
+        reason=f"{suite.table} has {table.row_count:,} rows, which only Apache Spark can judge (--engine spark)",
+    )
 
 
 def _no_evidence(suite: "Suite", not_judged: Mapping[str, str]) -> SuiteResult:

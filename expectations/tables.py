@@ -16,6 +16,8 @@ from harness.store.folder import RunFolder
 
 SMALL_ROWS = 500_000
 """As many rows are read into this process's memory, at about 200 bytes a row; what has more stays in Spark."""
+HELD_ROWS = 10 * SMALL_ROWS
+"""Without a JVM nothing else can hold them: a gigabyte, beside what Great Expectations makes of it."""
 
 NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 """A number beside a null would become a float otherwise, and lose its last digits."""
@@ -34,6 +36,11 @@ class StoredTable:
     def is_small(self) -> bool:
         """Whether this process may hold it."""
         return self.row_count <= SMALL_ROWS
+
+    @property
+    def can_be_held(self) -> bool:
+        """Whether this process can hold it where nothing else does."""
+        return self.row_count <= HELD_ROWS
 
     def in_pandas(self, columns: list[str]) -> pd.DataFrame:
         """Return some columns; one that the table, written by an older schema, does not have holds nulls."""

@@ -7,12 +7,15 @@ The broker imports this module and `harness.values`, and nothing else of the har
 """
 
 import json
+import re
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, ClassVar
 
 from harness.values import value_class
 
+KIND = re.compile(rb'"ev":"([a-z_]+)"')
+"""Of a line as it is written, without parsing it."""
 NO_LEADER = -1
 NO_OFFSET = -1
 FORGOTTEN = -2

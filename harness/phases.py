@@ -20,7 +20,7 @@ from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_in_other_process
-from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
+from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import (
     changes_files,
@@ -33,7 +33,7 @@ from harness.scenario.capabilities import (
     slows_zookeeper,
 )
 from harness.scenario.external import claimed, place_of, require_owned
-from harness.scenario.file import scenario_yaml
+from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder

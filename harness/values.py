@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["ACKS_ALL", "OFFSETS_TOPIC", "PYTHON", "TopicPartition", "value_class"]
 
 TopicPartition = tuple[str, int]
+NOBODY = -1
+"""As broker: none, as of a partition without a leader or a cluster without a controller."""
 ACKS_ALL = -1
 """What a producer asks for that waits for the whole ISR."""
 OFFSETS_TOPIC = "__consumer_offsets"

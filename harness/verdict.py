@@ -5,7 +5,7 @@ Values are ordered by what wins when several are combined: combining is `max`, a
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 
 class FaultVerdict(IntEnum):
@@ -40,6 +40,26 @@ Verdict = FaultVerdict | SystemVerdict | EnvironmentVerdict
 """An answer to one of the three questions; the names of all are different, and their numbers are not."""
 
 
+class Mood(StrEnum):
+    """How a reader is to take a verdict; the class of its colour on pages."""
+
+    GOOD = "good"
+    OPEN = "open"
+    """Nothing was broken, and nothing proven."""
+    BAD = "bad"
+
+
+def mood_of(verdict: Verdict) -> Mood:
+    """Return how a verdict is to be taken."""
+    match verdict:
+        case FaultVerdict():
+            return Mood.GOOD if verdict is FaultVerdict.CONFIRMED else Mood.OPEN
+        case SystemVerdict():
+            return {SystemVerdict.PASS: Mood.GOOD, SystemVerdict.FAIL: Mood.BAD}.get(verdict, Mood.OPEN)
+        case EnvironmentVerdict():
+            return Mood.GOOD if verdict is EnvironmentVerdict.CLEAN else Mood.BAD
+
+
 def worst_fault(verdicts: Iterable[FaultVerdict]) -> FaultVerdict:
     """Return the verdict on all faults of a run; no faults at all is INCONCLUSIVE, never CONFIRMED."""
     return max(verdicts, default=FaultVerdict.INCONCLUSIVE)
@@ -59,6 +79,21 @@ class ExitCode(IntEnum):
     USAGE = 2
     INCONCLUSIVE = 3
     ENVIRONMENT = 4
+
+    @property
+    def outcome(self) -> str:
+        """What a run is called that ends with it."""
+        return OUTCOMES[self]
+
+
+HELD, VIOLATED, WRONG, INCONCLUSIVE, BROKEN = "held", "violated", "wrong", "inconclusive", "broken"
+OUTCOMES = {
+    ExitCode.HELD: HELD,
+    ExitCode.VIOLATED: VIOLATED,
+    ExitCode.USAGE: WRONG,
+    ExitCode.INCONCLUSIVE: INCONCLUSIVE,
+    ExitCode.ENVIRONMENT: BROKEN,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

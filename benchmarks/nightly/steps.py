@@ -12,6 +12,8 @@ from harness.scenario.suite import SuiteRun, load_suite
 from harness.verdict import ExitCode
 
 HISTORIES = 2_000
+GATE_HISTORIES = 100_000
+"""Tiny ones, other ones each night."""
 DAMAGES = 2_000
 FEWEST_DAMAGES = 8
 SCHEDULES = 10_000
@@ -87,7 +89,13 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             name="tests",
             about=f"Whatever takes turns ({sample}), {histories:,} generated histories, {damages:,} damaged runs.",
             command=(*python, "pytest", *tests, f"--junitxml={folder / 'tests.xml'}"),
-            environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories), "CHAOS_DAMAGES": str(damages)},
+            environment={
+                "CHAOS_SAMPLE": sample,
+                "CHAOS_HISTORIES": str(histories),
+                "CHAOS_DAMAGES": str(damages),
+                "CHAOS_GATE_HISTORIES": str(scaled(GATE_HISTORIES)),
+                "CHAOS_GATE_FIRST": str(seed * GATE_HISTORIES),
+            },
         ),
         Step(
             name="mutation",

@@ -17,6 +17,12 @@ from harness.analysis.table import Table
 PLANNERS = 2
 """Plans made at once, each by one thread."""
 PARTITION_KEY = ("run_id", "topic", "partition")
+REPLICA_KEY = (*PARTITION_KEY, "broker")
+GROUP_KEY = ("run_id", "group")
+OFFSET_KEY = (*GROUP_KEY, "topic", "partition")
+"""Of an offset that a group has committed."""
+LIFE_KEY = ("run_id", "broker", "incarnation")
+"""Of a broker between its start and its end."""
 
 P = ParamSpec("P")
 _made: WeakKeyDictionary[DataFrame, dict[object, DataFrame]] = WeakKeyDictionary()

@@ -3,13 +3,12 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.frames import GROUP_KEY
 from harness.contracts.checks import Assumption, Settings
 from harness.values import OFFSETS_TOPIC
 
 STORING_MS = 10_000
 """What a group's record may take to be stored (`offsets.commit.timeout.ms`), twice over."""
-
-_GROUP = ("run_id", "group")
 
 
 def _untold(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
@@ -75,35 +74,35 @@ def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
     """
     earlier = (
         generations.where(F.col("source") == "coordinator")
-        .join(looks.groupBy(*_GROUP).agg(F.max("looked_ns").alias("looked_ns")), on=list(_GROUP), how="inner")
+        .join(looks.groupBy(*GROUP_KEY).agg(F.max("looked_ns").alias("looked_ns")), on=list(GROUP_KEY), how="inner")
         .where(F.col("time_ns") <= F.col("looked_ns"))
         .withColumn("at", F.struct("coordinator_epoch", "seq", "generation"))
     )
     began_ns = F.when(F.col("rebalance_ns") <= F.col("looked_ns"), F.col("rebalance_ns"))
     in_force = (
-        earlier.groupBy(*_GROUP)
+        earlier.groupBy(*GROUP_KEY)
         .agg(
             F.max(F.when(F.col("reason") == "stored", F.col("at"))).alias("stored"),
             F.max(F.struct("at", began_ns.alias("rebalance_ns"))).alias("last"),
         )
         .where((F.col("last.at.generation") == F.col("stored.generation")) & F.col("last.rebalance_ns").isNull())
-        .select(*_GROUP, "stored")
+        .select(*GROUP_KEY, "stored")
     )
     returned = (
-        earlier.join(in_force, on=list(_GROUP), how="inner")
+        earlier.join(in_force, on=list(GROUP_KEY), how="inner")
         .where(F.col("at") >= F.col("stored"))
-        .groupBy(*_GROUP, "stored", F.col("owner").alias("instance"))
+        .groupBy(*GROUP_KEY, "stored", F.col("owner").alias("instance"))
         .agg(F.collect_set("member").alias("members"))
         .where(F.size("members") > 1)
     )
     owners = (
-        earlier.groupBy(*_GROUP, "topic", "partition")
+        earlier.groupBy(*GROUP_KEY, "topic", "partition")
         .agg(F.max(F.struct("at", F.col("owner").alias("instance"))).alias("had"))
         .select("*", "had.instance")
     )
     return (
-        owners.join(returned, on=[*_GROUP, "instance"], how="inner")
+        owners.join(returned, on=[*GROUP_KEY, "instance"], how="inner")
         .where(F.col("had.at") < F.col("stored"))
         .withColumns({"generation": F.col("stored.generation"), "members": F.array_sort("members")})
-        .select(*_GROUP, "topic", "partition", "instance", "generation", "members")
+        .select(*GROUP_KEY, "topic", "partition", "instance", "generation", "members")
     )

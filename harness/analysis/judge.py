@@ -17,9 +17,10 @@ from pyspark.sql import functions as F
 
 from harness.analysis.dialect import require_same_files, to_read, to_write
 from harness.analysis.excuses import within_power_losses
-from harness.analysis.facts.build import Facts, built_facts, row_counts, written_counts
+from harness.analysis.facts.build import Facts, built_facts, row_counts, through_disk, written_counts
 from harness.analysis.findings import phrase
 from harness.analysis.frames import in_turn, union
+from harness.analysis.gate import sliced
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
 from harness.analysis.jvm import still_there
@@ -37,6 +38,7 @@ from harness.contracts.checks import (
     Check,
     Settings,
     Severity,
+    Sliced,
     assumptions,
     handed_to,
     read_by,
@@ -171,14 +173,19 @@ def judge_sources(
             facts = stack.enter_context(built_facts(sources, into.facts, names=names, write=keep))
             counts = _counts(facts, run_ids, into.facts if keep else None)
             facts = _planned_away(facts, counts)
+        slices = facts
+        if through_disk(sources):
+            with step(progress, "records are set aside of which all sources tell the same"):
+                slices = stack.enter_context(sliced(facts, counts, into.facts))
         unknown: Unknown = {}
         rows_made = sum(sum(of_run.values()) for of_run in counts.values())
         number = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
         with step(progress, f"{number} judge {rows_made:,} rows of facts"):
             for question, checks in checks_of:
-                of_runs = facts if len(questions) == 1 else _only(facts, question.settings)
+                alone = len(questions) == 1
+                of_runs, of_slices = (part if alone else _only(part, question.settings) for part in (facts, slices))
                 rows = {run_id: counts[run_id] for run_id in question.settings}
-                unknown |= _run_checks(spark, checks, of_runs, question.settings, rows, into.findings)
+                unknown |= _run_checks(spark, checks, of_runs, of_slices, question.settings, rows, into.findings)
             numbers = _read_findings(spark, into.findings)
             remarks, holes = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
@@ -227,6 +234,7 @@ def _run_checks(
     spark: SparkSession,
     plugins: Sequence[Check],
     facts: Facts,
+    slices: Facts,
     settings: Mapping[str, Settings],
     counts: Mapping[str, Mapping[str, int]],
     folder: Folder,
@@ -234,15 +242,16 @@ def _run_checks(
     """Add the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
 
     Where that job breaks, the checks are asked one by one, and one that breaks about fewer and fewer runs, so that
-    neither a bad check nor a bad run costs the answers of others.
+    neither a bad check nor a bad run costs the answers of others. Those that may be sliced are handed the `slices`.
     """
     unknown = unknown_runs(plugins, facts, counts)
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
-        of_runs = facts if run_ids is None else _only(facts, run_ids)
+        of_runs, sliced_facts = (part if run_ids is None else _only(part, run_ids) for part in (facts, slices))
         allowed = {run_id: settings[run_id] for run_id in run_ids or settings}
         at_once = settings_at_once(allowed)
-        rows = union([check.findings(handed_to(check, of_runs), at_once) for check in checks])
+        handed = [handed_to(check, sliced_facts if isinstance(check, Sliced) else of_runs) for check in checks]
+        rows = union([check.findings(some, at_once) for check, some in zip(checks, handed, strict=True)])
         if _any_power_loss(allowed):
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:

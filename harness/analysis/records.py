@@ -10,7 +10,12 @@ from harness.store.history import OpType
 
 def acknowledged(sends: DataFrame) -> DataFrame:
     """One row a record that was acknowledged with its offset, which acks=0 never is; the columns of `sends`."""
-    return sends.where((F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull())
+    return sends.where(is_acknowledged())
+
+
+def is_acknowledged() -> Column:
+    """Return whether a row of `sends` is a record that was acknowledged with its offset."""
+    return (F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull()
 
 
 @made_once

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.analysis.origins import ORIGINS
 from harness.analysis.schemas import PROBLEMS, TABLES, TORN
 from harness.contracts import registry
-from harness.contracts.checks import Check, allowances
+from harness.contracts.checks import Check, Sliced, allowances
 
 PAGE = Path("docs/checks.md")
 TESTS = Path("tests/checks")
@@ -26,11 +26,36 @@ _QUALITY = """\
 What is wrong with evidence is a fact too, `evidence`; whoever reads an answer sees it first. A check that finds nothing
 in evidence with holes answers UNKNOWN with the remark as its reason, and so does one that holes could mislead."""
 
+_SLICES = """\
+## Large histories
+
+Where facts are too many for one task, these checks look at slices of `sends`, `polls` and `replica_records`: blocks of
+64 offsets in which sends, readers and replicas all tell the same are left out, but for those beside others and at the
+ends of a partition. Whatever was compacted is not sliced, nor is a history with a tenth of its rows in other blocks
+([decision 0083](decisions/0083-what-all-sources-tell-alike-is-set-aside.md))."""
+
 
 def page() -> str:
     """Return the page as Markdown."""
     checks = in_order(map(registry.check, registry.names(registry.Kind.CHECK)))
-    return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(checks), "", *_quality(), "", *_facts()]) + "\n"
+    return (
+        "\n".join(
+            [
+                _HEAD,
+                "",
+                *_promises(checks),
+                "",
+                *_allowances(checks),
+                "",
+                *_quality(),
+                "",
+                *_sliced(checks),
+                "",
+                *_facts(),
+            ]
+        )
+        + "\n"
+    )
 
 
 def in_order(checks: Iterable[Check]) -> list[Check]:
@@ -84,6 +109,16 @@ def _allowances(checks: Iterable[Check]) -> Iterator[str]:
             acks = ", ".join(map(str, sorted(each.acks))) if each.acks is not None else ""
             flags = (each.unclean_election, each.power_loss, each.without_idempotence)
             yield f"| {' | '.join((check.title, acks, *('yes' if flag else '' for flag in flags), each.reason))} |"
+
+
+def _sliced(checks: Iterable[Check]) -> Iterator[str]:
+    yield _SLICES
+    yield ""
+    yield "| check | finds the same in a slice, because |"
+    yield "|---|---|"
+    for check in checks:
+        if isinstance(check, Sliced):
+            yield f"| {check.title} | {check.sliced} |"
 
 
 def _facts() -> Iterator[str]:

@@ -1,10 +1,21 @@
-"""Work that is done again and again for as long as the broker lives."""
+"""How does a broker do long work and work that comes again and again, so that it hears its clients meanwhile?
+
+Long work is cut by count and not by the clock, so that a schedule in virtual time is the same on every machine.
+"""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Generic, Self, TypeVar
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PARTITIONS_A_REQUEST = 50
+"""Of a LeaderAndIsr, which its receiver obeys in one step: it makes folders and files for each that is new."""
+DECISIONS_A_STEP = 200
+"""Of the controller: an election, a change of state, a request to ZooKeeper."""
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: str) -> None:
@@ -19,3 +30,31 @@ async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: st
             await work()
         except Exception:
             log.exception("%s.failed", name)
+
+
+def sliced(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the items in order, so many at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+class InSteps(Generic[T]):
+    """Gives the items in order, and lets others have the loop after so many.
+
+    No generator: one that is not read to its end would be closed by a task of its own, at an instant nobody knows.
+    """
+
+    def __init__(self, items: Sequence[T]) -> None:
+        self._items = iter(items)
+        self._delivered = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        for item in self._items:
+            if self._delivered and self._delivered % DECISIONS_A_STEP == 0:
+                await asyncio.sleep(0)
+            self._delivered += 1
+            return item
+        raise StopAsyncIteration

@@ -76,7 +76,7 @@ def rejudge(
 
 def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
     """Return the runs that can be judged, and why others cannot: one that is damaged costs no other its answer."""
-    from harness.experiment.judge import scenario_of
+    from harness.scenario.file import scenario_of
     from harness.scenario.plan import load_plan
     from harness.store.version import read_version
 

@@ -59,7 +59,7 @@ def replay(
 ) -> None:
     """Run again what a run did: the same scenario, the same plan."""
     from harness import phases
-    from harness.experiment.judge import scenario_of as scenario_of_run
+    from harness.scenario.file import scenario_of as scenario_of_run
     from harness.scenario.plan import load_plan
 
     choose_engine(engine)

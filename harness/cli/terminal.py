@@ -20,11 +20,12 @@ from harness.phases import Outcome
 from harness.progress import number_of
 from harness.report.answers import answers
 from harness.report.live import Watch
+from harness.report.why import Kind, Reason, why
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
-from harness.store.result import RunResult
-from harness.verdict import ExitCode, FaultVerdict, SystemVerdict, Verdict, Verdicts
+from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from harness.verdict import ExitCode, FaultVerdict, Mood, SystemVerdict, Verdict, Verdicts, mood_of
 
 REFRESH_HZ = 2
 """How often a second a terminal is drawn anew."""
@@ -33,14 +34,7 @@ EVERY_S = 10.0
 SHOWN_CHARACTERS = 240
 """Of what was seen, unless all of it is asked for; `chaos why` and the report have the rest."""
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
-STYLES = {  # by name, for the numbers of verdicts on different questions are the same
-    "CONFIRMED": GOOD,
-    "MISMATCH": BAD,
-    "PASS": GOOD,
-    "FAIL": BAD,
-    "CLEAN": GOOD,
-    "RESIDUE": BAD,
-}
+STYLES = {Mood.GOOD: GOOD, Mood.OPEN: DOUBTFUL, Mood.BAD: BAD}
 NEXT = {
     Phase.START: "starting the cluster",
     Phase.DRIVE: "load and faults",
@@ -159,22 +153,21 @@ def show_outcome(
 
 
 def show_result(console: Console, result: RunResult, *, verbose: bool = False) -> None:
-    """Print what a run came to: whatever did not simply hold, how much did (`verbose`: each), and three verdicts."""
-    faults = [each for each in result.faults if verbose or each.verdict is not FaultVerdict.CONFIRMED]
+    """Print why a run did not hold, what is excused and how much held (`verbose`: each answer), and three verdicts."""
     checks, suites = answers(result.checks), answers(result.suites)
+    reasons = why(result)
+    if verbose:
+        rows = [*map(_of_fault, result.faults), *map(_of_check, checks.all), *map(_of_suite, suites.all)]
+        rows += [_of_reason(reason, result) for reason in reasons if reason.kind in (Kind.EVIDENCE, Kind.RESIDUE)]
+    else:
+        rows = [_of_reason(reason, result) for reason in reasons]
+        rows += [_of_check(check) for check in checks.excused]
+        rows += [_of_suite(suite) for suite in suites.excused]
     brief = str if verbose else _brief
     table = new_table(result.run_id, "", "name", "verdict", "what was seen", wide=["what was seen"])
-    for fault in faults:
-        hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
-        table.add_row("fault", hit, styled(fault.verdict), escape(brief(fault.detail)))
-    for check in checks.all if verbose else checks.shown:
-        reason = "; ".join(part for part in (check.counted, check.reason) if part)
-        table.add_row("check", check_title(check.check), styled(check.verdict), escape(brief(reason)))
-    for suite in suites.all if verbose else suites.shown:
-        unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
-        text = "; ".join(unmet) or suite.reason or number_of(suite.evaluated, "expectation")
-        table.add_row("suite", suite.suite, styled(suite.verdict), escape(brief(text)))
-    if table.row_count:
+    for what, name, verdict, seen in rows:
+        table.add_row(what, escape(name), styled(verdict), escape(brief(seen)))
+    if rows:
         console.print(table)
     else:
         console.print(result.run_id, markup=False, highlight=False)
@@ -183,9 +176,35 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
         rest = [f"{number_of(confirmed, 'fault')} confirmed"] if confirmed else []
         rest += [sentence for sentence, _ in (*checks.folded("promise"), *suites.folded("suite"))]
         console.print(", ".join(rest) or "nothing was judged", markup=False, highlight=False)
-    for remark in [*result.remarks, *result.residue]:
-        console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
+    for remark in result.remarks:
+        if not remark.forbids_pass:
+            console.print(f"remark    {remark}", markup=False, highlight=False)
     show_verdicts(console, result.verdicts)
+
+
+Row = tuple[str, str, Verdict, str]
+"""What it is about, its name, the verdict on it, and what was seen."""
+
+
+def _of_reason(reason: Reason, result: RunResult) -> Row:
+    """Return why a run did not hold as a row; of a check also how much it counted."""
+    counted = [each.counted for each in result.checks if reason.kind is Kind.CHECK and each.check == reason.subject]
+    name = reason.subject if reason.kind is Kind.SUITE else reason.title
+    return reason.kind, name, reason.verdict, "; ".join(filter(None, (*counted, reason.text)))
+
+
+def _of_fault(fault: FaultResult) -> Row:
+    return "fault", f"{fault.fault} {', '.join(fault.targets)}".strip(), fault.verdict, fault.detail
+
+
+def _of_check(check: CheckResult) -> Row:
+    return "check", check_title(check.check), check.verdict, "; ".join(filter(None, (check.counted, check.reason)))
+
+
+def _of_suite(suite: SuiteResult) -> Row:
+    unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
+    text = "; ".join(unmet) or suite.reason or number_of(suite.evaluated, "expectation")
+    return "suite", suite.suite, suite.verdict, text
 
 
 def _brief(text: str) -> str:
@@ -227,4 +246,4 @@ def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
 
 def styled(verdict: Verdict) -> str:
     """Return a verdict in its colour, as markup."""
-    return f"[{STYLES.get(verdict.name, DOUBTFUL)}]{verdict.name}[/]"
+    return f"[{STYLES[mood_of(verdict)]}]{verdict.name}[/]"

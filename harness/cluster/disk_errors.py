@@ -8,17 +8,17 @@ others: logs for people, sockets and configuration go through other ones.
 
 import argparse
 import errno
-import platform
 import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
+from harness.system.libraries import installed
+
 FOLDER = "disk-errors"
 """In the cluster's folder: for each process that can be told so, two named pipes."""
 _LIBRARIES = ("fiu_run_preload.so", "fiu_posix_preload.so")
-_FOLDERS = (f"lib/{platform.machine()}-linux-gnu", "lib", "lib64", "local/lib")
 _ANSWER_TIMEOUT_S = 10
 
 
@@ -46,9 +46,7 @@ def error_number(error: DiskError) -> int:
 
 def libraries() -> list[Path]:
     """Return where what servers load is installed; nothing where it is not."""
-    folders = (Path("/usr", folder, "fiu") for folder in _FOLDERS)
-    candidates = ([folder / name for name in _LIBRARIES] for folder in folders)
-    return next((paths for paths in candidates if all(path.exists() for path in paths)), [])
+    return installed("fiu", *_LIBRARIES)
 
 
 def lacking() -> str:

@@ -5,16 +5,15 @@ a while goes by the monotonic clock, which stays the machine's. libfaketime 0.9.
 wrong: a JVM no longer waits at all, and Python's `time.sleep` fails. So each cluster has a copy without these symbols.
 """
 
-import platform
 import struct
 from pathlib import Path
 
 from harness.cluster.clocks import FOLDER, setting_of
 from harness.errors import ClusterError
+from harness.system.libraries import installed
 
 _LIBRARY = "libfaketimeMT.so.1"
 """The one for processes of several threads."""
-_FOLDERS = (f"lib/{platform.machine()}-linux-gnu", "lib", "lib64", "local/lib")
 _COPY = "wall-clock.so"
 _WAITS = frozenset(
     b"alarm clock_nanosleep epoll_pwait epoll_wait nanosleep poll ppoll pselect pthread_cond_destroy pthread_cond_init"
@@ -30,8 +29,7 @@ _DYNAMIC_SYMBOLS, _SECTION_AT = 11, 6
 
 def library() -> Path | None:
     """Return where libfaketime is installed; None where it is not."""
-    paths = (Path("/usr", folder, "faketime", _LIBRARY) for folder in _FOLDERS)
-    return next((path for path in paths if path.exists()), None)
+    return next(iter(installed("faketime", _LIBRARY)), None)
 
 
 def lacking() -> str:

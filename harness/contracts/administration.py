@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from harness.cluster.powers import CanAsk
 from harness.contracts.faults import Arena, Effect, mismatch
-from harness.contracts.targets import NOBODY
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import TopicPartition
+from harness.values import NOBODY, TopicPartition
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
 

@@ -139,6 +139,14 @@ class ReadsMore(Check, Protocol):
 
 
 @runtime_checkable
+class Sliced(Check, Protocol):
+    """A check that finds the same without the records that all sources tell alike (`harness/analysis/gate.py`)."""
+
+    sliced: ClassVar[str]
+    """Why, in a sentence; what it must not rest on is how many records there are, or what their neighbours are."""
+
+
+@runtime_checkable
 class ReadsFields(Check, Protocol):
     """A check that asks about certain fields of state changes, and passes over lines that do not have them."""
 

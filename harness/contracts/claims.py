@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts.faults import Fault
+from harness.contracts.faults import Fault, ShunsOthers
 from harness.contracts.targets import CLIENTS, Target
 
 
@@ -21,6 +21,8 @@ class Claim:
     """Of a fault of a client: which one it has to itself."""
     holds: frozenset[str] = frozenset()
     """What else nobody may touch meanwhile, whether or not it composes, in words."""
+    shuns: frozenset[str] = frozenset()
+    """Kinds of which none may be in force meanwhile, whomever it hits."""
     beside: int | None = None
     """How many others may be in force meanwhile; None for any number."""
 
@@ -30,7 +32,7 @@ class Claim:
         A fault has its brokers to itself, unless it or the other one composes; two of a kind never share one.
         What else they hold they never share.
         """
-        if self.holds & other.holds:
+        if self.holds & other.holds or other.fault in self.shuns or self.fault in other.shuns:
             return True
         if self.fault != other.fault and (self.composes or other.composes):
             return False
@@ -49,12 +51,14 @@ def claim_of(
     plugin: Fault, target: Target, brokers: Iterable[int], parameters: Mapping[str, Any], beside: int | None = None
 ) -> Claim:
     """Return what an injection on these brokers claims; raises ValidationError for parameters that it does not take."""
+    own = plugin.Parameters.model_validate(parameters)
     return Claim(
         fault=plugin.name,
         composes=plugin.composes,
         brokers=frozenset(brokers),
         member=target.described if target.role in CLIENTS else "",
-        holds=plugin.holds(plugin.Parameters.model_validate(parameters)),
+        holds=plugin.holds(own),
+        shuns=plugin.shuns(own) if isinstance(plugin, ShunsOthers) else frozenset(),
         beside=beside,
     )
 

@@ -145,6 +145,15 @@ class TakesTime(Protocol):
         ...
 
 
+@runtime_checkable
+class ShunsOthers(Protocol):
+    """A fault whose effect others would hide, whomever they hit."""
+
+    def shuns(self, parameters: BaseModel) -> frozenset[str]:
+        """Return the kinds of which none may be in force meanwhile."""
+        ...
+
+
 CONTROLLER = "what makes a broker controller"
 """Touched by faults that write to it."""
 ASSIGNMENT = "the assignment of replicas"

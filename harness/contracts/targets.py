@@ -15,10 +15,8 @@ from enum import StrEnum
 from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
-from harness.values import OFFSETS_TOPIC, TopicPartition
+from harness.values import NOBODY, OFFSETS_TOPIC, TopicPartition
 from harness.zookeeper.view import ClusterView, HasQuorum
-
-NOBODY = -1
 
 ALLOWED = (
     "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), producer(number),"

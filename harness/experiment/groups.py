@@ -9,12 +9,12 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from harness.errors import ClusterError
+from harness.events import NO_OFFSET
 from harness.progress import number_of
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT: dict[str, Any] = {"request_timeout": 10.0}
-NO_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,13 @@ from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not
 from harness.experiment.journal import fault_results, read_journal
 from harness.progress import Progress, number_of, step
 from harness.scenario.external import unseen
-from harness.scenario.file import read_scenario
+from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
+from harness.scenario.rules import MIN_INSYNC_REPLICAS
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
-from harness.store.result import CheckResult, Remark, RunResult, SuiteResult, reason_of
+from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, provable, sealed_lines
 from harness.store.version import VERSION, read_version
 from harness.values import PYTHON
@@ -34,22 +35,7 @@ AROUND_LOAD_S = 3600.0
 """What a run may last beside its load, on a machine however busy."""
 EVIDENCE = "evidence"
 """The fact of what is wrong with lines."""
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-
-
-def scenario_of(folder: RunFolder) -> Scenario:
-    """Return the scenario of a run folder.
-
-    Raises:
-        EvidenceError: the file cannot be read.
-        ScenarioError: it holds no scenario.
-    """
-    try:
-        text = folder.scenario.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{folder.scenario}: cannot be read: {reason_of(error)}") from error
-    return read_scenario(text, str(folder.scenario))
 
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:

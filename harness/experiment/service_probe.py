@@ -22,6 +22,7 @@ from harness.broker.wire.messages import (
     OffsetCommitRequest,
     ProduceRequest,
 )
+from harness.broker.wire.sentinels import CONSUMER
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.client_rules.outcomes import commit_outcome, send_outcome
 from harness.experiment.version_negotiation import last_offsets
@@ -38,7 +39,6 @@ PRODUCE_TIMEOUT_S = 3.0
 """After this a leader answers that the ISR has not got it."""
 FETCH_WAIT_MS = 500
 FETCH_BYTES = 1 << 20
-CONSUMER = -1
 Address = tuple[str, int]
 Problems = dict[TopicPartition, str]
 """What was wrong with each partition, empty for nothing."""

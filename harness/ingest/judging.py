@@ -25,7 +25,7 @@ from harness.report.page import Heading, render
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import Remark, RunResult
-from harness.verdict import SystemVerdict
+from harness.verdict import SystemVerdict, mood_of
 
 
 def judge_history(
@@ -104,14 +104,18 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         remarks=[*result.remarks, *assumed],
         counts=result.counts,
     )
-    mood = {SystemVerdict.PASS: "good", SystemVerdict.FAIL: "bad"}.get(result.verdict, "open")
     failed = [check_title(check.check) for check in result.checks if check.verdict is SystemVerdict.FAIL]
     promises = len(result.checks) + len(result.unjudged)
     heading = Heading(
         about=f"recorded elsewhere · judged {datetime.now(UTC).isoformat(timespec='seconds')}",
         answer=result.verdict.name,
         cards=[
-            ("Did the system hold?", result.verdict.name, mood, f"broken: {', '.join(failed)}" if failed else ""),
+            (
+                "Did the system hold?",
+                result.verdict.name,
+                mood_of(result.verdict),
+                f"broken: {', '.join(failed)}" if failed else "",
+            ),
             ("How much could be judged?", f"{len(result.checks)} of {number_of(promises, 'promise')}", "open", ""),
         ],
         commands={"Judge again": shlex.join(command)},

@@ -29,10 +29,9 @@ from harness.kraft.records import (
     UnregisterBrokerRecord,
 )
 from harness.store.history import ZnodeChange
-from harness.values import TopicPartition
+from harness.values import NOBODY, TopicPartition
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
-NOBODY = -1
 SOURCE = "transaction_log"
 """As of what was read from ZooKeeper's: the servers' log of what they decided."""
 SAME_LEADER = -2

@@ -19,9 +19,10 @@ from harness.broker.wire.messages import (
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.errors import ClusterError, EvidenceError
-from harness.kraft.image import NOBODY, MetadataImage
+from harness.kraft.image import MetadataImage
 from harness.kraft.records import entries
 from harness.store.history import ZnodeChange
+from harness.values import NOBODY
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
 CLIENT_ID = "chaos-view"
@@ -35,6 +36,8 @@ FETCH_BYTES = 1 << 20
 TOPIC_ID = UUID(int=1)
 """Of `__cluster_metadata` everywhere."""
 FETCH_VERSION, CREATE_VERSION, DELETE_VERSION, REASSIGN_VERSION, LIST_VERSION = 13, 5, 5, 0, 0
+INCONSISTENT_CLUSTER_ID = 104
+"""As an error code, which brokers of ours never answer."""
 _OTHER_EPOCH = {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 
 
@@ -247,6 +250,8 @@ class QuorumView:
     async def _fetched(self, controller: int) -> Any:
         """Return a controller's answer; one of a later epoch is asked again in that."""
         answer = await self._ask(controller, self._request(), FETCH_VERSION, ASK_TIMEOUT_S)
+        if answer.error_code == INCONSISTENT_CLUSTER_ID:
+            raise PeerError(f"controller {controller} is of another cluster than {self._cluster_id}")
         if answer.error_code != ErrorCode.NONE or not answer.responses:
             raise PeerError(f"controller {controller} answers {described(answer.error_code)}")
         partition = answer.responses[0].partitions[0]

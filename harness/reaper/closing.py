@@ -8,8 +8,9 @@ import asyncio
 from harness import phases
 from harness.errors import EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.experiment.collect import collect
-from harness.experiment.judge import assemble, scenario_of
+from harness.experiment.judge import assemble
 from harness.progress import Progress
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entered, entries

@@ -6,34 +6,38 @@ from typing import Generic, TypeVar
 
 from harness.progress import number_of
 from harness.store.result import CheckResult, SuiteResult
-from harness.verdict import SystemVerdict
+from harness.verdict import EnvironmentVerdict, FaultVerdict, Mood, SystemVerdict, mood_of
 
 Result = TypeVar("Result", bound=CheckResult | SuiteResult)
 
 MOODS = {
-    "CONFIRMED": "good",
-    "PASS": "good",
-    "CLEAN": "good",
-    "FAIL": "bad",
-    "RESIDUE": "bad",
+    verdict.name: mood_of(verdict)
+    for question in (FaultVerdict, SystemVerdict, EnvironmentVerdict)
+    for verdict in question
 }
-"""The colour of a verdict; what is not named is open."""
 
 
 def mood(word: str) -> str:
-    """Return the class of a verdict on a page."""
-    return MOODS.get(word, "open")
+    """Return the class of a verdict on a page, by its name; what is no verdict is open."""
+    return MOODS.get(word, Mood.OPEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers(Generic[Result]):
     """The answers of all checks, or of all suites, by how much they matter."""
 
-    shown: list[Result]
-    """What failed, what has no answer, what held with anomalies that the settings allow; in this order."""
+    failed: list[Result]
+    unknown: list[Result]
+    excused: list[Result]
+    """Held, with anomalies that the settings allow."""
     held: list[Result]
     """Without any anomaly."""
     not_judged: list[Result]
+
+    @property
+    def shown(self) -> list[Result]:
+        """What failed, what has no answer, what is excused; in this order."""
+        return [*self.failed, *self.unknown, *self.excused]
 
     @property
     def all(self) -> list[Result]:
@@ -49,9 +53,10 @@ class Answers(Generic[Result]):
 def answers(results: Sequence[Result]) -> Answers[Result]:
     """Return them in order, those of one kind as they were given."""
     by_verdict = {verdict: [each for each in results if each.verdict is verdict] for verdict in SystemVerdict}
-    excused = [each for each in by_verdict[SystemVerdict.PASS] if each.expected]
     return Answers(
-        shown=[*by_verdict[SystemVerdict.FAIL], *by_verdict[SystemVerdict.UNKNOWN], *excused],
+        failed=by_verdict[SystemVerdict.FAIL],
+        unknown=by_verdict[SystemVerdict.UNKNOWN],
+        excused=[each for each in by_verdict[SystemVerdict.PASS] if each.expected],
         held=[each for each in by_verdict[SystemVerdict.PASS] if not each.expected],
         not_judged=by_verdict[SystemVerdict.NOT_JUDGED],
     )

@@ -1,6 +1,6 @@
 """Why a run did not hold: what is broken, what is unknown, what is doubtful, and what was left, one reason each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -38,13 +38,16 @@ class Reason(StoredModel):
     subject: str
     """Key of a check, name of a suite or a fault, or what a remark is about; may be empty."""
     text: str
+    targets: list[str] = []
+    """Of a fault: whom it hit, or was to hit."""
 
     @property
     def title(self) -> str:
         """Its subject as people are shown it; empty where there is none."""
         if self.kind is Kind.CHECK:
             return registry.check_title(self.subject)
-        return f"suite {self.subject}" if self.kind is Kind.SUITE else self.subject
+        hit = ", ".join(self.targets)
+        return f"suite {self.subject}" if self.kind is Kind.SUITE else f"{self.subject} {hit}".strip()
 
     def __str__(self) -> str:
         return f"{self.title}: {self.text}" if self.title else self.text
@@ -63,7 +66,9 @@ def why(result: RunResult) -> list[Reason]:
     if not doubts and all(answer.verdict is SystemVerdict.NOT_JUDGED for answer in answers):
         doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
     faults = [
-        _reason(Kind.FAULT, part.verdict, part.fault, part.detail) for part in result.faults if not part.made_good
+        _reason(Kind.FAULT, part.verdict, part.fault, part.detail, targets=part.targets)
+        for part in result.faults
+        if not part.made_good
     ]
     if not faults:
         faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]
@@ -81,5 +86,14 @@ def of(verdict: Verdict, reasons: Iterable[Reason]) -> list[Reason]:
     return [reason for reason in reasons if reason.verdict is verdict]
 
 
-def _reason(kind: Kind, verdict: Verdict, subject: str, text: str, phase: str = "") -> Reason:
-    return Reason(kind=kind, verdict=verdict, phase=phase or PHASES.get(kind, ""), subject=subject, text=text)
+def _reason(
+    kind: Kind, verdict: Verdict, subject: str, text: str, phase: str = "", targets: Sequence[str] = ()
+) -> Reason:
+    return Reason(
+        kind=kind,
+        verdict=verdict,
+        phase=phase or PHASES.get(kind, ""),
+        subject=subject,
+        text=text,
+        targets=list(targets),
+    )

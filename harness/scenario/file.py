@@ -11,12 +11,13 @@ from ruamel.yaml import YAML
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
-from harness.errors import ScenarioError
+from harness.errors import EvidenceError, ScenarioError
 from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
 from harness.scenario.model import Scenario, WorkloadSpec
 from harness.scenario.rules import broken_rules
 from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
+from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 
 
@@ -129,3 +130,17 @@ def scenario_yaml(scenario: Scenario, *, brief: bool = False) -> str:
     data: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=brief)
     yaml.dump(data, buffer)
     return buffer.getvalue()
+
+
+def scenario_of(folder: RunFolder) -> Scenario:
+    """Return the scenario of a run folder.
+
+    Raises:
+        EvidenceError: the file cannot be read.
+        ScenarioError: it holds no scenario.
+    """
+    try:
+        text = folder.scenario.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{folder.scenario}: cannot be read: {reason_of(error)}") from error
+    return read_scenario(text, str(folder.scenario))

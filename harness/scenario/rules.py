@@ -78,8 +78,8 @@ def keepers(draft: Draft) -> Iterator[Problem]:
     if not system.zookeeper and (draft.zookeeper_servers or 1) > 1:
         yield Problem(("cluster", "zookeeper_servers"), f"{system.name} has no ZooKeeper")
     if system.zookeeper:
-        for name, wanted in (("controllers", draft.controllers), ("separate_controllers", draft.separate_controllers)):
-            if wanted:
+        for name, number in (("controllers", draft.controllers), ("separate_controllers", draft.separate_controllers)):
+            if number:
                 yield Problem(("cluster", name), f"{system.name} has no quorum of controllers, but ZooKeeper")
     elif draft.separate_controllers or draft.controllers is None:
         return

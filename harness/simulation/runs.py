@@ -63,7 +63,7 @@ class SimulatedRuns:
             ClusterError: brokers, topics or the steady state before the first fault could not be had.
             SimulationError: it does not end, or something reached out of the simulation.
         """
-        from harness.experiment.judge import scenario_of
+        from harness.scenario.file import scenario_of
         from harness.scenario.plan import load_plan
         from harness.simulation.run_folder import leave_evidence
         from harness.simulation.schedule import simulate_plan

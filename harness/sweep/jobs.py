@@ -29,6 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from harness.analysis.dialect import to_read
 from harness.analysis.halves import SPARK_ERRORS, by_halves
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
+from harness.analysis.judge_many import BATCH_BYTES
 from harness.analysis.jvm import still_there
 from harness.analysis.lines import SCHEMAS
 from harness.analysis.sealing.packed import Pack, unpacked
@@ -60,8 +61,6 @@ logger = logging.getLogger(__name__)
 
 SHARE = 8
 """Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
-BATCH_BYTES = 1_500_000_000
-"""Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
 COVERAGE = "coverage"

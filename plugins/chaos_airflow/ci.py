@@ -18,7 +18,7 @@ from chaos_airflow.tasks.request import RunRequest
 from harness.cli.ending import with_exit_codes
 from harness.cli.options import Driver, PlantedBugs, Seed, Sets
 from harness.system.extras import require
-from harness.verdict import ExitCode
+from harness.verdict import BROKEN, ExitCode
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
@@ -99,7 +99,7 @@ def _migrate() -> None:
 
 def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     """Return the exit code of a run that is over, and write its JUnit XML."""
-    from chaos_airflow.verdicts import BROKEN, OUTCOMES, PROBLEM_KEY, REFUSED, Problem, concluded, sentence
+    from chaos_airflow.verdicts import PROBLEM_KEY, REFUSED, Problem, concluded, sentence
     from harness.report.junit import write_junit, write_not_started
     from harness.report.page import write as write_report
     from harness.store.folder import RunFolder
@@ -120,7 +120,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     if junit is not None:
         write_junit(folder, RunResult.load(folder.verdict))
         shutil.copyfile(folder.junit, junit)
-    code = next(code for code, outcome in OUTCOMES.items() if outcome == conclusion["outcome"])
+    code = next(code for code in ExitCode if code.outcome == conclusion["outcome"])
     return ExitCode.ENVIRONMENT if code is ExitCode.HELD and run.state != "success" else code
 
 

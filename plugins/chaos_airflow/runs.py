@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from chaos_airflow import settings
-from chaos_airflow.verdicts import HELD
 from harness.store.folder import LIBRARY, RunFolder
+from harness.verdict import HELD
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath

@@ -4,20 +4,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED, EnvironmentVerdict, SystemVerdict
 
 if TYPE_CHECKING:
     from harness.store.folder import RunFolder
 
-HELD, VIOLATED, INCONCLUSIVE, BROKEN = "held", "violated", "inconclusive", "broken"
-REFUSED, WRONG = "refused", "wrong"
-OUTCOMES = {
-    ExitCode.HELD: HELD,
-    ExitCode.VIOLATED: VIOLATED,
-    ExitCode.USAGE: WRONG,
-    ExitCode.INCONCLUSIVE: INCONCLUSIVE,
-    ExitCode.ENVIRONMENT: BROKEN,
-}
+REFUSED = "refused"
+"""The outcome of a run that this machine or driver cannot carry out; all others are `ExitCode.outcome`."""
 PROBLEM_KEY = "problem"
 """XCom in which the task `start` says why there is no run: a `Problem`."""
 
@@ -61,7 +54,7 @@ def concluded(folder: "RunFolder") -> Conclusion:
 
     result = RunResult.load(folder.verdict)
     verdicts = result.verdicts
-    outcome = OUTCOMES[verdicts.exit_code]
+    outcome = verdicts.exit_code.outcome
     reasons = {
         HELD: [],
         VIOLATED: of(SystemVerdict.FAIL, why(result)),

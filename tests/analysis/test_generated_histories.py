@@ -17,6 +17,7 @@ from harness.analysis.sources import LINES, from_table
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
+from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
 from tests.analysis.corruptions import CORRUPTIONS
 from tests.analysis.model_evidence import Evidence
@@ -30,7 +31,9 @@ SEEDS = range(int(os.environ.get("CHAOS_HISTORIES", "60")))
 TODAY = sampled(list(CORRUPTIONS), 24)
 PLANTED_IN = 1
 """Histories that each corruption is planted in, if so many have what it takes."""
-SETTINGS = Settings(acks=frozenset({-1, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
+SETTINGS = Settings(
+    acks=frozenset({ACKS_ALL, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True
+)
 RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
 
 

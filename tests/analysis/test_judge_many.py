@@ -13,8 +13,9 @@ from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import Case, judge_many
 from harness.contracts import registry
 from harness.contracts.checks import Settings
-from harness.experiment.judge import Checked, assembled, checks_of, scenario_of, settings_of
+from harness.experiment.judge import Checked, assembled, checks_of, settings_of
 from harness.rejudging.differences import differences
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult

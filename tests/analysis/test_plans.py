@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,18 +11,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_tables, read_facts, tables_of
+from harness.analysis.gate import SLICED, dirty_blocks
 from harness.analysis.lines import SCHEMAS
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import LINES, Sources, from_table
 from harness.analysis.typed import FACTS
 from harness.contracts import registry
 from harness.contracts.checks import Settings, assumptions
+from harness.values import ACKS_ALL
 from tests.analysis.fact_rows import sent, table_of
 
 pytestmark = pytest.mark.spark
 
 SETTINGS = Settings(
-    acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False
+    acks=frozenset({ACKS_ALL}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False
 )
 FORBIDDEN = {
     r"CartesianProduct|BroadcastNestedLoopJoin": "joins all rows with all rows",
@@ -32,6 +35,8 @@ AS_ON_A_CLUSTER = {"spark.sql.shuffle.partitions": "16", "spark.sql.autoBroadcas
 """With one task nothing is ever brought together, and what is small need not be joined by a key."""
 LARGE = ("sends", "polls", "replica_records", "high_watermarks")
 """Facts that grow with the number of records."""
+MADE_OTHERWISE = ("sends", "availability", "poll_steps", "send_reversals")
+"""Facts that are made in another way where a history is large."""
 SCANS = 2
 """How often a check may read a large fact."""
 MORE_SCANS = {("unseen", "polls"): 4}
@@ -83,12 +88,14 @@ def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
 def of_facts(
     on_a_cluster: SparkSession, facts: dict[str, DataFrame], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
-    """The plan of each fact, from the lines of many runs."""
+    """The plan of each fact, from the lines of many runs, and of those of large histories."""
     folder = tmp_path_factory.mktemp("runs")
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
     sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
     tables = tables_of(sources)
     made = {name: tables[name] for name in FACTS} | facts_from_tables(tables) | facts_from_facts(facts, sources, tables)
+    large = facts_from_tables(tables, many=True) | facts_from_facts(facts, replace(sources, together=False), tables)
+    made |= {f"{name} of many": large[name] for name in MADE_OTHERWISE}
     return {name: plan_of(frame) for name, frame in made.items()}
 
 
@@ -103,9 +110,15 @@ def test_how_often_a_check_reads_what_is_large(name: str, of_checks: dict[str, s
     assert {fact: number for fact, number in read.items() if number > MORE_SCANS.get((name, fact), SCANS)} == {}
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, *(f"{name} of many" for name in MADE_OTHERWISE)])
 def test_the_plan_of_a_fact(name: str, of_facts: dict[str, str]) -> None:
     assert complaints(of_facts[name]) == []
+
+
+def test_the_plan_by_which_blocks_are_compared(facts: dict[str, DataFrame]) -> None:
+    plan = plan_of(dirty_blocks(facts))
+    assert complaints(plan) == []
+    assert [len(re.findall(rf"/{fact}\.parquet", plan)) for fact in SLICED] == [1, 1, 1]
 
 
 def _every_row_with_every_row(rows: DataFrame) -> DataFrame:

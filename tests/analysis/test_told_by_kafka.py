@@ -14,9 +14,9 @@ from harness.store.folder import RunFolder
 from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import RunWriter
 from tests.checks.answers import STRICT
+from tests.cluster.systems.test_events_of_isrs import FETCHED, WANTED
+from tests.cluster.systems.test_events_of_producers import COMPLETED, ONE_SECOND
 from tests.cluster.systems.test_log_reader import APPENDED, FOLLOWER, LEADER, MARKED, REGISTERED, START, TRUNCATED
-from tests.cluster.systems.test_told_of_isrs import FETCHED, WANTED
-from tests.cluster.systems.test_told_to_producers import COMPLETED, ONE_SECOND
 
 if TYPE_CHECKING:
     from pathlib import Path

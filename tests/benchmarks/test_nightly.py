@@ -142,7 +142,13 @@ def test_whatever_a_step_says_is_text(tmp_path: Path) -> None:
 def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
     whole, small = steps(1, 7, tmp_path), steps(0.01, 7, tmp_path)
     assert [each.name for each in whole] == [each.name for each in small]
-    assert whole[0].environment == {"CHAOS_SAMPLE": "all", "CHAOS_HISTORIES": "2000", "CHAOS_DAMAGES": "2000"}
+    assert whole[0].environment == {
+        "CHAOS_SAMPLE": "all",
+        "CHAOS_HISTORIES": "2000",
+        "CHAOS_DAMAGES": "2000",
+        "CHAOS_GATE_HISTORIES": "100000",
+        "CHAOS_GATE_FIRST": "700000",
+    }
     same = [large.name for large, little in zip(whole, small, strict=True) if large.about == little.about]
     assert same == [*(each.name for each in whole if "-kafka-" in each.name), "determinism"]
     assert len(same) == 11

@@ -46,7 +46,7 @@ def runs_at(folder: Path) -> Runs:
         pytest.param({"system": FAIL}, State.VIOLATED, id="a promise was broken"),
         pytest.param({"system": UNKNOWN}, State.INCONCLUSIVE, id="a check had no answer"),
         pytest.param({"fault": MISMATCH}, State.INCONCLUSIVE, id="the fault was another one"),
-        pytest.param({"residue": ["a process"]}, State.ENVIRONMENT, id="something is left"),
+        pytest.param({"residue": ["a process"]}, State.BROKEN, id="something is left"),
         pytest.param({"phase_durations_s": UNJUDGED, "checks": []}, State.CUT_OFF, id="stopped, and never judged"),
     ],
 )

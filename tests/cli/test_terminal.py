@@ -36,7 +36,7 @@ RESULT = RunResult(
     faults=[FaultResult(injection=0, fault="kill", targets=["1", "2"], verdict=MISMATCH, detail="[still] there")],
     checks=[CheckResult(check="I1", promise="p", verdict=FAIL, violations=2, expected=1, reason="two leaders")],
     suites=[SuiteResult(suite="leader_epochs", verdict=PASS, evaluated=4, unsuccessful=0)],
-    remarks=[Remark(text="a torn line")],
+    remarks=[Remark(text="a torn line"), Remark(text="a hole", phase="collect", forbids_pass=True)],
     residue=["process 12 still runs"],
 )
 
@@ -49,10 +49,12 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
         "[still] there",
         "2 violations, 1 expected; two leaders",
         "remark    a torn line",
-        "remark    process 12 still runs",
         "fault MISMATCH   system FAIL   environment RESIDUE",
     ):
         assert expected in text
+    assert re.search(r"residue +│ +│ RESIDUE +│ process 12 still runs", text)
+    assert re.search(r"evidence +│ +│ UNKNOWN +│ a hole", text)
+    assert "remark    a hole" not in text, "what forbids PASS is no mere remark"
 
 
 MIXED = RESULT.model_copy(

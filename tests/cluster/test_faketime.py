@@ -15,6 +15,7 @@ from harness.cluster.process import ProcessDriver
 from harness.errors import ClusterError, Refused
 from harness.scenario.capabilities import require_capabilities
 from harness.scenario.file import load_scenario
+from harness.system import libraries
 
 PYTHON = """\
 import threading, time
@@ -106,7 +107,7 @@ def test_a_drift_goes_on_from_where_it_is(tmp_path: Path) -> None:
 
 
 def test_where_it_is_not_installed_the_reason_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(faketime, "_FOLDERS", ("nowhere",))
+    monkeypatch.setattr(libraries, "_FOLDERS", ("nowhere",))
     reason = "there is no libfaketimeMT.so.1: install libfaketime (on Debian: apt-get install faketime)"
     assert ProcessDriver.lacks() == {CLOCK: reason}
     with pytest.raises(ClusterError, match="apt-get install faketime"):

@@ -17,11 +17,12 @@ from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena
-from harness.contracts.targets import NOBODY, Role, parse_target, resolve
+from harness.contracts.targets import Role, parse_target, resolve
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 from harness.system.waiting import until
+from harness.values import NOBODY
 from harness.verdict import FaultVerdict
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView

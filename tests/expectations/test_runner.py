@@ -230,3 +230,24 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
 def test_great_expectations_is_imported_when_a_suite_runs_and_not_before() -> None:
     script = "import sys, expectations.runner; sys.exit('great_expectations' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
+
+
+def test_a_table_that_only_spark_can_hold_is_unknown_where_there_is_no_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from expectations.runner import run
+    from expectations.tables import HELD_ROWS
+
+    monkeypatch.setenv("CHAOS_ENGINE", "sail")
+    folder = RunFolder(tmp_path / "run-1")
+    write(folder, led(1, 2, zxid=5))
+    names = [(column.name, ARROW_TYPES[column.type]) for column in TABLES["high_watermarks"].columns]
+    path = folder.facts / "high_watermarks.parquet"
+    path.mkdir()
+    rows = pa.table({name: pa.nulls(HELD_ROWS + 1, type_) for name, type_ in names})
+    pq.write_table(rows, path / "part-0.parquet")
+    results = {result.suite: result for result in run(folder, SETTINGS)}
+    large = [result for result in results.values() if "only Apache Spark can judge" in result.reason]
+    assert [(each.verdict, each.evaluated) for each in large] == [(UNKNOWN, 0)] * len(large)
+    assert large
+    assert large[0].reason == "high_watermarks has 5,000,001 rows, which only Apache Spark can judge (--engine spark)"

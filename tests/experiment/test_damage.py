@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from harness import phases
 from harness.analysis import judge_many
 from harness.analysis.judge import Judgement
-from harness.broker.slices import sliced
+from harness.broker.background import sliced
 from harness.contracts.checks import Settings
 from harness.errors import HarnessError
-from harness.experiment.judge import holes_in, scenario_of, settings_of, within_holes
+from harness.experiment.judge import holes_in, settings_of, within_holes
 from harness.progress import Silent
+from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder

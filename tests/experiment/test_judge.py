@@ -61,8 +61,8 @@ def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
 ) -> None:
     folder = RunFolder(tmp_path)
     folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
-    wanted = scenario(system=system, driver="process")
-    assert len(names(Kind.CHECK)) - len(not_judged(folder, wanted)) == judged
+    declaration = scenario(system=system, driver="process")
+    assert len(names(Kind.CHECK)) - len(not_judged(folder, declaration)) == judged
     documents = [Path("README.md"), Path("docs/scenarios.md"), Path("CHANGELOG.md")]
     assert all(str(judged) in each.read_text(encoding="utf-8") for each in documents[: 2 if judged == 27 else 3])
 
@@ -71,8 +71,8 @@ def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
 def test_what_zookeeper_tells_is_enough_for_some_promises_on_every_release(tmp_path: Path, check: str) -> None:
     folder = RunFolder(tmp_path)
     folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
-    oldest = scenario(system="kafka:0.10.2.2", driver="process")
-    assert check not in {answer.check for answer in not_judged(folder, oldest)}
+    declaration = scenario(system="kafka:0.10.2.2", driver="process")
+    assert check not in {answer.check for answer in not_judged(folder, declaration)}
 
 
 @pytest.mark.parametrize(

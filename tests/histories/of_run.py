@@ -11,7 +11,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.session import spark_session
-from harness.experiment.judge import scenario_of
+from harness.scenario.file import scenario_of
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult

@@ -136,7 +136,8 @@ def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
     assert "#finding-I19" not in page
     drawn = json.loads(re.findall(r'id="figure">(.*?)</script>', page)[0])
     (mark,) = (trace for trace in drawn["data"] if trace.get("customdata") == ["finding-I10-violation-0"])
-    assert mark["x"] == [9.6]
+    assert (mark["x"], mark["y"]) == ([9.6], ["I10<br>leader-completeness"])
+    assert drawn["layout"]["yaxis"]["categoryarray"] == ["I10<br>leader-completeness"]
 
 
 def test_text_from_the_evidence_cannot_leave_the_figure(folder: RunFolder) -> None:

@@ -15,11 +15,11 @@ from harness import phases
 from harness.cluster.driver import CAPABILITIES, CarriesOutRuns, ClusterDriver
 from harness.contracts import registry
 from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError, ScenarioError
-from harness.experiment.judge import missing_evidence, scenario_of
+from harness.experiment.judge import missing_evidence
 from harness.progress import Silent
 from harness.reaper.liveness import State, liveness_of, supervised
 from harness.reaper.reap import reap
-from harness.scenario.file import load_scenario
+from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import load_plan
 from harness.scenario.source import options

@@ -17,6 +17,7 @@ from harness.contracts.faults import AIMED_AT
 from harness.contracts.members import CLIENT
 from harness.contracts.zookeeper_servers import servers_of
 from harness.events import (
+    KIND,
     ControlResponse,
     Fenced,
     GroupStateChange,
@@ -29,7 +30,6 @@ from harness.store.coverage import Counts, Coverage, Injected, Played, When, tot
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 
-_EVENT = re.compile(rb'"ev":"([a-z_]+)"')
 _ERROR = re.compile(rb'"error":(-?[1-9]\d{0,4})(?!\d)')
 _API = re.compile(rb'"api":"(\w+)"')
 _GROUP = re.compile(rb'"group":"((?:[^"\\]|\\.)*)"')
@@ -90,7 +90,7 @@ class _Brokers:
         counting = Transitions(self.transitions)
         with path.open("rb") as file:
             for text in file:
-                if not (match := _EVENT.search(text)):
+                if not (match := KIND.search(text)):
                     continue
                 kind = match[1]
                 if kind in _GROUPED and (group := _GROUP.search(text)):

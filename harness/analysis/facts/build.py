@@ -54,7 +54,13 @@ from harness.analysis.facts.protocol import (
     refusals,
     state_writes,
 )
-from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
+from harness.analysis.facts.steps import (
+    end_offsets,
+    poll_steps,
+    poll_steps_of_many,
+    send_reversals,
+    send_reversals_of_many,
+)
 from harness.analysis.facts.typed import from_lines
 from harness.analysis.facts.znodes import (
     changes,
@@ -95,11 +101,11 @@ def tables_of(sources: Sources) -> Facts:
     return tables | {HISTORY: changes(tables["zookeeper"])}
 
 
-def facts_from_tables(tables: Facts, names: Collection[str] = TABLES) -> Facts:
-    """Return those of the facts of these names that come straight from the tables."""
+def facts_from_tables(tables: Facts, names: Collection[str] = TABLES, *, many: bool = False) -> Facts:
+    """Return those of the facts of these names that come straight from the tables, of few rows or `many`."""
     history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
     made: dict[str, Callable[[], DataFrame]] = {
-        schemas.SENDS.name: lambda: sends(operations, lines),
+        schemas.SENDS.name: lambda: sends(operations, lines, many=many),
         schemas.PARTITION_STATES.name: lambda: partition_states(history, lines),
         schemas.LEADERSHIP_CLAIMS.name: lambda: leadership_claims(lines),
         schemas.APPENDS.name: lambda: appends(lines),
@@ -155,13 +161,13 @@ MADE_OF = {
 
 def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Collection[str] = TABLES) -> Facts:
     """Return those of the facts of these names that are made of other facts too."""
-    lines = StateChanges(tables)
+    lines, many = StateChanges(tables), through_disk(sources)
     made: dict[str, Callable[..., DataFrame]] = {
         schemas.LEADER_EPOCHS.name: partial(leader_epochs, state_changes=lines),
         schemas.ISR_CHANGES.name: isr_changes,
-        schemas.AVAILABILITY.name: availability,
-        client_tables.POLL_STEPS.name: poll_steps,
-        client_tables.SEND_REVERSALS.name: send_reversals,
+        schemas.AVAILABILITY.name: partial(availability, many=many),
+        client_tables.POLL_STEPS.name: poll_steps_of_many if many else poll_steps,
+        client_tables.SEND_REVERSALS.name: send_reversals_of_many if many else send_reversals,
         protocol_tables.SUPERSEDED.name: superseded,
         group_tables.GROUP_GENERATIONS.name: partial(group_generations, lines),
         schemas.EVIDENCE.name: partial(evidence, sources),
@@ -184,6 +190,11 @@ def _empty(sources: Sources, names: Collection[str]) -> Facts:
     return {name: no_rows(sources.spark, of_table(TABLES[name])) for name in names}
 
 
+def through_disk(sources: Sources) -> bool:
+    """Return whether facts are files of their own to whoever asks them: those of runs that no task has together."""
+    return not sources.together and not is_sail(sources.spark)
+
+
 @contextmanager
 def built_facts(
     sources: Sources, folder: Folder, *, names: Collection[str] = TABLES, write: bool = True
@@ -196,7 +207,7 @@ def built_facts(
     """
     names = with_what_they_are_made_of(names)
     with forgetting(sources.spark):
-        if sources.together or is_sail(sources.spark):
+        if not through_disk(sources):
             with _in_memory(sources, names) as facts:
                 if write:
                     rest = facts.keys() - _written_already(sources, names, folder)
@@ -211,7 +222,7 @@ def built_facts(
 def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
-        sources = replace(sources, lines=_stored(sources.lines, lines))
+        sources = replace(sources, lines=through_files(sources.lines, lines))
         tables = tables_of(sources)
         empty = _without_rows(sources, names)
         first = _empty(sources, empty) | {name: tables[name] for name in names & sources.sealed_facts.keys()}
@@ -219,8 +230,8 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         write_facts({name: frame for name, frame in first.items() if name not in written}, folder)
         rest = names - first.keys()
         more = {name: tables[name] for name in FACTS if name in rest}
-        first |= _stored(more | facts_from_tables(tables, rest), folder)
-        yield first | _stored(facts_from_facts(first, sources, tables, rest), folder)
+        first |= through_files(more | facts_from_tables(tables, rest, many=True), folder)
+        yield first | through_files(facts_from_facts(first, sources, tables, rest), folder)
     finally:
         remove(lines)
 
@@ -251,8 +262,8 @@ def _new_file(folder: Path) -> Path:
     return folder / "part-0.parquet"
 
 
-def _stored(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
-    """Return the same rows, read from where they are written."""
+def through_files(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
+    """Return the same rows, read from where they are written below `folder`."""
     write_facts(frames, folder)
     return {
         name: frame.sparkSession.read.schema(frame.schema).parquet(to_read(frame.sparkSession, fact_path(folder, name)))

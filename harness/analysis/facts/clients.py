@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, null_if_unknown
+from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown
 from harness.analysis.schemas import POLLS, SENDS
 from harness.analysis.state_changes import StateChanges
 from harness.analysis.typed import ARGUMENTS, OPERATIONS
@@ -11,6 +11,8 @@ from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
 """Records; a longer range of offsets in a log line is not a batch and is not unfolded."""
+_BLOCK_BITS = 6
+"""A block has as many offsets as a long has bits."""
 _ANSWERED_IN = """array_max(transform(
     filter(answers, each -> each.time_ns between invoke_ns and complete_ns), each -> each.leader_epoch))"""
 
@@ -42,8 +44,14 @@ def of_kind(operations: DataFrame, *kinds: OpKind) -> DataFrame:
     return operations.where(F.col("kind").isin([kind.value for kind in kinds]))
 
 
-def sends(operations: DataFrame, state_changes: StateChanges) -> DataFrame:
-    """One row a record that a client tried to write, with the epoch in which it was acknowledged."""
+def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = False) -> DataFrame:
+    """One row a record that a client tried to write, with the epoch in which it was acknowledged.
+
+    Args:
+        operations: All of them.
+        state_changes: Lines of brokers.
+        many: Whether there are so many that it pays to look first where an offset was acknowledged more than once.
+    """
     attempts = of_kind(operations, OpKind.SEND).select(
         "run_id",
         "process",
@@ -60,8 +68,14 @@ def sends(operations: DataFrame, state_changes: StateChanges) -> DataFrame:
         "error",
         "lines",
     )
-    rows = attempts.join(_answers(state_changes), on=["run_id", "topic", "partition", "offset"], how="left")
-    return conform(rows.withColumn("leader_epoch", F.expr(_ANSWERED_IN)), SENDS)
+    place = [*PARTITION_KEY, "offset"]
+    if not many:
+        rows = attempts.join(_answers(_answered(state_changes)), on=place, how="left")
+        return conform(rows.withColumn("leader_epoch", F.expr(_ANSWERED_IN)), SENDS)
+    rows = attempts.join(_answers_to_many(state_changes).hint("shuffle_hash"), on=place, how="left")
+    in_time = F.col("answer.time_ns").between(F.col("invoke_ns"), F.col("complete_ns"))
+    of_one = F.when(in_time, F.col("answer.leader_epoch"))
+    return conform(rows.withColumn("leader_epoch", F.coalesce(of_one, F.expr(_ANSWERED_IN))), SENDS)
 
 
 def successes(state_changes: StateChanges) -> DataFrame:
@@ -69,22 +83,42 @@ def successes(state_changes: StateChanges) -> DataFrame:
     return state_changes.of("produce_resp").where((F.col("error") == "0") & (F.col("base_offset") >= 0))
 
 
-def _answers(state_changes: StateChanges) -> DataFrame:
-    """One row an offset that leaders acknowledged: when, and in which leader epochs."""
+def _answered(state_changes: StateChanges) -> DataFrame:
+    """One row a leader's answer and offset in it: when it was, and in which leader epoch."""
     length = F.col("last_offset") - F.col("base_offset")
     return (
         successes(state_changes)
         .where(length.between(0, _LARGEST_BATCH))
         .select(
-            "run_id",
-            "topic",
-            "partition",
+            *PARTITION_KEY,
             F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
             F.struct("time_ns", "leader_epoch").alias("answer"),
         )
-        .groupBy("run_id", "topic", "partition", "offset")
-        .agg(F.collect_list("answer").alias("answers"))
     )
+
+
+def _answers(answered: DataFrame) -> DataFrame:
+    """One row an offset that leaders acknowledged, with all answers."""
+    return answered.groupBy(*PARTITION_KEY, "offset").agg(F.collect_list("answer").alias("answers"))
+
+
+def _answers_to_many(state_changes: StateChanges) -> DataFrame:
+    """One row an offset that leaders acknowledged, with its `answer`, or all `answers` in blocks where one has two.
+
+    An offset is a bit of a block's, so there are as many bits as answers where no offset has two.
+    """
+    answered = _answered(state_changes).withColumn("block", F.shiftright("offset", _BLOCK_BITS))
+    bit = F.expr(f"shiftleft(1L, cast(offset & {2**_BLOCK_BITS - 1} as int))")
+    block = [*PARTITION_KEY, "block"]
+    several = F.broadcast(
+        answered.groupBy(*block)
+        .agg(F.count("*").alias("number"), F.bit_count(F.bit_or(bit)).alias("offsets"))
+        .where(F.col("number") > F.col("offsets"))
+        .select(*block)
+    )
+    one = answered.join(several, on=block, how="left_anti")
+    more = answered.join(several, on=block, how="left_semi")
+    return one.drop("block").unionByName(_answers(more), allowMissingColumns=True)
 
 
 def polls(lines: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.facts.clients import of_kind
-from harness.analysis.frames import conform, in_order
+from harness.analysis.frames import LIFE_KEY, conform, in_order
 from harness.analysis.group_tables import (
     GROUP_COMMITS,
     GROUP_GENERATIONS,
@@ -19,8 +19,7 @@ from harness.analysis.state_changes import StateChanges
 from harness.store.history import OpKind, OpType
 from harness.values import OFFSETS_TOPIC
 
-_LIFE = ("run_id", "broker", "incarnation")
-_TERM = (*_LIFE, "group", "coordinator_epoch")
+_TERM = (*LIFE_KEY, "group", "coordinator_epoch")
 """A group as one life of a broker coordinates it in one epoch."""
 
 
@@ -28,7 +27,7 @@ def group_states(state_changes: StateChanges, lives: DataFrame) -> DataFrame:
     """One row a state; how long the last one lasted the life of its coordinator says."""
     states = state_changes.of("group_state").withColumn("state", F.col("to_state"))
     return conform(
-        states.join(lives.select(*_LIFE, "lived_ns"), on=list(_LIFE), how="left")
+        states.join(lives.select(*LIFE_KEY, "lived_ns"), on=list(LIFE_KEY), how="left")
         .withColumn("next_ns", F.lead("time_ns").over(in_order(*_TERM, by=("seq",))))
         .withColumn("ended", F.col("next_ns").isNotNull() | (F.col("state") == "Dead"))
         .withColumn("until_ns", F.coalesce("next_ns", "lived_ns")),

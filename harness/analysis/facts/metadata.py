@@ -3,12 +3,11 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform
+from harness.analysis.frames import LIFE_KEY, conform
 from harness.analysis.protocol_tables import METADATA_CACHES
 from harness.analysis.state_changes import StateChanges
 from harness.events import FORGOTTEN
 
-_LIFE = ("run_id", "broker", "incarnation")
 _HELD = "array<struct<topic: string, partition: int, leader: int, leader_epoch: int>>"
 
 
@@ -27,7 +26,7 @@ def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataF
         .where(F.col("time_ns") <= F.col("ended_ns"))
     )
     update = F.when(is_update, F.col("seq"))
-    lives = lines.groupBy(*_LIFE, "ended_ns").agg(
+    lives = lines.groupBy(*LIFE_KEY, "ended_ns").agg(
         F.max("time_ns").alias("lived_ns"), F.max_by("live_brokers", update).alias("live_brokers")
     )
     last_lives = (
@@ -37,10 +36,10 @@ def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataF
     )
     held = (
         lines.where(is_update)
-        .select(*_LIFE, "seq", F.explode(F.from_json("partitions", _HELD)).alias("held"))
-        .groupBy(*_LIFE, "held.topic", "held.partition")
+        .select(*LIFE_KEY, "seq", F.explode(F.from_json("partitions", _HELD)).alias("held"))
+        .groupBy(*LIFE_KEY, "held.topic", "held.partition")
         .agg(F.max_by(F.struct("seq", "held.leader", "held.leader_epoch"), "seq").alias("last"))
-        .select(*_LIFE, "topic", "partition", "last.*")
+        .select(*LIFE_KEY, "topic", "partition", "last.*")
         .where(F.col("leader") != FORGOTTEN)
     )
-    return conform(last_lives.join(held, on=list(_LIFE), how="left"), METADATA_CACHES)
+    return conform(last_lives.join(held, on=list(LIFE_KEY), how="left"), METADATA_CACHES)

@@ -4,12 +4,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.facts.clients import of_kind
-from harness.analysis.frames import conform, in_order
+from harness.analysis.frames import OFFSET_KEY, conform, in_order
 from harness.analysis.schemas import COMMITTED_OFFSETS
 from harness.store.history import OpKind, OpType
 from harness.values import OFFSETS_TOPIC
-
-_KEY = ("run_id", "group", "topic", "partition")
 
 
 def committed_offsets(operations: DataFrame, records: DataFrame) -> DataFrame:
@@ -25,11 +23,11 @@ def _by_clients(operations: DataFrame) -> DataFrame:
     is_info = F.col("outcome") == OpType.INFO.value
     at_ns = F.when(is_commit & is_ok, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
     last_acknowledged = F.last(F.when(is_commit & is_ok, F.col("offset")), ignorenulls=True).over(
-        in_order(*_KEY, by=("at_ns", "process", "index"))
+        in_order(*OFFSET_KEY, by=("at_ns", "process", "index"))
     )
     may_lower = is_commit & is_info & (F.col("offset") < last_acknowledged)
     is_read_back = ~is_commit & is_ok
-    rank = F.row_number().over(in_order(*_KEY, "is_read_back", by=("latest_first",)))
+    rank = F.row_number().over(in_order(*OFFSET_KEY, "is_read_back", by=("latest_first",)))
     return (
         operations.withColumn("at_ns", at_ns)
         .withColumn("counts_ns", F.when(is_ok | may_lower, F.col("at_ns")))

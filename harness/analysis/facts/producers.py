@@ -3,14 +3,13 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, conform
+from harness.analysis.frames import REPLICA_KEY, conform
 from harness.analysis.protocol_tables import REFUSED_RETRIES
 from harness.analysis.state_changes import StateChanges
 
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 INVALID_PRODUCER_EPOCH = 47
 _BY_NUMBERS = (str(OUT_OF_ORDER_SEQUENCE_NUMBER), str(INVALID_PRODUCER_EPOCH))
-_REPLICA = (*PARTITION_KEY, "broker")
 _PRODUCER = ("producer_id", "producer_epoch")
 
 
@@ -27,14 +26,14 @@ def refused_retries(state_changes: StateChanges) -> DataFrame:
         .withColumn("refused_at", _instant())
         .join(
             appends.select(
-                *_REPLICA,
+                *REPLICA_KEY,
                 *_PRODUCER,
                 "base_sequence",
                 F.col("base_offset").alias("offset"),
                 F.col("last_offset").alias("end"),
                 _instant().alias("written_at"),
             ),
-            on=[*_REPLICA, *_PRODUCER, "base_sequence"],
+            on=[*REPLICA_KEY, *_PRODUCER, "base_sequence"],
             how="inner",
         )
         .where(F.col("written_at") < F.col("refused_at"))
@@ -48,7 +47,7 @@ def refused_retries(state_changes: StateChanges) -> DataFrame:
 def _with_later(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add what the broker wrote to the same log in between."""
     appends = state_changes.of("append").select(
-        *_REPLICA,
+        *REPLICA_KEY,
         F.col("base_offset").alias("later_offset"),
         F.col("producer_id").alias("later_id"),
         F.col("producer_epoch").alias("later_producer_epoch"),
@@ -58,10 +57,12 @@ def _with_later(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
     own, behind = F.col("later_id") == F.col("producer_id"), F.col("later_offset") > F.col("last_offset")
     same_epoch = F.col("later_producer_epoch") == F.col("producer_epoch")
     later = (
-        retries.select(*_REPLICA, "incarnation", "seq", "offset", "last_offset", *_PRODUCER, "written_at", "refused_at")
-        .join(appends, on=list(_REPLICA), how="inner")
+        retries.select(
+            *REPLICA_KEY, "incarnation", "seq", "offset", "last_offset", *_PRODUCER, "written_at", "refused_at"
+        )
+        .join(appends, on=list(REPLICA_KEY), how="inner")
         .where(between)
-        .groupBy(*_REPLICA, "incarnation", "seq", "written_at")
+        .groupBy(*REPLICA_KEY, "incarnation", "seq", "written_at")
         .agg(
             F.max(~behind).alias("overwritten"),
             F.count_distinct(F.when(own & same_epoch & behind, F.col("later_offset"))).alias("later_batches"),
@@ -69,7 +70,7 @@ def _with_later(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
         )
     )
     return (
-        retries.join(later, on=[*_REPLICA, "incarnation", "seq", "written_at"], how="left")
+        retries.join(later, on=[*REPLICA_KEY, "incarnation", "seq", "written_at"], how="left")
         .withColumn("overwritten", F.coalesce("overwritten", F.lit(False)))
         .withColumn("later_batches", F.coalesce("later_batches", F.lit(0)))
         .withColumn("later_epoch", F.coalesce("later_epoch", F.lit(False)))
@@ -79,18 +80,18 @@ def _with_later(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
 def _with_lead(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add where the log ended when the leader that refused took the lead, and whether the batch was written since."""
     leads = state_changes.of("become_leader").select(
-        *_REPLICA, "leader_epoch", F.col("log_end_offset").alias("leader_end_offset"), _instant().alias("led_at")
+        *REPLICA_KEY, "leader_epoch", F.col("log_end_offset").alias("leader_end_offset"), _instant().alias("led_at")
     )
     took = (
-        retries.select(*_REPLICA, "incarnation", "seq", "written_at", "leader_epoch", "refused_at")
-        .join(leads, on=[*_REPLICA, "leader_epoch"], how="inner")
+        retries.select(*REPLICA_KEY, "incarnation", "seq", "written_at", "leader_epoch", "refused_at")
+        .join(leads, on=[*REPLICA_KEY, "leader_epoch"], how="inner")
         .where(F.col("led_at") < F.col("refused_at"))
-        .groupBy(*_REPLICA, "incarnation", "seq", "written_at")
+        .groupBy(*REPLICA_KEY, "incarnation", "seq", "written_at")
         .agg(F.max(F.struct("led_at", "leader_end_offset")).alias("took"))
     )
     return (
         retries.drop("log_end_offset")
-        .join(took, on=[*_REPLICA, "incarnation", "seq", "written_at"], how="left")
+        .join(took, on=[*REPLICA_KEY, "incarnation", "seq", "written_at"], how="left")
         .withColumn("leader_end_offset", F.col("took.leader_end_offset"))
         .withColumn("written_since", F.col("written_at") > F.col("took.led_at"))
     )

@@ -1,37 +1,69 @@
 """Which readers jumped, which records overtook others, and where did partitions end for consumers?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.client_tables import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.clients import of_kind
-from harness.analysis.frames import conform, in_order
+from harness.analysis.frames import conform, in_order, stored
+from harness.analysis.records import acknowledged
 from harness.store.history import OpKind, OpType
+
+_READER = ("run_id", "process", "mode", "topic", "partition")
+_SENDER = ("run_id", "process", "topic", "partition")
+FEW = 100_000
+"""Rows that every task may have."""
 
 
 def poll_steps(polls: DataFrame) -> DataFrame:
     """One row a step of a reader that is not to the next offset; each mode of reading is a reader of its own."""
-    in_turn = in_order("run_id", "process", "mode", "topic", "partition", by=("index", "position"))
-    before = F.lag(F.struct("index", "offset", "leader_epoch")).over(in_turn)
-    return conform(
+    return conform(_steps(polls), POLL_STEPS)
+
+
+def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
+    """Return `poll_steps` of a large history: records are put in order only around polls that do not go on.
+
+    A poll goes on where its records of a partition have offsets that follow each other, as their places in it do, and
+    the first follows the last of the poll before: then it is one row. Where many do not, all records are put in order.
+    """
+    shift, in_turn = F.col("offset") - F.col("position"), in_order(*_READER, by=("index",))
+    follow = (F.min(shift) == F.max(shift)) & (F.count("*") == F.max("offset") - F.min("offset") + 1)
+    told = polls.groupBy(*_READER, "index").agg(
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.coalesce(follow & (F.count(shift) == F.count("*")), F.lit(False)).alias("follow"),
+    )
+    before = F.lag(F.struct("follow", "last")).over(in_turn)
+    goes_on = F.col("follow") & (before.isNull() | (before["follow"] & (F.col("first") == before["last"] + 1)))
+    odd = stored(
+        told.withColumn("odd", ~F.coalesce(goes_on, F.lit(False)))
+        .withColumn("before_odd", F.coalesce(F.lead("odd").over(in_turn), F.lit(False)))
+        .where(F.col("odd") | F.col("before_odd"))
+        .select(_one_key(*_READER, "index"), "odd")
+    )
+    if odd.count() > few:
+        return poll_steps(polls)
+    around = polls.withColumn("key", _one_key(*_READER, "index")).join(F.broadcast(odd), on="key", how="inner")
+    return conform(_steps(around).where("odd"), POLL_STEPS)
+
+
+def _steps(polls: DataFrame) -> DataFrame:
+    before = F.lag(F.struct("index", "offset", "leader_epoch")).over(in_order(*_READER, by=("index", "position")))
+    return (
         polls.withColumn("before", before)
         .where(F.col("offset") != F.col("before.offset") + 1)
         .withColumn("previous_index", F.col("before.index"))
         .withColumn("previous_offset", F.col("before.offset"))
-        .withColumn("previous_leader_epoch", F.col("before.leader_epoch")),
-        POLL_STEPS,
+        .withColumn("previous_leader_epoch", F.col("before.leader_epoch"))
     )
 
 
 def send_reversals(sends: DataFrame) -> DataFrame:
     """One row an acknowledged record that lies before an earlier one of its process, beside the furthest of those."""
-    earlier = in_order("run_id", "process", "topic", "partition", by=("index",)).rowsBetween(
-        Window.unboundedPreceding, -1
-    )
-    furthest = F.max(F.struct("offset", "index", "complete_ns", "leader_epoch")).over(earlier)
+    furthest = F.max(F.struct("offset", "index", "complete_ns", "leader_epoch")).over(_earlier())
     return conform(
-        sends.where((F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull())
+        acknowledged(sends)
         .withColumn("furthest", furthest)
         .where(F.col("offset") < F.col("furthest.offset"))
         .withColumn("earlier_index", F.col("furthest.index"))
@@ -40,6 +72,33 @@ def send_reversals(sends: DataFrame) -> DataFrame:
         .withColumn("earlier_leader_epoch", F.col("furthest.leader_epoch")),
         SEND_REVERSALS,
     )
+
+
+def send_reversals_of_many(sends: DataFrame, few: int = FEW) -> DataFrame:
+    """Return `send_reversals` of a large history: of few sends is more than a number put in order.
+
+    Those are the records that lie before an earlier one, and all that stand where the furthest of those does.
+    """
+    numbers = acknowledged(sends).select(*_SENDER, "index", "offset")
+    furthest = numbers.withColumn("furthest", F.max("offset").over(_earlier())).where("offset < furthest")
+    places = stored(
+        furthest.select(*_SENDER, F.explode(F.array("offset", "furthest")).alias("offset"))
+        .select(_one_key(*_SENDER, "offset"))
+        .distinct()
+    )
+    if places.count() > few:
+        return send_reversals(sends)
+    there = sends.withColumn("key", _one_key(*_SENDER, "offset")).join(F.broadcast(places), on="key", how="left_semi")
+    return send_reversals(there)
+
+
+def _earlier() -> WindowSpec:
+    return in_order(*_SENDER, by=("index",)).rowsBetween(Window.unboundedPreceding, -1)
+
+
+def _one_key(*columns: str) -> Column:
+    """Return some columns as one by which rows are joined, in which null equals null as in a window's key."""
+    return F.struct(*columns).alias("key")
 
 
 def end_offsets(operations: DataFrame) -> DataFrame:

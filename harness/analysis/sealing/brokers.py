@@ -1,7 +1,6 @@
 """What did brokers write down, in a table a kind, and how long did each of their lives last?"""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -22,10 +21,9 @@ from harness.analysis.sealing.rows import (
 )
 from harness.analysis.sealing.writer import Write
 from harness.analysis.state_changes import FREQUENT, KINDS_OF, LIVES, NAMES
-from harness.events import COMMON, KINDS, BrokerRegistered, LogDirectoryFailure
+from harness.events import COMMON, KIND, KINDS, BrokerRegistered, LogDirectoryFailure
 
 LINES_AT_ONCE = 500_000
-_EVENT = re.compile(rb'"ev":"([a-z_]+)"')
 _FREQUENT = {kind.ev for kind in FREQUENT}
 _LIFE = ("broker", "incarnation", "seq", "time_ns")
 
@@ -59,7 +57,7 @@ def _by_event(write: Write, lines: Iterable[bytes]) -> Iterator[pa.Table]:
     frequent: dict[str, list[bytes]] = {name: [] for name in _FREQUENT}
     rare = []
     for line in lines:
-        match = _EVENT.search(line)
+        match = KIND.search(line)
         event = match[1].decode() if match else ""
         if event in frequent:
             frequent[event].append(line)

@@ -7,9 +7,9 @@ from harness.broker.cleaner.offset_map import OffsetMap
 from harness.broker.cleaner.raw_records import RawRecord, raw_records, with_base_timestamp
 from harness.broker.log.batch import DELETE_HORIZON, BatchHeader, batch_with, records_section
 from harness.broker.log.compression import NO_COMPRESSION, compress
+from harness.broker.wire.sentinels import NO_TIMESTAMP
 
 _CODEC = 0x07
-_NO_TIMESTAMP = -1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Filter:
 
 def _emptied(header: BatchHeader) -> bytes:
     attributes = header.attributes & ~_CODEC & ~DELETE_HORIZON | NO_COMPRESSION
-    return batch_with(header._replace(attributes=attributes, base_timestamp=_NO_TIMESTAMP, records_count=0), b"")
+    return batch_with(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 
 
 def _rewritten(header: BatchHeader, payload: bytes, retained: list[RawRecord], horizon_ms: int | None) -> bytes:

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.broker.background import InSteps
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, elected, initial
 from harness.broker.controller.selectors import Candidates, Refusal, Selection, Strategy
 from harness.broker.controller.transitions import PARTITION_PREVIOUS, PartitionStatus
-from harness.broker.slices import InSteps
 from harness.broker.zookeeper.client import BadVersion, Create, NodeExists, OpResult, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state, read_partition_states
 from harness.broker.zookeeper.pipeline import all_of

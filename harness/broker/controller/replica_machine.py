@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Collection, Iterable, Sequence
 
+from harness.broker.background import InSteps
 from harness.broker.controller.context import Replica
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, without_replica
 from harness.broker.controller.transitions import REPLICA_PREVIOUS, ReplicaStatus
-from harness.broker.slices import InSteps
 from harness.broker.zookeeper.client import BadVersion, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_states
 from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path

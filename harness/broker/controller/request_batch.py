@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from harness.broker import slices
+from harness.broker import background
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext
 from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
@@ -142,7 +142,7 @@ class RequestBatch:
         parts = [
             (broker_id, {key: self._leader_and_isr[broker_id][key] for key in some})
             for broker_id in self._live(self._leader_and_isr)
-            for some in slices.sliced(sorted(self._leader_and_isr[broker_id]), slices.PARTITIONS_A_REQUEST)
+            for some in background.sliced(sorted(self._leader_and_isr[broker_id]), background.PARTITIONS_A_REQUEST)
         ]
         for broker_id, leaderships in parts:
             message = LeaderAndIsrRequest(

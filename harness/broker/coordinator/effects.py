@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from harness.broker.coordinator.group_records import GroupMetadata
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_GENERATION
 from harness.events import GroupEvent
 from harness.values import value_class
 
-NO_GENERATION = -1
 NO_MEMBER_ID = ""
 
 Ticket = int

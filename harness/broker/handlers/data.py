@@ -10,7 +10,7 @@ from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
-from harness.broker.replicas.fetching import CONSUMER, DEBUGGING, FetchLimits, FetchServer, PartitionFetch, Read
+from harness.broker.replicas.fetching import DEBUGGING, FetchLimits, FetchServer, PartitionFetch, Read
 from harness.broker.replicas.offset_lookup import NOTHING, check_timestamp, find_offset
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
@@ -27,7 +27,7 @@ from harness.broker.wire.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from harness.broker.wire.sentinels import NO_EPOCH
+from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
 from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch
 from harness.values import TopicPartition
 

@@ -19,12 +19,10 @@ from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.limits import Room, unlimited
-from harness.broker.wire.sentinels import NO_EPOCH
+from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
 from harness.events import NO_OFFSET, FetchResponse
 from harness.values import TopicPartition, value_class
 
-CONSUMER = -1
-"""As replica id: not a broker. Every negative one is a consumer's."""
 DEBUGGING = -2
 """As replica id: a tool, which may ask any replica (`DEBUGGING_CONSUMER_ID`)."""
 

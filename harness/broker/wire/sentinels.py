@@ -18,3 +18,7 @@ LATEST_TIERED = -5
 """As timestamp in ListOffsets, from v9 on: the end of what is in tiered storage (KIP-1005)."""
 NO_TIMESTAMP = -1
 """As timestamp in a response."""
+CONSUMER = -1
+"""As replica in Fetch and ListOffsets: no replica, but a client that reads."""
+NO_GENERATION = -1
+"""As generation of a group: of nobody who is a member, as in a simple commit of offsets."""

@@ -2,16 +2,18 @@
 
 import html
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
 from harness.report.timeline.spans import FaultWindow, Membership, Reign, Span, gaps
+from harness.values import ACKS_ALL
 
 BROKER_COLOURS = 8
-LANE_PX, LOWEST_PX = 24, 40
+LANE_PX, CHECK_PX, LOWEST_PX = 24, 36, 40
+"""A lane; one of a check, whose name takes two lines; the lowest track."""
 LEAST_MS = 0.01
 """The axis of latency is logarithmic."""
 OUTCOMES = {
@@ -50,18 +52,23 @@ class Track:
 
 def of_marks(marks: Sequence[Mark]) -> Track:
     """Return the findings, a lane for each check."""
-    checks = list(dict.fromkeys(mark.check.split()[0] for mark in marks))
+    checks = list(dict.fromkeys(mark.check for mark in marks))
     trace = {
         "type": "scatter",
         "mode": "markers",
         "x": [round(mark.at_s, 4) for mark in marks],
-        "y": [mark.check.split()[0] for mark in marks],
+        "y": [_two_lines(mark.check) for mark in marks],
         "customdata": [mark.id for mark in marks],
         "text": [_wrapped(f"{mark.check}: {mark.text}") for mark in marks],
         "hovertemplate": "%{x:.3f} s · %{text}<br>click: to the finding<extra></extra>",
         "marker": {"symbol": "diamond", "size": 11, "color": "var(--bad)"},
     }
-    return Track(title="Broken promises", traces=[trace] if marks else [], **_lanes(checks))
+    return Track(title="Broken promises", traces=[trace] if marks else [], **_lanes(checks, CHECK_PX, _two_lines))
+
+
+def _two_lines(check: str) -> str:
+    """Return a check as the name of its lane: the number over the word, so that the picture has room beside it."""
+    return "<br>".join(map(html.escape, check.split(" ", 1)))
 
 
 def of_operations(operations: Operations, evidence: Evidence) -> Track:
@@ -190,7 +197,7 @@ def of_leaders(
     if missed := [gap for gap in gaps(evidence) if gap.partition in partitions]:
         name = "no acknowledged write"
         legend.append(LegendEntry(name=name, colour="var(--ink)", symbol="▂"))
-        hover = [f"{name}, acks={'all' if gap.acks == -1 else gap.acks}, {gap.attempts} tried" for gap in missed]
+        hover = [f"{name}, acks={'all' if gap.acks == ACKS_ALL else gap.acks}, {gap.attempts} tried" for gap in missed]
         bars = _bars(name, missed, [gap.partition for gap in missed], "var(--ink)", hover)
         traces.append(bars | {"width": 0.16, "offset": -0.5})
     return Track(
@@ -279,15 +286,15 @@ def _bars(
     }
 
 
-def _lanes(names: Sequence[str]) -> dict[str, Any]:
+def _lanes(names: Sequence[str], lane_px: int = LANE_PX, shown: Callable[[str], str] = html.escape) -> dict[str, Any]:
     """Return axis and height of a track with a lane for each name, the first one on top."""
     return {
         "axis": {
             "type": "category",
-            "categoryarray": [html.escape(name) for name in reversed(names)],
+            "categoryarray": [shown(name) for name in reversed(names)],
             "categoryorder": "array",
         },
-        "height_px": max(LANE_PX * len(names), LOWEST_PX),
+        "height_px": max(lane_px * len(names), LOWEST_PX),
     }
 
 

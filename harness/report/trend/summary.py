@@ -29,14 +29,14 @@ from harness.scenario.plan import load_plan
 from harness.store.coverage import Counts, Coverage, Injected
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.verdict import ExitCode
+from harness.verdict import HELD, VIOLATED, FaultVerdict
 
 TABLE = ".trend.parquet"
 MESSAGE_EVERY = 2_000
 """Runs: about ten seconds of reading."""
-HELD, VIOLATED, DAMAGED = "held", "violated", "damaged"
-OUTCOMES = {ExitCode.HELD: HELD, ExitCode.VIOLATED: VIOLATED, ExitCode.INCONCLUSIVE: "inconclusive"}
-"""By exit code; everything else is an environment that was not clean."""
+DAMAGED = "damaged"
+VERSION = {b"version": b"2"}
+"""Of what the table says; one that says it otherwise is made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class RunSummary:
     dag: str
     """Airflow's DAG that started it; empty for the command line."""
     outcome: str
-    """held, violated, inconclusive, environment or damaged (nothing can be read of it)."""
+    """As `ExitCode.outcome` has it, or damaged (nothing can be read of it)."""
     as_expected: bool
     """Whether it ended as whoever started it said or else held, and was violated where a bug was planted."""
     duration_s: float
@@ -243,7 +243,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
     except (HarnessError, OSError, ValueError, pa.ArrowException):
         return _damaged(folder, stamp)
     origin = _origin(folder)
-    outcome = OUTCOMES.get(result.verdicts.exit_code, "environment")
+    outcome = result.verdicts.exit_code.outcome
     return RunSummary(
         name=folder.run_id,
         stamp=stamp,
@@ -258,7 +258,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
             FaultSummary(
                 kind=fault.fault,
                 role=roles.get(fault.injection, ""),
-                confirmed=fault.verdict.name == "CONFIRMED",
+                confirmed=fault.verdict is FaultVerdict.CONFIRMED,
                 unavailable_ms=gaps.get(fault.injection),
             )
             for fault in result.faults
@@ -319,14 +319,15 @@ def _load_table(runs: Path) -> pa.Table:
         table = pq.read_table(runs / TABLE)
     except (OSError, pa.ArrowException):
         return _COLUMNS.empty_table()
-    return table if table.schema.equals(_COLUMNS) else _COLUMNS.empty_table()
+    known = table.schema.equals(_COLUMNS) and table.schema.metadata == VERSION
+    return table.replace_schema_metadata(None) if known else _COLUMNS.empty_table()
 
 
 def _save_table(runs: Path, table: pa.Table) -> None:
     """Write the table for the next look; where that cannot be, as in somebody else's folder, it is made again then."""
     temporary = runs / f"{TABLE}.{secrets.token_hex(4)}.tmp"
     try:
-        pq.write_table(table, temporary)
+        pq.write_table(table.replace_schema_metadata(VERSION), temporary)
         temporary.replace(runs / TABLE)
     except OSError:
         temporary.unlink(missing_ok=True)

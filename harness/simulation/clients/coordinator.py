@@ -6,9 +6,10 @@ A member has one of its own, as its JoinGroup may wait there for all others, whi
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FindCoordinatorRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.simulation.clients.metadata import CONNECT_TIMEOUT_S, NOBODY, ClusterClient
+from harness.simulation.clients.metadata import CONNECT_TIMEOUT_S, ClusterClient
 from harness.simulation.clients.refusals import Refused
 from harness.simulation.transport import MemoryConnection, MemoryTransport
+from harness.values import NOBODY
 
 FIND_COORDINATOR_VERSION = 2
 

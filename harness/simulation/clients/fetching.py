@@ -19,7 +19,7 @@ from harness.broker.replicas.fetcher_messages import (
 )
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
-from harness.broker.wire.sentinels import EARLIEST
+from harness.broker.wire.sentinels import CONSUMER, EARLIEST
 from harness.broker.wire.transport import PeerError
 from harness.client_rules.steps import RETRY_S
 from harness.simulation.clients.metadata import ClusterClient
@@ -27,7 +27,6 @@ from harness.simulation.clients.refusals import Refused
 from harness.store.history import Record
 from harness.values import TopicPartition
 
-CONSUMER = -1
 FETCH_WAIT_MS = 500
 FETCH_BYTES = 1 << 20
 

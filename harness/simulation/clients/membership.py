@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from harness.broker.wire.sentinels import NO_GENERATION
 from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.assignors import (
     ASSIGNORS,
@@ -31,7 +32,6 @@ from harness.values import TopicPartition
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 7, 5, 4, 4
 JOIN_MARGIN_S = 5.0
 """For how much longer than the rebalance may take a JoinGroup is waited for."""
-NO_GENERATION = -1
 
 _FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 """The group goes on without this member."""

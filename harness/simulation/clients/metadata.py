@@ -18,7 +18,6 @@ REFRESH_SOON_S = 0.05
 REFRESH_LATER_S = 0.4
 """The longest of these pauses."""
 CONNECT_TIMEOUT_S = 1.0
-NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)

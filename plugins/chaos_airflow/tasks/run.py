@@ -36,18 +36,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from chaos_airflow.links import ChaosRunLink
 from chaos_airflow.settings import local_runs_folder
 from chaos_airflow.tasks.request import RunRequest, request_of
-from chaos_airflow.verdicts import (
-    BROKEN,
-    HELD,
-    PROBLEM_KEY,
-    REFUSED,
-    WRONG,
-    Conclusion,
-    Problem,
-    concluded,
-    raise_unless,
-    sentence,
-)
+from chaos_airflow.verdicts import PROBLEM_KEY, REFUSED, Conclusion, Problem, concluded, raise_unless, sentence
+from harness.verdict import BROKEN, HELD, WRONG
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -226,7 +216,7 @@ def _started_root() -> str:
 
 def _run_folder(root: str) -> "RunFolder":
     """Return the run of this task, which takes the run's name in the grid; libraries fall silent."""
-    from harness.experiment.judge import scenario_of
+    from harness.scenario.file import scenario_of
     from harness.scenario.plan import load_plan
     from harness.store.folder import RunFolder
 

@@ -9,11 +9,12 @@ from typing import Any, TypedDict
 
 from chaos_airflow.settings import own_file, runs_folder
 from chaos_airflow.tasks.request import RunRequest, load
-from chaos_airflow.verdicts import BROKEN, HELD, INCONCLUSIVE, PROBLEM_KEY, VIOLATED, Conclusion, Problem, concluded
+from chaos_airflow.verdicts import PROBLEM_KEY, Conclusion, Problem, concluded
 from harness.errors import EvidenceError
 from harness.phases import new_seed
 from harness.scenario.suite import load_suite
 from harness.store.folder import RunFolder
+from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED
 
 COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system", "environment", "tries")
 

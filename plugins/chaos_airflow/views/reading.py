@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from chaos_airflow.runs import Origin, RunName, filesystem_of
+from harness import verdict
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.system.pids import ProcessIdentity
-from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -42,21 +42,13 @@ MAX_FILE_BYTES = 128 << 20
 class State(StrEnum):
     """What became of a run, as far as its folder tells."""
 
-    HELD = "held"
-    VIOLATED = "violated"
-    INCONCLUSIVE = "inconclusive"
-    ENVIRONMENT = "environment"
+    HELD = verdict.HELD
+    VIOLATED = verdict.VIOLATED
+    INCONCLUSIVE = verdict.INCONCLUSIVE
+    BROKEN = verdict.BROKEN
     RUNNING = "running"
     CUT_OFF = "cut off"
     DAMAGED = "damaged"
-
-
-STATES = {
-    ExitCode.HELD: State.HELD,
-    ExitCode.VIOLATED: State.VIOLATED,
-    ExitCode.INCONCLUSIVE: State.INCONCLUSIVE,
-    ExitCode.ENVIRONMENT: State.ENVIRONMENT,
-}
 
 
 class NotThere(Exception):
@@ -244,7 +236,7 @@ def _overview(
         return Overview(name=name, state=State.DAMAGED, detail=result, result=None, origin=origin)
     if phases is None:
         assert result is not None, "a run without a result has its phases read"
-        state, detail = STATES[result.verdicts.exit_code], ""
+        state, detail = State(result.verdicts.exit_code.outcome), ""
     else:
         state, detail = _progress(name, phases)
     return Overview(name=name, state=state, detail=detail, result=result, origin=origin)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from chaos_airflow import settings
 from chaos_airflow.runs import Origin
 from chaos_airflow.tasks.sweep import FOLDER, INSTANT, ORIGIN
-from chaos_airflow.views.reading import FOUND, MAX_SMALL_BYTES, MISSED, STATES, NotThere, State, TooLarge
+from chaos_airflow.views.reading import FOUND, MAX_SMALL_BYTES, MISSED, NotThere, State, TooLarge
 from harness.progress import number_of
 from harness.sweep.sweep import SUMMARY, VERDICTS, ScheduleVerdict, Summary, SweepRequest, request_file
 from harness.verdict import ExitCode
@@ -43,7 +43,7 @@ class SweepOverview:
     @property
     def state(self) -> State | None:
         """What it came to."""
-        return STATES[self.summary.exit_code] if self.summary else None
+        return State(self.summary.exit_code.outcome) if self.summary else None
 
     @property
     def surprise(self) -> str:

@@ -23,6 +23,9 @@ class AbortedRead:
     promise: ClassVar[str] = "A value whose send failed for certain is read by nobody."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
+    sliced: ClassVar[str] = (
+        "A send that failed has no offset, so it stays; where its value is read, readers differ from sends."
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

@@ -24,6 +24,9 @@ class Duplicate:
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
+    sliced: ClassVar[str] = (
+        "At one of two places of a value its send does not stand, so readers differ there; then all polls of it stay."
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         UNCLEAN_ELECTION,
         Allowance(reason="a send that is retried without idempotence may be written twice", without_idempotence=True),

@@ -32,6 +32,9 @@ class LeaderCompleteness:
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
     reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = (
+        "A replica without an acknowledged record differs from sends in that block, all of which stays."
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -12,10 +12,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import BROKERS_WHOLE
 from harness.analysis.findings import event, finding, phrase
-from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY, in_order
 from harness.contracts.checks import Assumption, Check, Settings
-
-_REPLICA = (*PARTITION_KEY, "broker")
 
 
 class EpochsInLogs:
@@ -56,7 +54,7 @@ class EpochsInLogs:
             .groupBy(*PARTITION_KEY, "leader_epoch")
             .agg(F.min("first_offset").alias("written_from"), F.max("last_offset").alias("written_to"))
         )
-        ranges = records.groupBy(*_REPLICA, "leader_epoch").agg(
+        ranges = records.groupBy(*REPLICA_KEY, "leader_epoch").agg(
             F.min("offset").alias("held_from"), F.max("offset").alias("held_to")
         )
         inside = (F.col("held_from") >= F.col("written_from")) & (F.col("held_to") <= F.col("written_to"))
@@ -65,7 +63,7 @@ class EpochsInLogs:
             phrase("a record of an older epoch at offset {older_to} does not come before them"),
         ).when(~F.coalesce(inside, F.lit(False)), "the leader of that epoch did not write them there")
         rows = (
-            ranges.withColumn("older_to", F.lag("held_to").over(in_order(*_REPLICA, by=("leader_epoch",))))
+            ranges.withColumn("older_to", F.lag("held_to").over(in_order(*REPLICA_KEY, by=("leader_epoch",))))
             .join(written, on=[*PARTITION_KEY, "leader_epoch"], how="left")
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())

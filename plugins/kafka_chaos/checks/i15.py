@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import has_field
 from harness.analysis.findings import event, finding, phrase
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.events import NO_OFFSET
 
-_NO_EPOCH = -1
 _JUDGED = ("epoch", "hw", "out_of_range")
 
 
@@ -76,11 +76,11 @@ def _right_offset() -> Column:
     """Return where the log had to end; null where the follower had to ask and did not (`AbstractFetcherThread`)."""
     end = F.col("log_end_offset")
     unanswered = F.col("answer_end_offset") == NO_OFFSET
-    other_history = (F.col("answer_epoch") == _NO_EPOCH) | (F.col("local_end_offset") == NO_OFFSET)
+    other_history = (F.col("answer_epoch") == NO_EPOCH) | (F.col("local_end_offset") == NO_OFFSET)
     return (
         F.when(F.col("reason") == "out_of_range", F.least("answer_end_offset", end))
-        .when(F.col("latest_epoch") == _NO_EPOCH, F.col("high_watermark"))
-        .when(F.col("asked_epoch") == _NO_EPOCH, F.lit(None))
+        .when(F.col("latest_epoch") == NO_EPOCH, F.col("high_watermark"))
+        .when(F.col("asked_epoch") == NO_EPOCH, F.lit(None))
         .when(unanswered, F.col("high_watermark"))
         .when(other_history, F.least("answer_end_offset", end))
         .when(F.col("local_epoch") != F.col("answer_epoch"), F.least("local_end_offset", end))

@@ -13,12 +13,10 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
 from harness.analysis.findings import event, finding, severity, with_unclean_election
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC
-
-_KEY = ("run_id", "group", "topic", "partition")
 
 
 class CommittedOffsets:
@@ -73,17 +71,17 @@ class CommittedOffsets:
 
     def _vanished(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         last = (
-            commits.groupBy(*_KEY)
+            commits.groupBy(*OFFSET_KEY)
             .agg(F.max_by(F.struct("offset", "process", "index", "complete_ns"), "complete_ns").alias("last"))
-            .select(*_KEY, "last.*")
+            .select(*OFFSET_KEY, "last.*")
         )
         in_log = facts["committed_offsets"].where(F.col("source") == "log")
         logged = in_log.select("run_id").distinct()
         rows = (
             last.join(logged, on="run_id", how="left_semi")
-            .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
-            .join(_replaced(facts, in_log), on=list(_KEY), how="left_anti")
-            .join(_taken_back(last, facts["group_retirements"]), on=list(_KEY), how="left_anti")
+            .join(in_log.select(*OFFSET_KEY, "offset"), on=[*OFFSET_KEY, "offset"], how="left_anti")
+            .join(_replaced(facts, in_log), on=list(OFFSET_KEY), how="left_anti")
+            .join(_taken_back(last, facts["group_retirements"]), on=list(OFFSET_KEY), how="left_anti")
         )
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
@@ -107,14 +105,14 @@ def _replaced(facts: dict[str, DataFrame], in_log: DataFrame) -> DataFrame:
         .where(F.col("outcome") == OpType.INFO.value)
     )
     return (
-        unknown.select(*_KEY, "offset")
-        .join(in_log.select(*_KEY, "offset", "log_partition"), on=[*_KEY, "offset"], how="inner")
+        unknown.select(*OFFSET_KEY, "offset")
+        .join(in_log.select(*OFFSET_KEY, "offset", "log_partition"), on=[*OFFSET_KEY, "offset"], how="inner")
         .join(
             cleaned.select("run_id", F.col("partition").alias("log_partition")),
             on=["run_id", "log_partition"],
             how="inner",
         )
-        .select(*_KEY)
+        .select(*OFFSET_KEY)
         .distinct()
     )
 
@@ -122,9 +120,13 @@ def _replaced(facts: dict[str, DataFrame], in_log: DataFrame) -> DataFrame:
 def _taken_back(last: DataFrame, retirements: DataFrame) -> DataFrame:
     """One row a group's partition whose last commit expired or was deleted after it had been acknowledged."""
     return (
-        last.join(retirements.select(*_KEY, F.col("time_ns").alias("retired_ns")), on=list(_KEY), how="inner")
+        last.join(
+            retirements.select(*OFFSET_KEY, F.col("time_ns").alias("retired_ns")),
+            on=list(OFFSET_KEY),
+            how="inner",
+        )
         .where(F.col("retired_ns") >= F.col("complete_ns"))
-        .select(*_KEY)
+        .select(*OFFSET_KEY)
     )
 
 

@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Check, Settings
-
-_NO_EPOCH = -1
 
 
 class Served:
@@ -32,7 +31,7 @@ class Served:
             F.col("offset") >= F.col("high_watermark"),
             phrase("offset {offset} with its high watermark at {high_watermark}"),
         ).when(
-            (client_epoch != _NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
+            (client_epoch != NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
             phrase("{answers} answers to consumers that believed in epoch {current_leader_epoch}"),
         )
         rows = facts["consumer_fetches"].withColumn("wrong", wrong).where(F.col("wrong").isNotNull())

@@ -13,10 +13,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import DUMPS_COMPLETE
 from harness.analysis.findings import event, finding, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
 from harness.contracts.checks import Assumption, Check, Settings
-
-_REPLICA = (*PARTITION_KEY, "broker")
 
 
 class EpochCaches:
@@ -35,16 +33,16 @@ class EpochCaches:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and epoch whose records are under another entry, and one an entry of nothing."""
         replicas = facts["replicas"].select(
-            *_REPLICA, "log_start_offset", "log_end_offset", F.col("leader_epochs").alias("entries")
+            *REPLICA_KEY, "log_start_offset", "log_end_offset", F.col("leader_epochs").alias("entries")
         )
         known = replicas.where(F.col("entries").isNotNull())
         return self._records(known, facts["replica_records"]).unionByName(self._entries(known, facts["leader_epochs"]))
 
     def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
         rows = (
-            records.join(replicas, on=list(_REPLICA), how="inner")
+            records.join(replicas, on=list(REPLICA_KEY), how="inner")
             .where(F.col("offset") >= F.col("log_start_offset"))
-            .groupBy(*_REPLICA, "leader_epoch")
+            .groupBy(*REPLICA_KEY, "leader_epoch")
             .agg(
                 F.min("offset").alias("held_from"),
                 F.max("offset").alias("held_to"),
@@ -78,7 +76,7 @@ class EpochCaches:
             .where((F.col("offset") >= F.col("log_end_offset")) & ((F.col("offset") > start) | (start == 0)))
         )
         return finding(
-            beyond.join(led, on=[*_REPLICA, "leader_epoch"], how="left_anti"),
+            beyond.join(led, on=[*REPLICA_KEY, "leader_epoch"], how="left_anti"),
             self.name,
             message=(
                 "No entry of an epoch cache is without records: that of {topic}-{partition} on broker {broker} has "

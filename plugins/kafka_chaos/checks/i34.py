@@ -14,12 +14,11 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.assumptions import BROKERS_WHOLE
 from harness.analysis.findings import event, finding, severity
-from harness.analysis.frames import in_order
+from harness.analysis.frames import GROUP_KEY, in_order
 from harness.analysis.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.version import GROUPED
 
-_GROUP = ("run_id", "group")
 _LINE = ("broker", "incarnation", "seq", "coordinator_epoch", "generation", "time_ns")
 
 
@@ -61,7 +60,7 @@ class GroupGenerations:
         return excused.unionByName(self._back(states))
 
     def _back(self, states: DataFrame) -> DataFrame:
-        term = (*_GROUP, "broker", "incarnation", "coordinator_epoch")
+        term = (*GROUP_KEY, "broker", "incarnation", "coordinator_epoch")
         before = F.lag(F.struct("generation", "state", "seq")).over(in_order(*term, by=("seq",)))
         rows = (
             states.withColumn("before", before)
@@ -91,10 +90,10 @@ class GroupGenerations:
             "incarnation",
             "seq",
         )
-        of_load = (*_GROUP, "offsets_partition", "coordinator_epoch", "broker", "incarnation")
+        of_load = (*GROUP_KEY, "offsets_partition", "coordinator_epoch", "broker", "incarnation")
         last = (
             lasting.select(
-                *_GROUP, "offsets_partition", F.struct("coordinator_epoch", *_order(), "state").alias("before")
+                *GROUP_KEY, "offsets_partition", F.struct("coordinator_epoch", *_order(), "state").alias("before")
             )
             .join(begun, on=["run_id", "offsets_partition"], how="inner")
             .where(F.col("before.coordinator_epoch") < F.col("coordinator_epoch"))
@@ -116,10 +115,10 @@ class GroupGenerations:
         whose = F.concat_ws("-", "owner", "topic", "partition")
         assignments = (
             generations.where(F.col("source") == "coordinator")
-            .groupBy(*_GROUP, *_LINE, "reason")
+            .groupBy(*GROUP_KEY, *_LINE, "reason")
             .agg(F.sort_array(F.collect_set(whose)).alias("held"))
         )
-        earlier = in_order(*_GROUP, by=("coordinator_epoch", "seq")).rowsBetween(-(2**31), -1)
+        earlier = in_order(*GROUP_KEY, by=("coordinator_epoch", "seq")).rowsBetween(-(2**31), -1)
         before = F.last(F.struct("coordinator_epoch", *_order(), "held")).over(earlier)
         return (
             assignments.withColumn("before", before)
@@ -144,7 +143,7 @@ def _order() -> tuple[str, ...]:
 
 def _columns() -> list[Column]:
     before = F.struct(*(F.col(f"before.{name}") for name in ("coordinator_epoch", *_order())))
-    named = map(F.col, (*_GROUP, "coordinator_epoch", "broker", "incarnation", "seq", "loaded"))
+    named = map(F.col, (*GROUP_KEY, "coordinator_epoch", "broker", "incarnation", "seq", "loaded"))
     return [*named, before.alias("before"), F.col("before.time_ns").alias("before_ns")]
 
 

@@ -13,14 +13,12 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, HEALED
 from harness.analysis.findings import event, finding, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import GROUP_KEY, PARTITION_KEY
 from harness.analysis.groups import COORDINATORS_TELL, with_patience
 from harness.analysis.liveness import not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType, Sign
 from harness.store.version import GROUPED
-
-_GROUP = ("run_id", "group")
 
 
 class AssignedAreRead:
@@ -46,14 +44,14 @@ class AssignedAreRead:
         """One finding a group and partition."""
         read = (
             facts["polls"]
-            .join(facts["ownerships"].select(*_GROUP, "process").distinct(), on=["run_id", "process"], how="inner")
+            .join(facts["ownerships"].select(*GROUP_KEY, "process").distinct(), on=["run_id", "process"], how="inner")
             .groupBy(*PARTITION_KEY, "group")
             .agg(F.max("offset").alias("read_to"), F.max("time_ns").alias("read_ns"))
         )
-        last_read = read.groupBy(*_GROUP).agg(F.max("read_ns").alias("last_read_ns"))
+        last_read = read.groupBy(*GROUP_KEY).agg(F.max("read_ns").alias("last_read_ns"))
         rows = (
             with_patience(_last_assignments(facts["group_generations"]), facts["group_states"])
-            .join(last_read, on=list(_GROUP), how="inner")
+            .join(last_read, on=list(GROUP_KEY), how="inner")
             .join(_sent_in_peace(facts), on=list(PARTITION_KEY), how="inner")
             .join(read, on=[*PARTITION_KEY, "group"], how="left")
             .where(F.col("complete_ns") + F.col("bound_ms") * 1_000_000 < F.col("last_read_ns"))
@@ -85,9 +83,9 @@ class AssignedAreRead:
 def _last_assignments(generations: DataFrame) -> DataFrame:
     """One row a partition of each group's last assignment, by its coordinator."""
     assignments = generations.where(F.col("source") == "coordinator")
-    last = assignments.groupBy(*_GROUP).agg(F.max(F.struct("coordinator_epoch", "seq")).alias("last"))
+    last = assignments.groupBy(*GROUP_KEY).agg(F.max(F.struct("coordinator_epoch", "seq")).alias("last"))
     return (
-        assignments.join(last, on=list(_GROUP), how="inner")
+        assignments.join(last, on=list(GROUP_KEY), how="inner")
         .where(F.struct("coordinator_epoch", "seq") == F.col("last"))
         .where(F.col("partition").isNotNull())
         .select(*PARTITION_KEY, "group", "generation", "member")

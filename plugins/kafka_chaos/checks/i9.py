@@ -34,6 +34,9 @@ class LogMatching:
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
     reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = (
+        "Replicas that differ do so within a block, and the last block of equal records before it, or of all, stays."
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""

@@ -27,6 +27,7 @@ class InconsistentOffsets:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
+    sliced: ClassVar[str] = "Who names another value at an offset differs in that block, all of which stays."
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -23,6 +23,9 @@ class IntPollSkip:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = (
+        "A step's beginning is marked, so that what was read next after it stays, however far ahead."
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

@@ -27,6 +27,9 @@ class LostWrite:
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = (
+        "Of a value that nobody read, sends differ from readers; and where readers of a partition came to stays."
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

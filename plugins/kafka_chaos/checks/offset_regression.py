@@ -12,12 +12,10 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.assumptions import CLIENTS_WHOLE
 from harness.analysis.findings import event, finding, severity
-from harness.analysis.frames import in_order
+from harness.analysis.frames import OFFSET_KEY, in_order
 from harness.analysis.groups import with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
-
-_KEY = ("run_id", "group", "topic", "partition")
 
 
 def _without_read_back(committed_offsets: DataFrame) -> DataFrame:
@@ -47,17 +45,19 @@ class OffsetRegression:
         commits = by_clients.where((F.col("kind") == "commit") & (F.col("outcome") != OpType.FAIL.value))
         low = _lower_than_acknowledged(by_clients)
         possible = commits.select(
-            *_KEY,
+            *OFFSET_KEY,
             "offset",
             F.col("invoke_ns").alias("commit_invoke_ns"),
             F.col("complete_ns").alias("commit_complete_ns"),
         )
-        explained = low.join(possible, on=[*_KEY, "offset"], how="inner").where(
+        explained = low.join(possible, on=[*OFFSET_KEY, "offset"], how="inner").where(
             (F.col("commit_invoke_ns") <= F.col("complete_ns"))
             & (F.coalesce("commit_complete_ns", F.col("complete_ns")) >= F.col("floor.invoke_ns"))
         )
-        rows = low.join(explained, on=[*_KEY, "process", "index"], how="left_anti")
-        rows = rows.join(_taken_back(low, facts["group_retirements"]), on=[*_KEY, "process", "index"], how="left_anti")
+        rows = low.join(explained, on=[*OFFSET_KEY, "process", "index"], how="left_anti")
+        rows = rows.join(
+            _taken_back(low, facts["group_retirements"]), on=[*OFFSET_KEY, "process", "index"], how="left_anti"
+        )
         rows = with_unclean_offsets_topic(rows, facts["leader_epochs"], settings)
         return finding(
             rows,
@@ -79,7 +79,7 @@ def _lower_than_acknowledged(operations: DataFrame) -> DataFrame:
     is_commit = F.col("kind") == "commit"
     acknowledged = F.when(is_commit, F.struct("offset", "process", "index", "invoke_ns", "complete_ns"))
     at_ns = F.when(is_commit, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
-    before = in_order(*_KEY, by=("at_ns",))  # what shares the instant counts as before
+    before = in_order(*OFFSET_KEY, by=("at_ns",))  # what shares the instant counts as before
     return (
         operations.where(F.col("outcome") == OpType.OK.value)
         .withColumn("at_ns", at_ns)
@@ -92,9 +92,13 @@ def _taken_back(low: DataFrame, retirements: DataFrame) -> DataFrame:
     """The read-backs of nothing after what had been committed expired or was deleted."""
     return (
         low.where(F.col("offset") < 0)
-        .join(retirements.select(*_KEY, F.col("time_ns").alias("retired_ns")), on=list(_KEY), how="inner")
+        .join(
+            retirements.select(*OFFSET_KEY, F.col("time_ns").alias("retired_ns")),
+            on=list(OFFSET_KEY),
+            how="inner",
+        )
         .where(F.col("retired_ns").between(F.col("floor.invoke_ns"), F.col("complete_ns")))
-        .select(*_KEY, "process", "index")
+        .select(*OFFSET_KEY, "process", "index")
     )
 
 

@@ -22,6 +22,9 @@ class Phantom:
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
+    sliced: ClassVar[str] = (
+        "A value without a send is in a block where readers differ from sends, and all that was sent with it stays."
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

@@ -27,6 +27,9 @@ class PollSkip:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = (
+        "A step's beginning is marked, so that what was read next after it stays, however far ahead."
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -34,7 +34,7 @@ class StaleReadAfterAck:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer."""
-        records = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        records = _past_an_answer(acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL), facts["end_offsets"])
         record = F.struct("offset", "value", "process", "index", "complete_ns", "leader_epoch")
         at_ns = F.col("complete_ns").alias("at_ns")
         answers = facts["end_offsets"].withColumnRenamed("offset", "end_offset").withColumn("at_ns", F.col("invoke_ns"))
@@ -64,6 +64,13 @@ class StaleReadAfterAck:
                 event("end_offsets", "process", "index", "end_offset", "invoke_ns", "complete_ns"),
             ),
         )
+
+
+def _past_an_answer(records: DataFrame, answers: DataFrame) -> DataFrame:
+    """Return the records that no answer about their partition's end has passed for certain; others break nothing."""
+    ends = answers.groupBy(*PARTITION_KEY).agg(F.min("offset").alias("least_end_offset"))
+    rows = records.join(ends.hint("shuffle_hash"), on=list(PARTITION_KEY), how="inner")
+    return rows.where(F.col("offset") >= F.col("least_end_offset"))
 
 
 def _settled(states: DataFrame) -> DataFrame:

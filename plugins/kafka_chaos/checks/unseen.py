@@ -28,6 +28,7 @@ class Unseen:
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
+    sliced: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

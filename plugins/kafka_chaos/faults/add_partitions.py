@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import late
 from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import NOBODY, Role, Target
+from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
+from harness.values import NOBODY
 
 VERSION_WITHOUT_TOPIC_ID = 2
 

@@ -18,9 +18,9 @@ from harness.contracts.faults import (
 )
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_of_late_stops, start_stopped
-from harness.contracts.targets import NOBODY
 from harness.errors import DeadlineError
 from harness.system.waiting import until
+from harness.values import NOBODY
 from harness.zookeeper.view import PartitionView
 
 

@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import late
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import NOBODY, Target
+from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
+from harness.values import NOBODY
 from harness.zookeeper.view import PartitionView
 
 LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"

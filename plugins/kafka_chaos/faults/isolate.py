@@ -49,6 +49,11 @@ class Isolate(BrokerFault):
     requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
+    def shuns(self, parameters: BaseModel) -> frozenset[str]:
+        """Return what cuts links all the time, over which something is to pass if these flap."""
+        assert isinstance(parameters, Parameters)
+        return frozenset({"isolate", "partition"} if parameters.whole_s else ())
+
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
         return {"at_most_s": duration_s}

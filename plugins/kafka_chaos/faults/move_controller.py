@@ -6,9 +6,10 @@ from pydantic import BaseModel, Field
 
 from harness.contracts.faults import CONTROLLER, Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import NOBODY, Role
+from harness.contracts.targets import Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
+from harness.values import NOBODY
 from harness.zookeeper.view import Controller
 
 

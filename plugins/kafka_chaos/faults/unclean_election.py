@@ -12,9 +12,10 @@ from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Size, Strict
 from harness.contracts.restoring import start_stopped
-from harness.contracts.targets import NOBODY, Role, Target
+from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
+from harness.values import NOBODY
 from harness.zookeeper.view import PartitionView
 
 

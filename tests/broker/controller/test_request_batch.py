@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.broker import slices
+from harness.broker import background
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import ControllerEpoch
@@ -88,7 +88,7 @@ def test_leader_and_isr_says_all_there_is_about_a_partition(batch: RequestBatch)
 def test_what_a_broker_obeys_in_one_step_names_few_partitions(
     batch: RequestBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "PARTITIONS_A_REQUEST", 1)
+    monkeypatch.setattr(background, "PARTITIONS_A_REQUEST", 1)
     for partition in (T1, T0):
         batch.add_leader_and_isr([2, 1], partition, state(1, 1), is_new=True)
     assert [(request.api, request.broker_id, request.partitions) for request in batch.take()] == [

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from harness.broker.replicas.fetching import CONSUMER, FetchLimits, PartitionFetch
+from harness.broker.replicas.fetching import FetchLimits, PartitionFetch
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import CONSUMER
 from harness.events import (
     Append,
     BecomeFollower,

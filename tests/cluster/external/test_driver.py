@@ -141,7 +141,7 @@ async def test_without_zookeeper_the_quorum_is_asked_and_all_is_undone_likewise(
     assert await states(of_a_quorum) == ["running", "running"]
     assert await topics(of_a_quorum) == ["theirs"]
     async with view_of("", status.controllers, cluster_id="another") as view:
-        with pytest.raises(ClusterError, match="INCONSISTENT_CLUSTER_ID"):
+        with pytest.raises(ClusterError, match="controller 0 is of another cluster than another"):
             await view.topics()
 
 

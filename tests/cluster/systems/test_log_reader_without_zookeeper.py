@@ -4,6 +4,7 @@ import pytest
 
 from harness.cluster.systems.kafka.log_reader import LogReader, line_of, wording
 from harness.events import BrokerRegistered, BrokerStop, Compaction, ControllerElected, ControlReceive, Event
+from tests.cluster.systems.test_events_of_isrs import FETCHED, wanted
 from tests.cluster.systems.test_log_reader import (
     APPENDED,
     ASKED,
@@ -24,7 +25,6 @@ from tests.cluster.systems.test_log_reader import (
     opened,
     truncated,
 )
-from tests.cluster.systems.test_told_of_isrs import FETCHED, wanted
 
 JAVA = "org.apache.kafka.storage.internals."
 LIFECYCLE = f"{AT}org.apache.kafka.server.BrokerLifecycleManager: [BrokerLifecycleManager id=1] "

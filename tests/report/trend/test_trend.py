@@ -64,7 +64,7 @@ BROKEN = [CheckResult(check="I10", promise="p", verdict=FAIL, violations=2)]
         pytest.param({"checks": BROKEN}, {"expect": "violated"}, "violated", True, id="a scheduler may say so"),
         pytest.param({"planted_bugs": ["x"]}, {"expect": "held"}, "held", True, id="and the opposite"),
         pytest.param({"checks": []}, {"expect": 3}, "inconclusive", False, id="nothing proved is not as expected"),
-        pytest.param({"residue": ["a process"]}, {}, "environment", False, id="nor is what was left behind"),
+        pytest.param({"residue": ["a process"]}, {}, "broken", False, id="nor is what was left behind"),
     ],
 )
 def test_a_run_is_a_row(

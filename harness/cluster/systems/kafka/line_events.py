@@ -6,11 +6,11 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.cluster.systems.kafka.process_state import (
     FOLLOWER,
     LATE_NS,
     LEADER,
-    NO_EPOCH,
     Answer,
     Appended,
     ControlRequest,

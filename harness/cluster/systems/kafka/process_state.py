@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import NO_OFFSET, ControlledPartition, IsrPropose, ProduceResponse
 from harness.values import TopicPartition
 
-NO_EPOCH = -1
 LEADER, FOLLOWER = "leader", "follower"
 LATE_NS = 1_000_000_000
 """For so long after an answer a thread may yet log what it did before it: a high watermark, an ISR that it proposed."""

@@ -7,8 +7,8 @@ import pytest
 
 from harness.cluster.systems.kafka.log_reader import LogReader, wording
 from harness.events import Event, ProduceResponse
+from tests.cluster.systems.test_events_of_isrs import WANTED
 from tests.cluster.systems.test_log_reader import APPENDED, IN_SYNC, LEADER, MARKED, START, TRUNCATED
-from tests.cluster.systems.test_told_of_isrs import WANTED
 
 HERE = "2026-11-23 00:44:26,"
 COMPLETED = (
@@ -48,7 +48,7 @@ def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
 
 
 @pytest.mark.parametrize(
-    ("lines", "answers_told"),
+    ("lines", "expected"),
     [
         pytest.param(
             [LEADER, APPENDED, RAISED, COMPLETED, *ONE_SECOND],
@@ -97,9 +97,9 @@ def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
         ),
     ],
 )
-def test_what_producers_are_answered(lines: list[str], answers_told: list[Event]) -> None:
+def test_what_producers_are_answered(lines: list[str], expected: list[Event]) -> None:
     events, reader = answers(lines)
-    assert events == answers_told
+    assert events == expected
     assert reader.unknown.total() == 0
 
 

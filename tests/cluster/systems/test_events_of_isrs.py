@@ -31,7 +31,7 @@ def wanted(*ends: int, high_watermark: int = 79, end: int = 83) -> IsrPropose:
                       ends=list(ends))  # fmt: skip
 
 
-def proposals_in(lines: list[str]) -> list[Event]:
+def events_of(lines: list[str]) -> list[Event]:
     reader = LogReader(wording("3.9.1"))
     events = [event for _, _, event in reader.events(iter(lines)) if event.ev == "isr_propose"]
     assert reader.unknown.total() == 0
@@ -87,7 +87,7 @@ def proposals_in(lines: list[str]) -> list[Event]:
     ],
 )
 def test_what_leaders_propose(lines: list[str], events: list[Event]) -> None:
-    assert proposals_in(lines) == events
+    assert events_of(lines) == events
 
 
 @pytest.mark.parametrize(
