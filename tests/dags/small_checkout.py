@@ -29,6 +29,8 @@ class Step:
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
     doubtful: frozenset[int] = frozenset()
+    lacking: str = ""
+    passing: int = 0
 
 def limit_s(scale):
     return LONGEST_S
