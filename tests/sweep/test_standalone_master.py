@@ -178,13 +178,8 @@ def test_a_sweep_survives_the_death_of_an_executor_and_a_run_is_judged_as_on_one
         run = lossy_run(tmp_path)
         on_a_cluster = judged_on(master, run)
     assert on_a_cluster == judged_on("local[2]", run)
-<<<<<<< HEAD
-    failing = {name for name, answer in on_a_cluster["verdicts"].items() if answer[0] == "FAIL"}
-    assert failing == CORRUPTIONS[LOSS].finders
-=======
     failed = {name for name, answer in on_a_cluster["verdicts"].items() if answer[0] == "FAIL"}
     assert failed == CORRUPTIONS[LOSS].finders
->>>>>>> 16126f7e0de1fbba7d698e325a2ead84907ae16b
     assert swept.returncode == 0, swept.stderr
     summary = json.loads(swept.stdout)
     assert (summary["held"], summary["distinct"], summary["errors"]) == (SCHEDULES, SCHEDULES, 0)
