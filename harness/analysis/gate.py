@@ -64,10 +64,10 @@ def sliced(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder
 
 def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
     """One row a block that stays: run, topic, partition, `block`, and how many rows of all sources are in it."""
-    told = balanced_union([_told(facts[name], name, bits) for name in SLICED])
+    sums = balanced_union([_sums(facts[name], name, bits) for name in SLICED])
     marks = _placed(_marks(facts), bits).select(*_BLOCK, F.lit(_MARKED).alias("fact")).distinct()
     blocks = (
-        told.unionByName(marks, allowMissingColumns=True)
+        sums.unionByName(marks, allowMissingColumns=True)
         .groupBy(*_BLOCK)
         .agg(
             F.coalesce(F.sum("number"), F.lit(0)).alias("number"),
@@ -92,7 +92,7 @@ def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
     )
 
 
-def _told(rows: DataFrame, fact: str, bits: int) -> DataFrame:
+def _sums(rows: DataFrame, fact: str, bits: int) -> DataFrame:
     """One row a block and source of a fact: which offsets it names, and hashes of what it says stands there."""
     source = {
         SENDS.name: "0L",

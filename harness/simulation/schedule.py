@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from harness.cluster.systems.system import system_named
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError
 from harness.experiment.drive import Stage, drive, plugins_of
@@ -110,7 +111,8 @@ def simulate_plan(
 
     `progress` hears what happens meanwhile, with its virtual instant.
     """
-    faults = plugins_of(plan)  # they are in files, so before the guard is up
+    faults = plugins_of(plan)  # they are in files, as the system is, so before the guard is up
+    system_named(scenario.system)
     limit_s = scenario.longest_drive_s + scenario.recovery_timeout_s + MARGIN_S
     collecting = gc.isenabled()
     gc.disable()  # what is collected, and when, would depend on what ran before; a schedule is small

@@ -108,13 +108,15 @@ def _answer(random: Random, seed: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("damage", "found"),
+    ("damage", "finders"),
     [
         pytest.param("true", set(), id="in which nothing is wrong"),
         pytest.param('"partition" <> 1 OR "offset" <> 2500', {"lost-write"}, id="of which a record was read by nobody"),
     ],
 )
-def test_a_long_history_is_judged_by_slices(damage: str, found: set[str], spark: SparkSession, tmp_path: Path) -> None:
+def test_a_long_history_is_judged_by_slices(
+    damage: str, finders: set[str], spark: SparkSession, tmp_path: Path
+) -> None:
     history = make(tmp_path, 30_000)
     polls = history.paths["polls"]
     duckdb.sql(f"COPY (SELECT * FROM '{polls}' WHERE {damage}) TO '{tmp_path}/damaged.parquet'")
@@ -122,9 +124,9 @@ def test_a_long_history_is_judged_by_slices(damage: str, found: set[str], spark:
     question = Question(settings={RUN_ID: SETTINGS})
     into = RunFolder(tmp_path / RUN_ID)
     (judgement,) = judge_sources(spark, history.sources(spark), [question], into=into)
-    assert {check.check for check in judgement.checks if check.verdict == FAIL} == found
+    assert {check.check for check in judgement.checks if check.verdict == FAIL} == finders
     judged = {check.name for check in SLICED_CHECKS}
-    assert {check.check for check in judgement.checks if check.verdict == PASS} >= judged - found
+    assert {check.check for check in judgement.checks if check.verdict == PASS} >= judged - finders
     facts = read_facts(spark, into.facts)
     with sliced(facts, {RUN_ID: written_counts(into.facts)}, tmp_path) as slices:
         assert 0 < slices["polls"].count() < facts["polls"].count() / 10

@@ -31,8 +31,12 @@ FORBIDDEN = {
     r"Exchange SinglePartition": "brings all rows to one task, as a window without a key does",
     r"Python|InPandas|InArrow": "starts Python workers",
 }
-AS_ON_A_CLUSTER = {"spark.sql.shuffle.partitions": "16", "spark.sql.autoBroadcastJoinThreshold": "-1"}
-"""With one task nothing is ever brought together, and what is small need not be joined by a key."""
+AS_ON_A_CLUSTER = {
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.maxMetadataStringLength": "2000",
+}
+"""With one task nothing is ever brought together, and what is small need not be joined by a key; paths are whole."""
 LARGE = ("sends", "polls", "replica_records", "high_watermarks")
 """Facts that grow with the number of records."""
 MADE_OTHERWISE = ("sends", "availability", "poll_steps", "send_reversals")

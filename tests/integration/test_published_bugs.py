@@ -23,6 +23,8 @@ SEEN_BY = {
     "kip-279": {"I9"},
     "kip-380": {"I31", "I32"},
     "kafka-7128": {"I10"},
+    "kafka-6082": {"I2"},
+    "kafka-13141": {"I10"},
     "kafka-14190": {"I20", "I31", "I32"},
 }
 """Checks of which at least one must find the bug, by scenario."""

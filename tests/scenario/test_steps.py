@@ -51,8 +51,8 @@ def scenario() -> Scenario:
         pytest.param("{wait_s: 3}", "{wait: 3}", "s.yaml:12: steps.3.wait: unknown key", id="unknown key"),
         pytest.param("inject: kill", "inject: kil", "s.yaml:10: steps.1.inject: unknown fault 'kil'",
                      id="unknown fault"),
-        pytest.param(LAST_STEPS, "disk-error, target: A}\ndriver: docker", "s.yaml:10: steps.1.inject: disk-error "
-                     "needs disk-errors, which the driver docker does not have",
+        pytest.param(LAST_STEPS, "drop-packets, target: A}\ndriver: process", "s.yaml:10: steps.1.inject: "
+                     "drop-packets needs packets, which the driver process does not have",
                      id="a fault that the driver cannot do"),
         pytest.param("inject: kill", "inject: unclean-election", "s.yaml:10: steps.1.inject: unclean-election takes "
                      "leader, and roles are certain brokers", id="a fault that takes no brokers"),

@@ -105,7 +105,7 @@ def test_a_violation_is_named_with_its_first_seeds_and_how_to_replay_it() -> Non
         pytest.param(
             verdict(0, fault=MISMATCH),
             "fault mismatch",
-            "kill: it was seen",
+            "kill 1: it was seen",
             id="a fault that missed",
         ),
     ],

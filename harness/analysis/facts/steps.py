@@ -29,7 +29,7 @@ def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
     """
     shift, in_turn = F.col("offset") - F.col("position"), in_order(*_READER, by=("index",))
     follow = (F.min(shift) == F.max(shift)) & (F.count("*") == F.max("offset") - F.min("offset") + 1)
-    told = polls.groupBy(*_READER, "index").agg(
+    spans = polls.groupBy(*_READER, "index").agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.coalesce(follow & (F.count(shift) == F.count("*")), F.lit(False)).alias("follow"),
@@ -37,7 +37,7 @@ def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
     before = F.lag(F.struct("follow", "last")).over(in_turn)
     goes_on = F.col("follow") & (before.isNull() | (before["follow"] & (F.col("first") == before["last"] + 1)))
     odd = stored(
-        told.withColumn("odd", ~F.coalesce(goes_on, F.lit(False)))
+        spans.withColumn("odd", ~F.coalesce(goes_on, F.lit(False)))
         .withColumn("before_odd", F.coalesce(F.lead("odd").over(in_turn), F.lit(False)))
         .where(F.col("odd") | F.col("before_odd"))
         .select(_one_key(*_READER, "index"), "odd")
