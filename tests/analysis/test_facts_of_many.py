@@ -107,6 +107,7 @@ def _answer(random: Random, seed: int) -> dict[str, object]:
     }
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("damage", "finders"),
     [
