@@ -219,7 +219,7 @@ def test_a_fault_is_confirmed_and_healed_and_nothing_is_left(cell: Cell, place: 
     assert list(left_of(place, namespaces)) == []
 
 
-@pytest.mark.by_turns(2, of="cells whose harness dies")
+@pytest.mark.by_turns(0, of="cells whose harness dies")
 @pytest.mark.parametrize("cell", parameters(lasting()), indirect=True)
 def test_a_reaper_leaves_nothing_where_supervisor_and_harness_died_while_it_was_in_force(
     cell: Cell, place: Place, tmp_path: Path
