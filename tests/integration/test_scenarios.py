@@ -77,12 +77,12 @@ PLANTED = (
         "a flipped bit without the bug": Case(scenario="no-crc-recovery", sets=SOUND, verdicts=HELD, exit_code=0),
     },
     {
-        "a leader that counts on an ISR which ZooKeeper does not have loses acknowledged records": Case(
+        "a leader that counts on an ISR which ZooKeeper does not have commits on its own": Case(
             scenario="cut-off",
             sets=["planted_bugs=[isr-before-zookeeper]"],
             verdicts=VIOLATED,
             exit_code=1,
-            findings=frozenset({"I10"}),
+            findings=frozenset({"I6", "I8"}),
         ),
         "a leader that is cut off without the bug": Case(scenario="cut-off", verdicts=HELD, exit_code=0),
     },
