@@ -66,7 +66,7 @@ class FakePowers:
         sides, direction = self.isolated.get(broker_id, ((), Direction.BOTH))
         if side in sides and way in direction.ways:
             rhythm = self.rhythms.get(broker_id)
-            taken = rhythm.cut_s * self._each_second((broker_id, side, way)) if rhythm is not None else None
+            taken = rhythm.cut_s * self._two_of_four((broker_id, side, way)) if rhythm is not None else None
         else:
             slow = self.slow.get(broker_id, Slowness())
             passing_s = 0.0 if slow.bytes_per_s is None else size_bytes / slow.bytes_per_s
@@ -74,9 +74,14 @@ class FakePowers:
         return dict.fromkeys(self.hosts[side], taken)
 
     def _each_second(self, link: tuple[int, Side, Direction]) -> int:
-        """Return 0 and 1 in turn, for what comes and goes, or is drawn."""
+        """Return 0 and 1 in turn, for what is drawn."""
         self.probed[link] = self.probed.get(link, 1) + 1
-        return 1 if self.probed[link] <= self.stalled + 1 else self.probed[link] % 2
+        return self.probed[link] % 2
+
+    def _two_of_four(self, link: tuple[int, Side, Direction]) -> int:
+        """Return 0 and 1, each twice in turn, for what comes and goes; 1 as long as it is stalled."""
+        self.probed[link] = self.probed.get(link, 0) + 1
+        return 1 if self.probed[link] <= self.stalled else self.probed[link] // 2 % 2
 
     async def strangers(self) -> set[str]:
         return self.unknown

@@ -38,6 +38,7 @@ MOST = 0.1
 FOLDER = ".gate"
 _MARKED = "marked"
 _BLOCK = (*PARTITION_KEY, "block")
+_VALUE = ("run_id", "topic", "value")
 
 
 @contextmanager
@@ -72,6 +73,7 @@ def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
         .agg(
             F.coalesce(F.sum("number"), F.lit(0)).alias("number"),
             *(F.count(F.when(F.col("fact") == fact, 1)).alias(fact) for fact in (*SLICED, _MARKED)),
+            _ids(F.when(F.col("fact") == REPLICA_RECORDS.name, F.col("source"))).alias("holders"),
             (F.bool_and("whole") & _one("offsets") & _one("contents")).alias("agree"),
             F.coalesce(_one("copies"), F.lit(True)).alias("same_copies"),
         )
@@ -80,7 +82,7 @@ def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
     of_clients = F.col(SENDS.name) + F.col(POLLS.name) > 0
     of_partition = F.bool_or(of_clients).over(Window.partitionBy(*PARTITION_KEY))
     explained = ~of_partition | ((F.col(SENDS.name) == 1) & (F.col(POLLS.name) > 0))
-    everywhere = F.col(REPLICA_RECORDS.name) == F.coalesce("dumped", F.lit(0))
+    everywhere = F.col("holders") == F.coalesce("dumped", F.array().cast("array<bigint>"))
     clean = F.col("agree") & F.col("same_copies") & explained & everywhere & (F.col(_MARKED) == 0)
     in_turn = in_order(*PARTITION_KEY, by=("block",))
     beside = [F.coalesce(step("odd").over(in_turn), F.lit(True)) for step in (F.lag, F.lead)]
@@ -121,8 +123,13 @@ def _one(column: str) -> Column:
 
 
 def _dumped(facts: Facts) -> DataFrame:
-    """One row a partition: how many replicas were dumped."""
-    return facts[REPLICAS.name].groupBy(*PARTITION_KEY).agg(F.count_distinct("broker").alias("dumped"))
+    """One row a partition: whose replicas were dumped."""
+    return facts[REPLICAS.name].groupBy(*PARTITION_KEY).agg(_ids(F.col("broker").cast("bigint")).alias("dumped"))
+
+
+def _ids(broker: Column) -> Column:
+    """Return the different ids of brokers of a group, in order."""
+    return F.array_sort(F.collect_set(broker))
 
 
 def _marks(facts: Facts) -> DataFrame:
@@ -155,14 +162,14 @@ def slices(facts: Facts, blocks: DataFrame, folder: Folder, bits: int = BITS) ->
         return flagged.where(F.coalesce("stays", F.lit(False)) | ~_has_place(rows)).select(*rows.columns)
 
     touched = through_files({name: touching(facts[name]) for name in SLICED}, folder / "touched")
-    explained = touched[SENDS.name].select("run_id", "value")
-    unexplained = touched[POLLS.name].select("run_id", "value").join(explained, on=["run_id", "value"], how="left_anti")
+    explained = touched[SENDS.name].select(*_VALUE)
+    unexplained = touched[POLLS.name].select(*_VALUE).join(explained, on=list(_VALUE), how="left_anti")
     values = through_files({"values": unexplained.distinct()}, folder)["values"]
     if values.isEmpty():
         return touched
 
     def closing(rows: DataFrame) -> DataFrame:
-        of_values = rows.where(_has_place(rows)).join(values, on=["run_id", "value"], how="left_semi")
+        of_values = rows.where(_has_place(rows)).join(values, on=list(_VALUE), how="left_semi")
         elsewhere = of_values.withColumn("block", _block(bits)).join(blocks, on=list(_BLOCK), how="left_anti")
         return elsewhere.select(*rows.columns)
 

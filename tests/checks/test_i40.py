@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row
-from tests.analysis.protocol_rows import acknowledged, refused
+from tests.analysis.protocol_rows import acknowledged, injected, refused
 from tests.checks.answers import fails, passes, table_of, unknown
 
 S = 10**9
@@ -10,6 +10,10 @@ SERVED = acknowledged(2, high_watermark=3)
 
 def disk(from_s: float, to_s: float, *, isr_size: int = 3, **other: Any) -> Row:
     return refused(isr_size, error=56, from_ns=int(from_s * S), to_ns=int(to_s * S), **other)
+
+
+def paused(broker: str, from_s: float, healed_s: float | None, *, fault: str = "pause") -> Row:
+    return injected(healed_s=healed_s, fault=fault, targets=[broker], intended_ns=int(from_s * S))
 
 
 CASES = {
@@ -30,6 +34,12 @@ CASES = {
     "another partition's lead goes too": passes(SERVED, disk(5, 5), disk(60, 60, partition=1)),
     "who leads nothing says so for long": passes(SERVED, disk(5, 60, leader_epoch=-1, isr_size=0)),
     "a leader refuses for another reason for long": passes(SERVED, refused(1, error=19, from_ns=0, to_ns=60 * S)),
+    "a leader that stood still meanwhile": passes(SERVED, disk(5, 10), paused("1", 5.5, 9.5)),
+    "a leader stands still, and nobody says until when": passes(SERVED, disk(5, 10), paused("1", 5.5, None)),
+    "another broker stood still meanwhile": fails(SERVED, disk(5, 10), paused("2", 5.5, 9.5)),
+    "a leader stood still before": fails(SERVED, disk(5, 10), paused("1", 1, 4)),
+    "a leader stands still afterwards": fails(SERVED, disk(5, 10), paused("1", 11, 14)),
+    "a leader is killed meanwhile": fails(SERVED, disk(5, 10), paused("1", 6, 7, fault="kill")),
     "no broker says what it answered": unknown(text="acknowledgements"),
 }
 

@@ -4,7 +4,7 @@ A broker whose disk refuses a write takes the replicas there offline at once, an
 others (KIP-112, Kafka's `ReplicaManager.handleLogDirFailure`). So whoever leads says once, or a few times in that
 moment, that the disk failed; from then on it says so as somebody who leads nothing. One that goes on to say so as the
 leader costs the partition every write for as long as the disk is broken, although other replicas could lead.
-How long that took is seen on one broker's own clock.
+How long that took is seen on one broker's own clock, and says nothing where that broker stood still meanwhile.
 """
 
 from typing import ClassVar
@@ -18,6 +18,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 
 KAFKA_STORAGE_ERROR = 56
+STANDING_STILL = ("cpu-limit", "pause")
 LONGEST_S = 3.0
 """Far more than it takes to give a lead up, which waits for nobody; a disk that is broken stays so for longer."""
 
@@ -29,8 +30,9 @@ class DiskFailover:
     title: ClassVar[str] = "I40 disk-failover"
     promise: ClassVar[str] = "A leader whose disk refused a write does not go on to lead (KIP-112, ReplicaManager)."
     needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
-    reads: ClassVar[tuple[str, ...]] = ("refusals",)
+    reads: ClassVar[tuple[str, ...]] = ("refusals", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = ()
+    fields: ClassVar[tuple[str, ...]] = ("produce_resp.error",)
     since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -38,8 +40,24 @@ class DiskFailover:
         of_disks = facts["refusals"].where((F.col("error") == KAFKA_STORAGE_ERROR) & (F.col("leader_epoch") >= 0))
         led_on_s = (F.max("to_ns") - F.min("from_ns")) / 1e9
         rows = of_disks.groupBy(*PARTITION_KEY, "broker", "leader_epoch").agg(
-            led_on_s.alias("led_on_s"), F.sum("answers").alias("answers"), F.max("isr_size").alias("isr_size")
+            led_on_s.alias("led_on_s"),
+            F.sum("answers").alias("answers"),
+            F.max("isr_size").alias("isr_size"),
+            F.min("from_ns").alias("from_ns"),
+            F.max("to_ns").alias("to_ns"),
         )
+        still = (
+            facts["fault_windows"]
+            .where(F.col("fault").isin(*STANDING_STILL))
+            .select("run_id", F.explode("targets").alias("target"), "intended_ns", "healed_ns")
+        )
+        stood_still = rows.join(still, on="run_id", how="inner").where(
+            (F.col("target") == F.col("broker").cast("string"))
+            & (F.col("intended_ns") <= F.col("to_ns"))
+            & F.coalesce(F.col("healed_ns") >= F.col("from_ns"), F.lit(True))
+        )
+        key = [*PARTITION_KEY, "broker", "leader_epoch"]
+        rows = rows.join(stood_still.select(*key).distinct(), on=key, how="left_anti")
         return finding(
             rows.where(F.col("led_on_s") > LONGEST_S),
             self.name,

@@ -31,7 +31,7 @@ from harness.contracts.faults import (
 )
 from harness.contracts.parameters import Strict
 from harness.errors import ClusterError
-from harness.values import ACKS_ALL, OFFSETS_TOPIC, TopicPartition
+from harness.values import OFFSETS_TOPIC, TopicPartition
 
 PRODUCE, API_VERSIONS, NO_API = 0, 18, 9999
 CLIENT_ID = b"hostile"
@@ -41,9 +41,11 @@ ASKED = 17
 """The number of a question that is meant."""
 TOO_LARGE_BYTES = 2 * 2**20
 NO_TRANSACTION = -1
+ACKS_LEADER = 1
 PRODUCE_TIMEOUT_MS = 1000
-MESSAGE_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 10, 3, 6
-NOT_LED = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER)
+MESSAGE_TOO_LARGE, CORRUPT_MESSAGE = 10, 2
+UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER, KAFKA_STORAGE_ERROR = 3, 6, 56
+NOT_LED = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER, KAFKA_STORAGE_ERROR)
 """What it answers when it has lost the lead meanwhile."""
 
 
@@ -67,7 +69,7 @@ class Sends(StrEnum):
     TLS = "tls"
     """How a client begins that speaks TLS to a listener without it."""
     TOO_LARGE = "too-large"
-    """A Produce request as it should be, with a record of 2 MiB, more than a topic takes."""
+    """A Produce request with a record of 2 MiB, more than a topic takes; where one takes so much, its CRC is wrong."""
 
 
 ENDED_BY_CLIENT = frozenset({Sends.TRUNCATED})
@@ -178,10 +180,15 @@ async def _led_by(arena: Arena, broker: int) -> TopicPartition | None:
 
 
 def _too_large(topic: str, partition: int, rng: random.Random) -> bytes:
-    """Return a Produce request (version 7) with acks=all of one batch that is sound, and larger than any may be."""
-    batch = build_batch([Record(key=None, value=rng.randbytes(TOO_LARGE_BYTES), timestamp_ms=0)])
+    """Return a Produce request (version 7) with acks=1 of one batch that is too large, and has a bit flipped.
+
+    With acks=all it would be refused for an ISR that is too small before its size is looked at. Were it sound, a topic
+    that takes so much would have a record that no client of the load has sent.
+    """
+    batch = bytearray(build_batch([Record(key=None, value=rng.randbytes(TOO_LARGE_BYTES), timestamp_ms=0)]))
+    batch[-2] ^= 1
     name = topic.encode()
-    head = struct.pack(f">hhiih{len(name)}s", NO_TRANSACTION, ACKS_ALL, PRODUCE_TIMEOUT_MS, 1, len(name), name)
+    head = struct.pack(f">hhiih{len(name)}s", NO_TRANSACTION, ACKS_LEADER, PRODUCE_TIMEOUT_MS, 1, len(name), name)
     return _framed(_header(PRODUCE, 7) + head + struct.pack(">iii", 1, partition, len(batch)) + batch)
 
 
@@ -192,7 +199,7 @@ async def _answer_to_produce(reader: asyncio.StreamReader) -> str:
     (error,) = struct.unpack(">8xh", (await reader.readexactly(name_bytes + 10))[name_bytes:])
     if error in NOT_LED:
         return LEADS_NOTHING
-    return REFUSED if error == MESSAGE_TOO_LARGE else f"the broker answered with error {error}"
+    return REFUSED if error in (MESSAGE_TOO_LARGE, CORRUPT_MESSAGE) else f"the broker answered with error {error}"
 
 
 async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:

@@ -405,5 +405,6 @@ OMITS: dict[type[Event], tuple[str, ...]] = {
     ControlReceive: ("request_broker_epoch", "live_brokers"),
     ControllerElected: ("epoch_zk_version",),
     BrokerRegistered: ("czxid",),
+    ProduceResponse: ("error",),  # successes alone are told of
 }
 """What lines of Kafka do not have of an event's fields."""
