@@ -19,6 +19,8 @@ from harness.store.version import WATCHED
 
 KAFKA_STORAGE_ERROR = 56
 STANDING_STILL = ("cpu-limit", "pause")
+"""Faults under which a broker answers late what it had decided before."""
+_LEADERSHIP = (*PARTITION_KEY, "broker", "leader_epoch")
 LONGEST_S = 3.0
 """Far more than it takes to give a lead up, which waits for nobody; a disk that is broken stays so for longer."""
 
@@ -39,25 +41,14 @@ class DiskFailover:
         """One finding a leader and epoch that went on."""
         of_disks = facts["refusals"].where((F.col("error") == KAFKA_STORAGE_ERROR) & (F.col("leader_epoch") >= 0))
         led_on_s = (F.max("to_ns") - F.min("from_ns")) / 1e9
-        rows = of_disks.groupBy(*PARTITION_KEY, "broker", "leader_epoch").agg(
+        rows = of_disks.groupBy(*_LEADERSHIP).agg(
             led_on_s.alias("led_on_s"),
             F.sum("answers").alias("answers"),
             F.max("isr_size").alias("isr_size"),
             F.min("from_ns").alias("from_ns"),
             F.max("to_ns").alias("to_ns"),
         )
-        still = (
-            facts["fault_windows"]
-            .where(F.col("fault").isin(*STANDING_STILL))
-            .select("run_id", F.explode("targets").alias("target"), "intended_ns", "healed_ns")
-        )
-        stood_still = rows.join(still, on="run_id", how="inner").where(
-            (F.col("target") == F.col("broker").cast("string"))
-            & (F.col("intended_ns") <= F.col("to_ns"))
-            & F.coalesce(F.col("healed_ns") >= F.col("from_ns"), F.lit(True))
-        )
-        key = [*PARTITION_KEY, "broker", "leader_epoch"]
-        rows = rows.join(stood_still.select(*key).distinct(), on=key, how="left_anti")
+        rows = rows.join(_stood_still(rows, facts["fault_windows"]), on=list(_LEADERSHIP), how="left_anti")
         return finding(
             rows.where(F.col("led_on_s") > LONGEST_S),
             self.name,
@@ -68,6 +59,18 @@ class DiskFailover:
             ),
             evidence=F.array(event("refusals", "broker", "leader_epoch", "answers", "led_on_s", "isr_size")),
         )
+
+
+def _stood_still(rows: DataFrame, windows: DataFrame) -> DataFrame:
+    """One row a leader and epoch whose broker stood still at some time between its first refusal and its last."""
+    still = windows.where(F.col("fault").isin(*STANDING_STILL)).select(
+        "run_id", F.explode("targets").alias("target"), "intended_ns", "healed_ns"
+    )
+    meanwhile = (F.col("intended_ns") <= F.col("to_ns")) & F.coalesce(
+        F.col("healed_ns") >= F.col("from_ns"), F.lit(True)
+    )
+    of_broker = F.col("target") == F.col("broker").cast("string")
+    return rows.join(still, on="run_id", how="inner").where(of_broker & meanwhile).select(*_LEADERSHIP).distinct()
 
 
 PLUGIN: type[Check] = DiskFailover
