@@ -13,16 +13,16 @@ from operator import itemgetter
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
+from harness.broker.replicas.fetcher_messages import Limits, PartitionRequest, fetch_request, without_session
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import (
     DescribeLogDirsRequest,
-    FetchRequest,
     FindCoordinatorRequest,
     MetadataRequest,
     OffsetCommitRequest,
     ProduceRequest,
 )
-from harness.broker.wire.sentinels import CONSUMER
+from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.client_rules.outcomes import commit_outcome, send_outcome
 from harness.experiment.version_negotiation import last_offsets
@@ -37,8 +37,7 @@ OFFSET_COMMIT_VERSION, DESCRIBE_LOG_DIRS_VERSION = 7, 1
 REQUEST_TIMEOUT_S = 5.0
 PRODUCE_TIMEOUT_S = 3.0
 """After this a leader answers that the ISR has not got it."""
-FETCH_WAIT_MS = 500
-FETCH_BYTES = 1 << 20
+FETCH_LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20)
 Address = tuple[str, int]
 Problems = dict[TopicPartition, str]
 """What was wrong with each partition, empty for nothing."""
@@ -209,31 +208,8 @@ class ServiceProbe:
         return ""
 
     async def _fetch(self, leader: int, keys: Sequence[TopicPartition]) -> Problems:
-        wanted = FetchRequest.FetchTopic
-        request = FetchRequest(
-            replica_id=CONSUMER,
-            max_wait_ms=FETCH_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                wanted(
-                    topic=topic,
-                    partitions=[
-                        wanted.FetchPartition(
-                            partition=key[1],
-                            current_leader_epoch=-1,
-                            fetch_offset=self.offsets[key],
-                            partition_max_bytes=FETCH_BYTES,
-                        )
-                        for key in of_topic
-                    ],
-                )
-                for topic, of_topic in _by_topic(keys)
-            ],
-        )
+        partitions = [PartitionRequest(key, NO_EPOCH, self.offsets[key]) for key in sorted(keys)]
+        request = fetch_request(CONSUMER, FETCH_LIMITS, without_session(partitions))
         try:
             answer = await self._ask(self._addresses[leader], request, FETCH_VERSION)
         except PeerError as error:

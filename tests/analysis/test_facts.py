@@ -370,6 +370,23 @@ def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: 
 
 
 @case
+def elected_before_2_2(out: RunWriter) -> None:
+    out.znode("/controller", controller_json(1))
+    out.znode("/controller_epoch", "1")
+    out.znode("/controller", None)
+    out.znode("/controller", controller_json(2))
+    out.znode("/brokers/topics/t", "{}")
+    out.znode("/controller_epoch", "2")
+    out.znode("/controller", None)
+    out.znode("/controller_epoch", "3")
+
+
+def test_an_epoch_raised_in_a_transaction_of_its_own_is_of_who_was_controller_then(rows: Rows) -> None:
+    table = rows(elected_before_2_2, "controller_epochs", "controller_epoch")
+    assert [(row["controller_epoch"], row["broker"]) for row in table] == [(1, 1), (2, 2), (3, None)]
+
+
+@case
 def of_both_kinds(out: RunWriter) -> None:
     zookeeper = out.writer(out.folder.zookeeper)
     elected: tuple[dict[str, int], ...] = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})

@@ -30,7 +30,7 @@ from harness.store.folder import RunFolder
 from tests.analysis.gate_histories import tables
 from tests.verdicts import FAIL, PASS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 SEEDS = range(800)
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
@@ -107,7 +107,6 @@ def _answer(random: Random, seed: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("damage", "finders"),
     [

@@ -49,29 +49,32 @@ def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
 def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a controller: once by ZooKeeper's history, or by a quorum's, and once more by its broker's log.
 
-    The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid.
+    The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid. Before
+    Kafka 2.2 these were two transactions (KAFKA-6082): an epoch is whose `/controller` was there when it was raised.
     """
-    values = history.where(F.col("type") != "delete")
-    epochs = values.where(F.col("path") == "/controller_epoch").select(
-        "run_id",
-        "zxid",
-        "time_ms",
-        F.col("data").try_cast("bigint").alias("controller_epoch"),
-        F.col("version").alias("zk_version"),
-    )
-    winners = (
-        values.where(F.col("path") == "/controller")
+    is_epoch, is_there = F.col("path") == "/controller_epoch", F.col("type") != "delete"
+    of_controller = [F.when(is_there, F.col(name)).alias(name) for name in ("data", "ephemeral_owner")]
+    holder = F.when(~is_epoch, F.struct(*of_controller))
+    order_in_multi = F.when(is_epoch, 2).when(is_there, 1).otherwise(0)
+    by_zookeeper = (
+        history.where((F.col("path") == "/controller") | (is_epoch & is_there))
+        .withColumn("order_in_multi", order_in_multi)
+        .withColumn("holder", F.last(holder, ignorenulls=True).over(in_order("run_id", by=("zxid", "order_in_multi"))))
+        .where(is_epoch)
         .select(
             "run_id",
             "zxid",
-            F.from_json("data", _CONTROLLER).alias("winner"),
-            F.col("ephemeral_owner").alias("session"),
+            "time_ms",
+            F.col("data").try_cast("bigint").alias("controller_epoch"),
+            F.col("version").alias("zk_version"),
+            F.col("holder.ephemeral_owner").alias("session"),
+            F.from_json("holder.data", _CONTROLLER).alias("winner"),
         )
-        .select("run_id", "zxid", "session", F.col("winner.brokerid").alias("broker"), "winner.kraftControllerEpoch")
+        .where(F.col("controller_epoch") > 0)
+        .select("*", F.col("winner.brokerid").alias("broker"), "winner.kraftControllerEpoch")
     )
-    elected = epochs.where(F.col("controller_epoch") > 0).join(winners, on=["run_id", "zxid"], how="left")
     by_zookeeper = (
-        with_time_ns(elected, state_changes)
+        with_time_ns(by_zookeeper, state_changes)
         .withColumn("source", F.when(F.col("kraftControllerEpoch") >= 0, "quorum").otherwise("zookeeper"))  # -1: none
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )

@@ -223,6 +223,15 @@ class LeaderFetcher:
 
     # --- fetching ---
 
+    def _limits(self, wait_s: float) -> messages.Limits:
+        config = self.settings.config
+        return messages.Limits(
+            int(wait_s * 1000),
+            config["replica.fetch.min.bytes"],
+            config["replica.fetch.response.max.bytes"],
+            config["replica.fetch.max.bytes"],
+        )
+
     async def _fetch(self, connection: Connection, ready: list[Following]) -> None:
         """Fetch once for all partitions and append what came."""
         partitions = [_next_records(following) for following in ready]
@@ -232,9 +241,8 @@ class LeaderFetcher:
             wait_s = max(0.0, min(wait_s, self._next_delayed_s() - now_s()))
         request = messages.fetch_request(
             self.settings.broker_id,
-            self.settings.config,
+            self._limits(wait_s),
             self._session.next(partitions),
-            max_wait_ms=int(wait_s * 1000),
         )
         self._polling = True
         try:

@@ -1,10 +1,10 @@
-"""The requests a follower sends its leader, built from plain values."""
+"""The requests of whoever fetches, a follower or a client that reads, built from plain values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from harness.broker.configs.config import BrokerConfig
+from harness.broker.replicas.fetch_sessions import FINAL_EPOCH, NO_SESSION
 from harness.broker.wire.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from harness.events import NO_OFFSET
 from harness.values import TopicPartition
@@ -29,6 +29,15 @@ def _by_topic(partitions: Sequence[PartitionRequest]) -> Iterator[tuple[str, lis
         yield topic, list(group)
 
 
+class Limits(NamedTuple):
+    """How long a leader may wait, for how many bytes, and how many it may answer: in all, and of each partition."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+
+
 class Difference(NamedTuple):
     """A fetch as its session (KIP-227) has it: which request of which session, and what is new in it."""
 
@@ -39,14 +48,19 @@ class Difference(NamedTuple):
     forgotten: Sequence[TopicPartition]
 
 
-def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference, *, max_wait_ms: int) -> FetchRequest:
+def without_session(partitions: Sequence[PartitionRequest]) -> Difference:
+    """Return a fetch of these partitions, sorted by topic, of which the leader remembers nothing."""
+    return Difference(NO_SESSION, FINAL_EPOCH, partitions, ())
+
+
+def fetch_request(replica_id: int, limits: Limits, difference: Difference) -> FetchRequest:
     """Return a fetch of what is new to its session."""
-    topic_type, max_bytes = FetchRequest.FetchTopic, config["replica.fetch.max.bytes"]
+    topic_type = FetchRequest.FetchTopic
     return FetchRequest(
         replica_id=replica_id,
-        max_wait_ms=max_wait_ms,
-        min_bytes=config["replica.fetch.min.bytes"],
-        max_bytes=config["replica.fetch.response.max.bytes"],
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
         isolation_level=0,
         session_id=difference.session_id,
         session_epoch=difference.session_epoch,
@@ -59,7 +73,7 @@ def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference,
                         current_leader_epoch=each.current_leader_epoch,
                         fetch_offset=each.value,
                         log_start_offset=each.log_start_offset,
-                        partition_max_bytes=max_bytes,
+                        partition_max_bytes=limits.partition_max_bytes,
                     )
                     for each in group
                 ],

@@ -13,9 +13,12 @@ from harness.broker.replicas.fetcher_messages import (
     FETCH_VERSION,
     LIST_OFFSETS_VERSION,
     OFFSET_FOR_LEADER_EPOCH_VERSION,
+    Limits,
     PartitionRequest,
+    fetch_request,
     list_offsets_request,
     offset_for_leader_epoch_request,
+    without_session,
 )
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
@@ -27,8 +30,7 @@ from harness.simulation.clients.refusals import Refused
 from harness.store.history import Record
 from harness.values import TopicPartition
 
-FETCH_WAIT_MS = 500
-FETCH_BYTES = 1 << 20
+FETCH_LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20)
 
 
 async def list_offset(client: ClusterClient, broker_id: int, key: TopicPartition, timestamp: int) -> int:
@@ -162,30 +164,10 @@ class Fetching:
                     self._take(key, bytes(partition.records))
 
     def _fetch_request(self, keys: list[TopicPartition]) -> FetchRequest:
-        topic_type = FetchRequest.FetchTopic
-        return FetchRequest(
-            replica_id=CONSUMER,
-            max_wait_ms=FETCH_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                topic_type(
-                    topic=topic,
-                    partitions=[
-                        topic_type.FetchPartition(
-                            partition=partition,
-                            current_leader_epoch=self._client.leaders[topic, partition].leader_epoch,
-                            fetch_offset=self._positions[topic, partition].offset,
-                            partition_max_bytes=FETCH_BYTES,
-                        )
-                    ],
-                )
-                for topic, partition in keys
-            ],
-        )
+        partitions = [
+            PartitionRequest(key, self._client.leaders[key].leader_epoch, self._positions[key].offset) for key in keys
+        ]
+        return fetch_request(CONSUMER, FETCH_LIMITS, without_session(partitions))
 
     async def _reset(self, broker_id: int, key: TopicPartition) -> None:
         """Read a partition from its start, as its position is none any more."""
