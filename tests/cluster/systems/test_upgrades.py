@@ -9,6 +9,7 @@ from harness.broker.configs.properties_file import ENCODING, properties_in
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.layout import BrokerPorts, ClusterLayout
 from harness.cluster.releases import Writer
+from harness.cluster.systems.kafka.log_reader import wording
 from harness.cluster.systems.kafka.releases import FORMAT, PROTOCOL, kept_back, release_of
 from harness.cluster.systems.kafka.system import LOGGING_NAME
 from harness.cluster.systems.system import System, all_systems, system_named
@@ -153,6 +154,13 @@ LED_IN_ANOTHER_WAY = LEADER.replace(" with topic id Some(bFV-Q8sqR2iGdZWuXB0LBQ)
             id="what the earlier one words likewise is no event of its",
         ),
         pytest.param(
+            [START, LEADER],
+            [START, APPENDED.replace("and messages", "of")],
+            ["broker_start", "become_leader", "broker_start"],
+            [],
+            id="what only the later one tells may be worded in any way",
+        ),
+        pytest.param(
             [START, LED_IN_ANOTHER_WAY],
             [START, LED_IN_ANOTHER_WAY],
             ["broker_start"] * 2,
@@ -182,3 +190,10 @@ def test_an_early_wording_is_read_before_a_change_and_a_late_one_after_it(tmp_pa
     assert [line["ev"] for line in read_jsonl(one.state_change_log)] == ["broker_start", "broker_registered"] * 2
     by_one = replace(one, writers=())
     assert system_named("kafka:2.4.1").gather(by_one) == ["1 lines of kafka.zk.KafkaZkClient could not be understood"]
+
+
+def test_of_an_upgraded_broker_all_is_read_that_its_cluster_tells_and_nothing_else() -> None:
+    for old, new in pairs():
+        versions = [system.name.partition(":")[2] for system in (new, old)]
+        assert wording(*versions).tells == old.tells, (old.name, new.name)
+        assert wording(versions[1], versions[1]) == wording(versions[1])

@@ -200,7 +200,8 @@ class ApacheKafka:
         unknown: Counter[str] = Counter()
         with self.event_log(broker).open("rb") as log, broker.state_change_log.open("wb") as out:
             for version, lines in _written(log, broker.writers or (Writer(0, self.name),)):
-                unknown += _write(broker.broker_id, log_reader.wording(version), self.tells, lines, clocks, out)
+                wording = log_reader.wording(version, self.release.version)
+                unknown += _write(broker.broker_id, wording, lines, clocks, out)
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
@@ -236,12 +237,11 @@ def _lines(log: BinaryIO, begin: int, end: int | None) -> Iterator[str]:
 def _write(
     broker_id: int,
     wording: log_reader.Wording,
-    kinds: Collection[str],
     lines: Iterator[str],
     clocks: Sequence[Clock],
     out: BinaryIO,
 ) -> Counter[str]:
-    """Write the state changes of these kinds that the lines of one release tell of; return what was not known.
+    """Write the state changes that lines of one release tell of; return what was not known.
 
     Those of each process stand by themselves.
 
@@ -264,8 +264,6 @@ def _write(
     now_ns = instant_ns = 0
     reader = log_reader.LogReader(wording)
     for process, line, event in reader.events(lines):
-        if event.ev not in kinds:
-            continue
         now_ns, instant_ns = line.time_ns, rectified.instant_ns(line.time_ns)
         if log is None or process is not of:
             of = process
