@@ -116,7 +116,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         await self._supervision.call("reset_clock", name=broker_process(broker_id))
 
     async def change_release(self, broker_id: int, system: str) -> None:
-        """Have a stopped broker be started as another release from now on."""
+        """Have a stopped broker be started as this release from now on."""
         layout = await self._with_stopped(broker_id)
         system_named(system).configure_again(layout, broker_id)
         releases.change(layout, broker_id, system)

@@ -35,7 +35,9 @@ def system_of(layout: ClusterLayout, broker_id: int) -> str:
 
 
 def change(layout: ClusterLayout, broker_id: int, system: str) -> None:
-    """Have a broker that does not run be another release from its next start on."""
+    """Have a broker that does not run be another release from its next start on; nothing happens if it is that."""
+    if system_of(layout, broker_id) == system:
+        return
     log = layout.human_log(broker_id)
     changed = Writer(log.stat().st_size if log.exists() else 0, system)
     with layout.config_file(broker_id).with_name(FILE_NAME).open("a", encoding="ascii") as file:

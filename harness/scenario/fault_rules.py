@@ -166,7 +166,7 @@ def unfit(plugin: Fault, system: System) -> str:
     if not system.zookeeper and not OVER_LINKS.isdisjoint(plugin.requires):
         return f"{plugin.name} disturbs links, and those of {system.name}'s controllers pass through no relay"
     if isinstance(plugin, ChangesRelease) and not system.upgrades():
-        return f"{plugin.name} takes a later release, and there is none that {system.name} could be upgraded to"
+        return f"{plugin.name} takes a later release that has its metadata where {system.name} has, and there is none"
     if missing := untold(plugin, system):
         return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
     return ""

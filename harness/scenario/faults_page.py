@@ -95,7 +95,7 @@ def _reason(fault: Fault, system: System) -> str:
     if fault.zookeeper and not system.zookeeper:
         return "there is no ZooKeeper"
     if isinstance(fault, ChangesRelease) and not system.upgrades():
-        return "there is no later release to upgrade to"
+        return "there is no later release with its metadata in the same place"
     if missing := untold(fault, system):
         return f"nothing tells of {', '.join(missing)}"
     return unfit(fault, system) and "its controllers have no relay"

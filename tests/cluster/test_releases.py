@@ -27,7 +27,8 @@ def test_a_broker_is_what_the_cluster_is_until_it_is_changed_and_the_others_stay
     layout.human_log(1).write_bytes(b"12345\n")
     change(layout, 1, NEW)
     layout.human_log(1).write_bytes(b"12345\n6789\n")
-    change(layout, 1, OLD)
+    for system in (NEW, OLD, OLD):
+        change(layout, 1, system)
     assert writers(layout, 1) == (Writer(0, OLD), Writer(6, NEW), Writer(11, OLD))
     assert (system_of(layout, 0), system_of(layout, 1)) == (OLD, OLD)
 

@@ -309,14 +309,14 @@ ON = "duration_s: 10\nsystem: {}\ndriver: {}"
             "python",
             "process",
             "3.9.1",
-            ["kind: upgrade takes a later release, and there is none that python could be upgraded to"],
+            ["kind: upgrade takes a later release that has its metadata where python has, and there is none"],
             id="our broker",
         ),
         pytest.param(
             "kafka:3.9.1",
             "process",
             "4.4.0",
-            ["kind: upgrade takes a later release, and there is none that kafka:3.9.1 could be upgraded to"],
+            ["kind: upgrade takes a later release that has its metadata where kafka:3.9.1 has, and there is none"],
             id="the last one with ZooKeeper",
         ),
         pytest.param(

@@ -80,7 +80,7 @@ class Upgrade(BrokerFault):
             try:
                 await arena.driver.start_broker(broker)
             except ClusterError as error:
-                return injection.with_state(failed=f"broker {broker} did not come up as {later.name}: {error}")
+                return injection.with_state(failed=f"broker {broker} did not come up as {later.name}: {_in_short(error)}")
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -109,6 +109,12 @@ class Upgrade(BrokerFault):
         for broker in await stopped_of(arena, injection.targets):
             await arena.driver.change_release(broker, injection.state["systems"][str(broker)])
         await start_stopped(arena, injection.targets)
+
+
+def _in_short(error: ClusterError) -> str:
+    """Return the first line of an error, and the last of a log that it quotes."""
+    first, *quoted = str(error).splitlines()
+    return " ".join([first, *quoted[-1:]])
 
 
 def _upgraded_before(injection: Injection) -> list[int]:
