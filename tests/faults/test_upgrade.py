@@ -144,6 +144,15 @@ async def test_a_broker_that_does_not_come_up_goes_back_to_what_it_was(kafka: Fa
     assert kafka.states[1] == "running"
 
 
+async def test_of_a_long_reason_the_first_line_is_told_and_the_end_of_the_log(
+    kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "broker-1 ended with status 1; the end of its log:\nIt starts\nIt found no jar"
+    monkeypatch.setattr(kafka, "start_broker", raising(ClusterError(lines)))
+    effect = await upgraded(kafka, 1)
+    assert effect.detail.endswith("kafka:3.9.1: broker-1 ended with status 1; the end of its log: It found no jar")
+
+
 async def test_a_harness_that_dies_before_the_start_leaves_what_can_be_healed_from_what_it_had_noted(
     kafka: FakeCluster,
 ) -> None:

@@ -80,7 +80,8 @@ class Upgrade(BrokerFault):
             try:
                 await arena.driver.start_broker(broker)
             except ClusterError as error:
-                return injection.with_state(failed=f"broker {broker} did not come up as {later.name}: {_in_short(error)}")
+                failed = f"broker {broker} did not come up as {later.name}: {_in_short(error)}"
+                return injection.with_state(failed=failed)
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -94,8 +95,8 @@ class Upgrade(BrokerFault):
             return inconclusive(f"broker {before} was that release before")
         if late := injection.state.get("late"):
             return mismatch("; ".join(late.values()))
-        if failed := injection.state.get("failed"):
-            return mismatch(failed)
+        if "failed" in injection.state:
+            return mismatch(injection.state["failed"])
         try:
             seen = [await _upgraded(arena, injection, broker) for broker in injection.targets]
         except DeadlineError as error:

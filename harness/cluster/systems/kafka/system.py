@@ -39,7 +39,7 @@ JVM_OPTIONS = (
 )
 """For three brokers on a small machine."""
 MAIN = "kafka.Kafka"
-VERSION_LOGGER = "org.apache.kafka.common.utils.AppInfoParser"
+_VERSION_LOGGER = "org.apache.kafka.common.utils.AppInfoParser"
 _VERSION = re.compile(r"Kafka version ?: (\S+)")
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
@@ -216,7 +216,7 @@ def _backwards(lines: bytes) -> Iterator[str]:
 
 
 def _version_in(line: log_reader.LogLine | None) -> str:
-    match = _VERSION.fullmatch(line.text) if line is not None and line.logger == VERSION_LOGGER else None
+    match = _VERSION.fullmatch(line.text) if line is not None and line.logger == _VERSION_LOGGER else None
     return match[1] if match else ""
 
 
@@ -230,7 +230,7 @@ def _written(log: BinaryIO, writers: Sequence[Writer]) -> Iterator[tuple[str, It
 def _lines(log: BinaryIO, begin: int, end: int | None) -> Iterator[str]:
     """Yield the lines between two positions of a log."""
     log.seek(begin)
-    while (end is None or log.tell() < end) and (line := log.readline()):
+    while line := log.readline(-1 if end is None else end - log.tell()):
         yield line.decode(errors="replace").rstrip("\r\n")
 
 
