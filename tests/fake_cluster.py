@@ -9,6 +9,7 @@ from typing import ClassVar
 from harness.cluster.damage import logs_in
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.limits import Resource
+from harness.cluster.releases import Writer
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
 from harness.values import PYTHON
@@ -18,6 +19,13 @@ from tests.fake_powers import FakePowers
 
 BROKERS = (0, 1, 2)
 EPOCH = "/controller_epoch"
+LINE = "2026-11-22 21:59:23,694 INFO {}\n"
+OF_KAFKA = {
+    "broker_start": ["kafka.server.KafkaServer: starting"],
+    "handed_over": ["kafka.server.KafkaServer: [KafkaServer id=1] Controlled shutdown request returned successfully"],
+    "broker_stop": ["kafka.server.KafkaServer: [KafkaServer id=1] shut down completed"],
+}
+"""How Kafka words events."""
 
 
 @dataclass
@@ -57,6 +65,8 @@ class FakeCluster(FakePowers, ZookeeperView):
     next_session: int = 200
     controlled: bool = True
     started: bool = False
+    writers: dict[int, tuple[Writer, ...]] = field(default_factory=dict)
+    """Of brokers that were upgraded: who wrote their logs."""
     clients: dict[str, list[str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     out_of_reach: list[str] = field(default_factory=list)
@@ -76,8 +86,20 @@ class FakeCluster(FakePowers, ZookeeperView):
         return self.root / f"state-change-{broker}.jsonl"
 
     def say(self, broker: int, **event: object) -> None:
+        """Log an event, as a broker of ours, or as one of Kafka's that words it."""
+        if self.system != PYTHON:
+            words = OF_KAFKA["handed_over"] if event.get("controlled") else []
+            self.print(broker, *words, *OF_KAFKA.get(str(event["ev"]), ()))
+            return
         with self.log_of(broker).open("a") as log:
             log.write(json.dumps(event) + "\n")
+
+    def print(self, broker: int, *lines: str) -> None:
+        with self._printed_by(broker).open("a") as log:
+            log.writelines(map(LINE.format, lines))
+
+    def _printed_by(self, broker: int) -> Path:
+        return self.root / f"broker-{broker}.log"
 
     def elect(self) -> None:
         alive = [broker for broker in self.isr if broker in self.sessions]
@@ -130,8 +152,9 @@ class FakeCluster(FakePowers, ZookeeperView):
             peer_address="",
             log_dir=self.root,
             state_change_log=self.log_of(broker),
-            human_log=self.root / "broker.log",
+            human_log=self._printed_by(broker),
             starts=self.starts[broker],
+            writers=self.writers.get(broker, ()),
         )
 
     async def start_broker(self, broker_id: int) -> None:
@@ -139,12 +162,24 @@ class FakeCluster(FakePowers, ZookeeperView):
             self.states[broker_id] = "running"
             self.starts[broker_id] += 1
             self.say(broker_id, ev="broker_start")
+            if self.system != PYTHON and "version" not in self.deaf:
+                release = self._system_of(broker_id).partition(":")[2]
+                self.print(broker_id, f"org.apache.kafka.common.utils.AppInfoParser: Kafka version: {release}")
             if "recover" not in self.deaf:
                 for log in logs_in(self.disks[broker_id]):
                     topic, _, partition = log.rpartition("-")
                     self.say(broker_id, ev="recovery", topic=topic, partition=int(partition), log_end_offset=7)
             self.isr += [] if broker_id in self.isr else [broker_id]
             self._register(broker_id)
+
+    async def change_release(self, broker_id: int, system: str) -> None:
+        if self._enter("change_release", f"{broker_id} {system}"):
+            log = self._printed_by(broker_id)
+            changed = Writer(log.stat().st_size if log.exists() else 0, system)
+            self.writers[broker_id] = (*self.writers.get(broker_id, (Writer(0, self.system),)), changed)
+
+    def _system_of(self, broker_id: int) -> str:
+        return self.writers.get(broker_id, (Writer(0, self.system),))[-1].system
 
     async def start_early(self, broker_id: int) -> None:
         if self._enter("start_early", broker_id):

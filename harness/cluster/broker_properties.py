@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.properties_file import ENCODING, escaped
+from harness.broker.configs.properties_file import ENCODING, escaped, properties_in
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ScenarioError
@@ -161,11 +161,18 @@ def write(
         own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(broker.metrics)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    properties = change({**profile(len(layout.brokers)), **requested, **own})
-    path.write_text(
-        "".join(f"{name}={escaped(value)}\n" for name, value in sorted(properties.items())), encoding=ENCODING
-    )
+    _save(path, change({**profile(len(layout.brokers)), **requested, **own}))
     return path
+
+
+def add(path: Path, properties: Mapping[str, str]) -> None:
+    """Write properties into a broker's file, but for those that it has."""
+    _save(path, {**properties, **properties_in(path.read_text(encoding=ENCODING))})
+
+
+def _save(path: Path, properties: Mapping[str, str]) -> None:
+    lines = (f"{name}={escaped(value)}\n" for name, value in sorted(properties.items()))
+    path.write_text("".join(lines), encoding=ENCODING)
 
 
 def _listeners(client: str, peer: str) -> str:

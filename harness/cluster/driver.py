@@ -31,7 +31,9 @@ from harness.cluster.powers import (
     CanSetClock,
     CanSlowSyncs,
     CanStartEarly,
+    CanUpgrade,
 )
+from harness.cluster.releases import Writer
 from harness.values import PYTHON, value_class
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class BrokerStatus:
     """Where Prometheus finds its metrics; None when it serves none."""
     clock_log: Path | None = None
     """Where it stands what was done to its wall clock; None when nothing can be."""
+    writers: tuple[Writer, ...] = ()
+    """Who wrote its log, in order; empty where all of it is the cluster's release's."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -117,6 +121,14 @@ class ClusterStatus:
             if status.broker_id == broker_id:
                 return status
         raise KeyError(broker_id)
+
+    def writers(self, broker_id: int) -> tuple[Writer, ...]:
+        """Return who wrote a broker's log, in order."""
+        return self.broker(broker_id).writers or (Writer(0, self.system),)
+
+    def system_of(self, broker_id: int) -> str:
+        """Return what a broker is, or will be when it is started, by the name that scenarios give it."""
+        return self.writers(broker_id)[-1].system
 
     def running(self, brokers: Iterable[int]) -> list[int]:
         """Return those of these brokers that run, and do not stand still."""
@@ -328,6 +340,8 @@ SLOW_SYNCS = "slow-syncs"
 """What takes, on real machines, the right to trace brokers."""
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
 """What takes, on real machines, the right to limit processes."""
+UPGRADE = "upgrade"
+"""What takes releases that brokers can be upgraded to."""
 CAPABILITIES: dict[str, type[Any]] = {
     "ask": CanAsk,
     BYTES: CanSendBytes,
@@ -350,6 +364,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     "probe": CanProbe,
     "reset": CanReset,
     SLOW_SYNCS: CanSlowSyncs,
+    UPGRADE: CanUpgrade,
     "zookeeper-isolate": CanIsolateZookeeper,
     "zookeeper-kill": CanKillZookeeper,
     "zookeeper-pause": CanPauseZookeeper,

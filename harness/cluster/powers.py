@@ -278,6 +278,15 @@ class CanStartEarly(Protocol):
 
 
 @runtime_checkable
+class CanUpgrade(Protocol):
+    """Can have a broker be another release than it was, with its data."""
+
+    async def change_release(self, broker_id: int, system: str) -> None:
+        """Have a stopped broker be started as this release from now on, by the name that scenarios give it."""
+        ...
+
+
+@runtime_checkable
 class CanPauseZookeeper(SeesZookeeper, Protocol):
     """Can freeze a ZooKeeper server."""
 

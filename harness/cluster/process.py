@@ -4,7 +4,16 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import control_groups, disk_errors, embedded_zookeeper, faketime, relay, small_disks, tracer
+from harness.cluster import (
+    control_groups,
+    disk_errors,
+    embedded_zookeeper,
+    faketime,
+    relay,
+    releases,
+    small_disks,
+    tracer,
+)
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.disks import FolderDiskPowers
 from harness.cluster.driver import (
@@ -47,7 +56,8 @@ PRELOAD = "LD_PRELOAD"
 
 
 class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
-    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock, `FolderDiskPowers` and `ProcessLimits`.
+    """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock, CanUpgrade, `FolderDiskPowers` and
+    `ProcessLimits`.
 
     With a relay it has `RelayPowers` too.
 
@@ -104,6 +114,12 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         """Put a broker's wall clock to the machine's."""
         self._layout_with_clocks(broker_id)
         await self._supervision.call("reset_clock", name=broker_process(broker_id))
+
+    async def change_release(self, broker_id: int, system: str) -> None:
+        """Have a stopped broker be started as this release from now on."""
+        layout = await self._with_stopped(broker_id)
+        system_named(system).configure_again(layout, broker_id)
+        releases.change(layout, broker_id, system)
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         servers, controllers = servers_of(request)
@@ -222,7 +238,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
         for port in ports:
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
-        system = system_named(layout.system)
+        system = system_named(releases.system_of(layout, broker_id))
         argv = system.command(layout, broker_id)
         name = broker_process(broker_id)
         clock = faketime.environment(layout.folder, name) if layout.clocks else {}

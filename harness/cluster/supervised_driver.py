@@ -19,6 +19,7 @@ from harness.cluster.driver import ENSEMBLES, BrokerStatus, ClusterRequest, Clus
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
+from harness.cluster.releases import writers
 from harness.cluster.small_disks import IN_A_NAMESPACE
 from harness.cluster.supervision import GONE_TIMEOUT_S, Supervision
 from harness.cluster.supervisor import EVENTS_NAME
@@ -324,6 +325,7 @@ class SupervisedDriver(RunsClients, ABC):
             starts=server.starts,
             container=server.container,
             clock_log=layout.folder / EVENTS_NAME if layout.clocks else None,
+            writers=writers(layout, broker_id),
             metrics_url=None
             if ports is None or ports.metrics is None
             else f"http://{LOOPBACK}:{ports.metrics}/metrics",

@@ -154,6 +154,15 @@ class ShunsOthers(Protocol):
         ...
 
 
+@runtime_checkable
+class ChangesRelease(Protocol):
+    """A fault after which its targets are another release of the system."""
+
+    def release(self, parameters: BaseModel) -> str:
+        """Return which."""
+        ...
+
+
 CONTROLLER = "what makes a broker controller"
 """Touched by faults that write to it."""
 ASSIGNMENT = "the assignment of replicas"

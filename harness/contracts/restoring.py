@@ -1,7 +1,7 @@
-"""Brings brokers back, whatever a fault has left of them."""
+"""Brings brokers back, whatever a fault has left of them, and waits for them."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Injection
@@ -79,3 +79,20 @@ async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
         return [it.broker_id for it in seen if it.state != "stopped" and it.starts == starts[str(it.broker_id)]]
 
     await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
+
+
+async def all_in_sync(arena: Arena, brokers: Collection[int], timeout_s: float) -> None:
+    """Return when every partition of these brokers has all its replicas in its ISR.
+
+    Raises:
+        DeadlineError: one lacks a replica for too long.
+    """
+
+    async def lagging() -> list[str]:
+        return [
+            f"{view.topic}-{view.partition} has the ISR {list(view.isr)} of {list(view.assignment)}"
+            for view in await arena.view.partitions()
+            if set(view.assignment) & set(brokers) and set(view.assignment) - set(view.isr)
+        ]
+
+    await until(lagging, lambda seen: not seen, what="every replica in sync", timeout_s=timeout_s)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.cluster.driver import ClusterDriver
-from harness.cluster.systems.system import System, system_named
+from harness.cluster.releases import Writer, parts_of
+from harness.cluster.systems.system import system_named
 from harness.system.growing import end_of_lines, whole_lines
 
 
@@ -28,6 +29,10 @@ class StateChanges(Protocol):
         """
         ...
 
+    async def release(self, broker_id: int, position: int) -> str:
+        """Return which release a broker says that it is, from `position` on; empty where it does not say it."""
+        ...
+
     def wall_ns(self) -> int:
         """Return what the harness's wall clock shows."""
         ...
@@ -46,22 +51,29 @@ class LogFiles:
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
-        path, system = await self._log(broker_id)
+        path, writers = await self._log(broker_id)
         lines = whole_lines(path, position)
-        return system.state_changes(lines, kinds), position + len(lines)
+        parts = [(system_named(name), part) for name, part in parts_of(lines, position, writers)]
+        events = [event for system, part in parts for event in system.state_changes(part, kinds)]
+        return events, position + len(lines)
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
         """Return what a broker's wall clock showed at its last line, and the position for the next look."""
-        path, system = await self._log(broker_id)
+        path, writers = await self._log(broker_id)
         lines = whole_lines(path, position)
-        return system.dated(lines), position + len(lines)
+        return system_named(writers[-1].system).dated(lines), position + len(lines)
+
+    async def release(self, broker_id: int, position: int) -> str:
+        """Return which release a broker says that it is, from `position` on."""
+        path, writers = await self._log(broker_id)
+        return system_named(writers[-1].system).release_in(whole_lines(path, position))
 
     def wall_ns(self) -> int:
         """Return the machine's wall clock."""
         return time.time_ns()
 
-    async def _log(self, broker_id: int) -> tuple[Path, System]:
-        """Return where a broker tells what it does, and what understands that."""
+    async def _log(self, broker_id: int) -> tuple[Path, tuple[Writer, ...]]:
+        """Return where a broker tells what it does, and which releases wrote what there."""
         status = await self.driver.status()
-        system = system_named(status.system)
-        return system.event_log(status.broker(broker_id)), system
+        writers = status.writers(broker_id)
+        return system_named(writers[-1].system).event_log(status.broker(broker_id)), writers

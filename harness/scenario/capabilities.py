@@ -17,6 +17,7 @@ from harness.cluster.driver import (
 )
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
+from harness.contracts.faults import ChangesRelease
 from harness.contracts.targets import Role, parse_target
 from harness.errors import Refused
 from harness.scenario.model import Scenario
@@ -30,7 +31,8 @@ def require_capabilities(scenario: Scenario) -> None:
         Refused: it cannot; the message says what is missing, why, and which drivers could.
     """
     _require(scenario.driver, required_capabilities(scenario))
-    require_system(scenario.system)
+    for system in systems_of(scenario):
+        require_system(system)
     if fails_disks(scenario) and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
         raise Refused(f"the disks of {scenario.system} cannot be made to fail here: {tracer.lacking()}")
     _require_roles(scenario)
@@ -39,6 +41,17 @@ def require_capabilities(scenario: Scenario) -> None:
             f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} asks for several;"
             f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
         )
+
+
+def systems_of(scenario: Scenario) -> list[str]:
+    """Return what brokers of a scenario are: what they are started as, and what faults upgrade them to."""
+    base = system_named(scenario.system)
+    systems = [scenario.system]
+    for kind, parameters in scenario.kinds:
+        plugin = registry.fault(kind)
+        if isinstance(plugin, ChangesRelease):
+            systems.append(base.upgraded(plugin.release(plugin.Parameters.model_validate(parameters))).name)
+    return list(dict.fromkeys(systems))
 
 
 def require_system(name: str) -> None:

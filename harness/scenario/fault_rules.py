@@ -15,7 +15,7 @@ from harness.cluster.driver import OVER_LINKS, quorum_ids
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
-from harness.contracts.faults import Fault
+from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.parameters import OfZookeeper
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import (
@@ -99,6 +99,7 @@ def _fault(
     yield from capabilities(draft, (*at, "kind"), plugin)
     yield from witnesses(draft, (*at, "kind"), plugin)
     yield from of_zookeeper(draft, at, plugin, parameters)
+    yield from releases(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     yield from controllers(draft, (*at, "target"), plugin, target)
     if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and _without_zookeeper(draft):
@@ -144,12 +145,28 @@ def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[s
             yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
 
 
+def releases(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    """A release that brokers are to be is one that they can be upgraded to."""
+    if not isinstance(plugin, ChangesRelease):
+        return
+    try:
+        system = system_named(draft.system or PYTHON)
+        if not unfit(plugin, system):
+            system.upgraded(plugin.release(plugin.Parameters.model_validate(parameters)))
+    except ValidationError:
+        return  # the rule on parameters reports it
+    except ScenarioError as error:
+        yield Problem((*at, "parameters"), str(error))
+
+
 def unfit(plugin: Fault, system: System) -> str:
     """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
     if plugin.zookeeper and not system.zookeeper:
         return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
     if not system.zookeeper and not OVER_LINKS.isdisjoint(plugin.requires):
         return f"{plugin.name} disturbs links, and those of {system.name}'s controllers pass through no relay"
+    if isinstance(plugin, ChangesRelease) and not system.upgrades():
+        return f"{plugin.name} takes a later release that has its metadata where {system.name} has, and there is none"
     if missing := untold(plugin, system):
         return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
     return ""

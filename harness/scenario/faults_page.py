@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.systems.system import EXTERNAL, System, all_systems, families
 from harness.contracts import registry
-from harness.contracts.faults import Fault
+from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
 from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
 from harness.scenario.fault_rules import unfit, untold
@@ -23,6 +23,8 @@ Made from the code by `python -m harness.scenario.faults_page`; do not edit. A f
 powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
 anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). `kafka` on `docker` is
 the releases with ZooKeeper. What each kind does is in [scenarios.md](scenarios.md#faults)."""
+FEW = 2
+"""So many releases on which a kind does not work are named, and not those on which it does."""
 ON_EXTERNAL = {kind: f"by its owner's commands for {' and '.join(names)}" for kind, names in COMMANDS.items()}
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "where its owner allows to write to ZooKeeper")
 _RELAY = """\
@@ -67,8 +69,8 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
     if not able:
         return refused
     unable = [name for name, reason in reasons.items() if reason]
-    if len(unable) == 1:
-        return f"works; on {unable[0]} {refused}"
+    if len(unable) <= FEW:
+        return f"works; on {', '.join(unable)} {refused}"
     return f"works on {', '.join(able)}; else {refused}"
 
 
@@ -92,6 +94,8 @@ def _reason(fault: Fault, system: System) -> str:
     """Return why a fault does not work on a system; empty if it does."""
     if fault.zookeeper and not system.zookeeper:
         return "there is no ZooKeeper"
+    if isinstance(fault, ChangesRelease) and not system.upgrades():
+        return "there is no later release with its metadata in the same place"
     if missing := untold(fault, system):
         return f"nothing tells of {', '.join(missing)}"
     return unfit(fault, system) and "its controllers have no relay"

@@ -291,6 +291,10 @@ class SimulatedStateChanges:
         last = log.events[-1] if log.events[position:] else None
         return None if last is None else wall_ns(last.time_ns) + last.ahead_ns, len(log.events)
 
+    async def release(self, broker_id: int, position: int) -> str:
+        """Return that none says it: there is one release."""
+        return ""
+
     def wall_ns(self) -> int:
         """Return the wall clock of the simulation."""
         return wall_ns(now_ns())

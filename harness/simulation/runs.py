@@ -14,6 +14,7 @@ from harness.cluster.driver import (
     MEMORY_LIMIT,
     PACKETS,
     SLOW_SYNCS,
+    UPGRADE,
     BrokerStatus,
     ClusterRequest,
     ClusterStatus,
@@ -24,9 +25,9 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {BYTES, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
+POWERS = frozenset(CAPABILITIES) - {BYTES, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
-nobody has memory of his own, and connections carry messages, neither bytes nor packets."""
+nobody has memory of his own, connections carry messages, neither bytes nor packets, and brokers have one release."""
 ROLES = frozenset({"producer", "consumer", "committer", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

@@ -22,7 +22,7 @@ from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 from harness.experiment.journal import fault_results, read_journal
-from harness.scenario.capabilities import missing
+from harness.scenario.capabilities import missing, systems_of
 from harness.scenario.faults_page import refusal
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import load_plan
@@ -55,6 +55,8 @@ class Row:
     topic: Mapping[str, Any] = field(default_factory=dict)
     """Configuration of the topic."""
     zookeeper_servers: int = 1
+    kafka: str = KAFKA
+    """The release of Kafka that it is tried on, beside our broker."""
     group: bool = False
     """Whether there is a consumer group."""
 
@@ -100,6 +102,7 @@ ROWS = {
     "unclean-election": Row(
         duration_s=1, parameters={"lag_records": 10}, topic={"unclean.leader.election.enable": True}
     ),
+    "upgrade": Row(target="1", kafka="kafka:3.3.2", parameters={"to": "3.9.1"}),
 }
 
 
@@ -151,7 +154,8 @@ class Cell:
 
 def working() -> Iterator[Cell]:
     """Yield the cells in which a kind works, on what drivers start by themselves."""
-    for driver, system, name in product(MARKS, (PYTHON, KAFKA), ROWS):
+    for driver, ours, name in product(MARKS, (True, False), ROWS):
+        system = PYTHON if ours else ROWS[name].kafka
         cell = Cell(name=name, driver=driver, system=system)
         able = system.partition(":")[0] in registry.driver_class(driver).families
         able = able and starts(driver, system_named(system))
@@ -184,7 +188,8 @@ def place(tmp_path: Path) -> Place:
 def cell(request: pytest.FixtureRequest) -> Cell:
     """The cell; a machine that lacks something for it skips it, with the reason."""
     cell: Cell = request.param
-    lacking = system_named(cell.system).lacks()
+    systems = systems_of(read_scenario(cell.scenario(), "cell"))
+    lacking = next(filter(None, (system_named(system).lacks() for system in systems)), "")
     needs = registry.fault(cell.kind).requires
     if cell.driver == "docker":
         request.getfixturevalue("docker_images")

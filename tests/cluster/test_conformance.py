@@ -26,6 +26,7 @@ from harness.cluster.driver import (
     MEMORY_LIMIT,
     PACKETS,
     SLOW_SYNCS,
+    UPGRADE,
     BrokerStatus,
     CanKill,
     CanPause,
@@ -252,11 +253,12 @@ async def ready(log: Path) -> None:
 
 
 NOT_ON_PROCESSES = {PACKETS}
+NOT_IN_CONTAINERS = {UPGRADE}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
     assert isinstance(driver, ClusterDriver)
-    missing = set() if driver.name == "docker" else NOT_ON_PROCESSES
+    missing = NOT_IN_CONTAINERS if driver.name == "docker" else NOT_ON_PROCESSES
     assert {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)} == missing
     optional = {CLOCK, CPU_LIMIT, DISK_ERRORS, DISK_SPACE, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
     assert registry.driver_class(driver.name).lacks().keys() <= optional, "those take a package, or root"

@@ -80,8 +80,11 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     ("driver", "refused"),
     [
         ("process", ["drop-packets"]),
-        ("simulated", ["cpu-limit", "drop-packets", "file-limit", "hostile-client", "memory-limit", "slow-sync"]),
-        ("docker", []),
+        (
+            "simulated",
+            ["cpu-limit", "drop-packets", "file-limit", "hostile-client", "memory-limit", "slow-sync", "upgrade"],
+        ),
+        ("docker", ["upgrade"]),
     ],
 )
 def test_a_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:

@@ -67,3 +67,40 @@ async def test_the_last_whole_line_says_what_the_brokers_clock_showed(cluster: F
     logs = LogFiles(cluster)
     assert await logs.dated(BROKER, 0) == (7, len(lines))
     assert await logs.dated(BROKER, len(lines)) == (None, len(lines))
+
+
+START_OF_1_1 = "kafka.zk.KafkaZkClient: Registered broker 1 at path /brokers/ids/1 with addresses: PLAINTEXT://h:1"
+START_OF_2_4 = f"{START_OF_1_1}, czxid (broker epoch): 58"
+
+
+@pytest.mark.parametrize(
+    ("from_line", "events"),
+    [
+        pytest.param(0, [None, 58], id="lines of both"),
+        pytest.param(1, [58], id="lines of the later one"),
+        pytest.param(2, [], id="nothing new"),
+    ],
+)
+async def test_each_line_is_understood_as_the_release_words_it_that_wrote_it(
+    cluster: FakeCluster, from_line: int, events: list[int | None]
+) -> None:
+    cluster.system = "kafka:1.1.1"
+    cluster.print(BROKER, START_OF_1_1)
+    ends = [0, await LogFiles(cluster).end_of(BROKER)]
+    await cluster.change_release(BROKER, "kafka:2.4.1")
+    cluster.print(BROKER, START_OF_2_4)
+    ends.append(await LogFiles(cluster).end_of(BROKER))
+    seen, position = await LogFiles(cluster).after(BROKER, ends[from_line], "broker_registered")
+    assert ([event["czxid"] for event in seen], position) == (events, ends[-1])
+
+
+async def test_a_broker_says_which_release_it_is_since_a_position(cluster: FakeCluster) -> None:
+    cluster.system = "kafka:3.3.2"
+    version = "org.apache.kafka.common.utils.AppInfoParser: Kafka version: {}"
+    cluster.print(BROKER, version.format("3.3.2"))
+    position = await LogFiles(cluster).end_of(BROKER)
+    assert await LogFiles(cluster).release(BROKER, 0) == "3.3.2"
+    assert await LogFiles(cluster).release(BROKER, position) == ""
+    await cluster.change_release(BROKER, "kafka:3.9.1")
+    cluster.print(BROKER, version.format("3.9.1"))
+    assert await LogFiles(cluster).release(BROKER, position) == "3.9.1"

@@ -27,6 +27,7 @@ SMALL: dict[str, dict[str, object]] = {
     "change-config": {"config": {"log.segment.bytes": "20000"}},
     "delete-controller-epoch": {"silent_s": 0.1},
     "overwrite-controller": {"silent_s": 0.1},
+    "upgrade": {"to": "3.9.1"},
 }
 TARGETS = {
     "change-config": "all",
@@ -45,6 +46,8 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
     plugin = registry.fault(name)
     if name == "cancel-reassignment":
         cluster.assignments = {("orders", 0): (0, 1)}  # so that somebody has no replica
+    if name == "upgrade":
+        cluster.system = "kafka:3.3.2"  # ours has one release
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
     brokers = {Role.ZOOKEEPER: (), Role.MEMBER: (), Role.CONTROLLER: (0,)}.get(target.role, (1,))

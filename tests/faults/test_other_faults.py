@@ -894,6 +894,9 @@ class Talking:
         written_ns = self._now_ns - 10_000_000
         return None if self._silent else written_ns + round(step_s * 1e9 + (rate - 1) * written_ns), position
 
+    async def release(self, broker_id: int, position: int) -> str:
+        return ""
+
     def wall_ns(self) -> int:
         return self._now_ns
 

@@ -6,6 +6,7 @@ import pytest
 from harness import phases
 from harness.cluster import tracer
 from harness.cluster.driver import DRIVER
+from harness.cluster.systems.kafka.jars import VARIABLE
 from harness.contracts import registry
 from harness.errors import PluginError, Refused
 from harness.scenario import capabilities
@@ -119,6 +120,23 @@ def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(
         capabilities.require_capabilities(of_kafka)
     monkeypatch.setattr(tracer, "lacking", lambda: "")
     capabilities.require_capabilities(of_kafka)
+
+
+def test_both_releases_of_an_upgrade_are_to_be_there(
+    drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    upgrade = FaultSpec(kind="upgrade", at_s=1, target="1", parameters={"to": "3.9.1"})
+    upgraded = scenario("kill").model_copy(update={"system": "kafka:3.3.2", "faults": [upgrade, upgrade]})
+    assert capabilities.systems_of(upgraded) == ["kafka:3.3.2", "kafka:3.9.1"]
+    for release in ("3.3.2", "3.9.1"):
+        lacking = f"kafka:{release} cannot be started here: no jars of Apache Kafka {release} in {tmp_path}"
+        with pytest.raises(Refused, match=rf"{lacking}/{release}: chaos kafka get {release}"):
+            capabilities.require_capabilities(upgraded)
+        folder = tmp_path / release
+        folder.mkdir()
+        (folder / f"kafka_2.13-{release}.jar").touch()
+    capabilities.require_capabilities(upgraded)
 
 
 def test_needed_is_what_faults_require_and_the_load(drivers: dict[str, dict[str, str]]) -> None:

@@ -296,6 +296,86 @@ def test_time_outs_are_those_of_what_is_under_test(
     assert read_scenario(scenario_yaml(scenario), "again.yaml") == scenario
 
 
+UPGRADE = "kind: upgrade\n    parameters: {to: 'RELEASE'}"
+ON = "duration_s: 10\nsystem: {}\ndriver: {}"
+
+
+@pytest.mark.parametrize(
+    ("system", "driver", "release", "reasons"),
+    [
+        pytest.param("kafka:3.3.2", "process", "3.9.1", [], id="a later release with ZooKeeper"),
+        pytest.param("kafka:0.10.2.2", "process", "2.8.2", [], id="one that is much later"),
+        pytest.param(
+            "python",
+            "process",
+            "3.9.1",
+            ["kind: upgrade takes a later release that has its metadata where python has, and there is none"],
+            id="our broker",
+        ),
+        pytest.param(
+            "kafka:3.9.1",
+            "process",
+            "4.4.0",
+            ["kind: upgrade takes a later release that has its metadata where kafka:3.9.1 has, and there is none"],
+            id="the last one with ZooKeeper",
+        ),
+        pytest.param(
+            "kafka:3.3.2",
+            "process",
+            "4.4.0",
+            ["parameters: 4.4.0 has no ZooKeeper, where brokers of 3.3.2 keep their metadata; releases to upgrade to:"],
+            id="one that keeps its metadata elsewhere",
+        ),
+        pytest.param(
+            "kafka:3.3.2",
+            "process",
+            "2.8.2",
+            ["parameters: 2.8.2 is no later release than 3.3.2, and no broker is downgraded"],
+            id="an earlier one",
+        ),
+        pytest.param(
+            "kafka:3.3.2", "process", "3.9", ["parameters: no Apache Kafka '3.9'; known releases:"], id="no release"
+        ),
+        pytest.param("kafka:3.3.2", "process", "", ["parameters.to: "], id="none that is named"),
+        pytest.param(
+            "kafka:3.3.2",
+            "docker",
+            "3.9.1",
+            ["kind: upgrade needs upgrade, which the driver docker does not have; drivers that do: process"],
+            id="containers",
+        ),
+        pytest.param(
+            "kafka:3.3.2",
+            "simulated",
+            "3.9.1",
+            ["kind: upgrade needs upgrade, which the driver simulated", "the driver simulated does not start kafka"],
+            id="virtual time",
+        ),
+    ],
+)
+def test_an_upgrade_is_to_a_release_that_brokers_can_be_upgraded_to(
+    system: str, driver: str, release: str, reasons: list[str]
+) -> None:
+    text = GOOD.replace("kind: kill", UPGRADE.replace("RELEASE", release))
+    text = text.replace("duration_s: 10", ON.format(system, driver))
+    if not reasons:
+        assert read_scenario(text, "s.yaml").faults[0].parameters["to"] == release
+        return
+    errors = errors_of(text)
+    assert len(errors) == len(reasons)
+    assert all(reason in error for reason, error in zip(reasons, errors, strict=True))
+
+
+def test_a_step_upgrades_to_nothing_else() -> None:
+    before, _, _ = GOOD.partition("faults:")
+    steps = (
+        "roles: {A: one}\nsteps:\n  - {inject: upgrade, target: A, parameters: {to: RELEASE}}\nsystem: kafka:3.3.2\n"
+    )
+    assert read_scenario(before + steps.replace("RELEASE", "3.9.1"), "s.yaml").steps[0].inject == "upgrade"
+    (error,) = errors_of(before + steps.replace("RELEASE", "2.8.2"))
+    assert "2.8.2 is no later release than 3.3.2" in error
+
+
 def _with_fault(fault: str) -> str:
     """Return the scenario with another fault instead of its own."""
     before, _, _ = GOOD.partition("faults:")

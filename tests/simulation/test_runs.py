@@ -69,9 +69,11 @@ REFUSED = {
     "slow-sync": "slow-sync needs slow-syncs",
     "dropped-packets": "drop-packets needs packets",
     "resources": "cpu-limit needs cpu-limit",
+    "rolling-upgrade": "upgrade needs upgrade",
     "storm": "cpu-limit needs cpu-limit",
 }
-"""What virtual time lacks: its connections carry messages, its disks have no calls, and its machines no limits."""
+"""What virtual time lacks: its connections carry messages, its disks have no calls, its machines no limits, its brokers
+no other release."""
 INTACT = ["planted_bugs=[]"]
 """Set for every built-in scenario: some leave a broker behind for good."""
 

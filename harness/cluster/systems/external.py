@@ -71,6 +71,18 @@ class External:
         """Raise AssertionError."""
         raise AssertionError(NEVER)
 
+    def upgrades(self) -> list[str]:
+        """Return that there is none that is known."""
+        return []
+
+    def upgraded(self, release: str) -> Self:
+        """Raise ScenarioError."""
+        raise ScenarioError(NEVER)
+
+    def configure_again(self, layout: "ClusterLayout", broker_id: int) -> None:
+        """Raise AssertionError."""
+        raise AssertionError(NEVER)
+
     def event_log(self, broker: "BrokerStatus") -> Path:
         """Return a file that there never is."""
         return broker.state_change_log
@@ -82,6 +94,10 @@ class External:
     def dated(self, lines: bytes) -> int | None:
         """Return that nothing says it."""
         return None
+
+    def release_in(self, lines: bytes) -> str:
+        """Return that nothing says it."""
+        return ""
 
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
         """Raise AssertionError: no power is cut here."""

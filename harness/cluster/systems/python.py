@@ -90,6 +90,17 @@ class PythonBroker:
             command += ["--planted-bug", bug]
         return Contained(image="broker", command=command)
 
+    def upgrades(self) -> list[str]:
+        """Return that there is no other release."""
+        return []
+
+    def upgraded(self, release: str) -> Self:
+        """Raise ScenarioError."""
+        raise ScenarioError(f"the system {self.name} has one release only, and nothing to upgrade to")
+
+    def configure_again(self, layout: "ClusterLayout", broker_id: int) -> None:
+        """Do nothing: there is no other release."""
+
     def event_log(self, broker: "BrokerStatus") -> Path:
         """Return its state-change log."""
         return broker.state_change_log
@@ -102,6 +113,10 @@ class PythonBroker:
     def dated(self, lines: bytes) -> int | None:
         """Return the wall clock of the last line."""
         return next((event["ts"] for event in map(_object, reversed(lines.splitlines())) if "ts" in event), None)
+
+    def release_in(self, lines: bytes) -> str:
+        """Return that nothing says it."""
+        return ""
 
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
         """Return the files of which more was written than synced, by the broker's own log of its syncs."""

@@ -132,6 +132,22 @@ class System(Protocol):
         """Return how a broker that is configured runs in a container."""
         ...
 
+    def upgrades(self) -> list[str]:
+        """Return the releases that one of its brokers can be upgraded to; an empty list where there are none."""
+        ...
+
+    def upgraded(self, release: str) -> "System":
+        """Return that of a release that one of its brokers can be upgraded to.
+
+        Raises:
+            ScenarioError: it cannot; the message says why.
+        """
+        ...
+
+    def configure_again(self, layout: "ClusterLayout", broker_id: int) -> None:
+        """Change what a broker is started with, which another release has configured, for this one."""
+        ...
+
     def event_log(self, broker: "BrokerStatus") -> Path:
         """Return the file in which a broker tells what it does."""
         ...
@@ -147,6 +163,10 @@ class System(Protocol):
         """
         ...
 
+    def release_in(self, lines: bytes) -> str:
+        """Return which release the last process is that says so in whole lines of that file; empty where none does."""
+        ...
+
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
         """Return the files in a data directory that a power loss may leave shorter than they are.
 
@@ -160,6 +180,8 @@ class System(Protocol):
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Make a broker's state-change log of what it told, if it wrote none itself; return sentences on what is odd.
+
+        Whichever releases wrote what it told, the log has what this one tells of, and no more.
 
         Raises:
             OSError: a file cannot be read or written.

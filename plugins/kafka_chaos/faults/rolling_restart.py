@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.parameters import Strict
-from harness.contracts.restoring import end_of_late_stops, end_session, start_stopped
+from harness.contracts.restoring import all_in_sync, end_of_late_stops, end_session, start_stopped
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
@@ -50,13 +50,13 @@ class RollingRestart(BrokerFault):
         if not_running(injection, "restart"):
             return injection
         for broker in injection.targets:
-            await _in_sync(arena, injection)
+            await all_in_sync(arena, injection.targets, injection.parameters["in_sync_timeout_s"])
             try:
                 await _end(arena, injection, broker)
             except DeadlineError as error:
                 return injection.with_state(late={str(broker): str(error)})
             await arena.driver.start_broker(broker)
-        await _in_sync(arena, injection)
+        await all_in_sync(arena, injection.targets, injection.parameters["in_sync_timeout_s"])
         return injection
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
@@ -102,28 +102,6 @@ async def _end(arena: Arena, injection: Injection, broker: int) -> None:
         await end_session(arena, broker)
     else:
         await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
-
-
-async def _in_sync(arena: Arena, injection: Injection) -> None:
-    """Wait until every partition of these brokers has all its replicas in its ISR.
-
-    Raises:
-        DeadlineError: one lacks a replica for too long.
-    """
-
-    async def lagging() -> list[str]:
-        return [
-            f"{view.topic}-{view.partition} has the ISR {list(view.isr)} of {list(view.assignment)}"
-            for view in await arena.view.partitions()
-            if set(view.assignment) & set(injection.targets) and set(view.assignment) - set(view.isr)
-        ]
-
-    await until(
-        lagging,
-        lambda seen: not seen,
-        what="every replica in sync",
-        timeout_s=injection.parameters["in_sync_timeout_s"],
-    )
 
 
 PLUGIN: type[Fault] = RollingRestart

@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness.cluster.systems.kafka.line_events import Make
-from harness.cluster.systems.kafka.patterns import OMITS, PATTERNS
+from harness.cluster.systems.kafka.patterns import OMITS, PATTERNS, Pattern
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.events import BrokerStart, Event
 
@@ -50,10 +50,16 @@ class Wording:
 
 
 @cache
-def wording(version: str) -> Wording:
-    """Return how a release words what it tells."""
-    release = tuple(map(int, version.split(".")))
-    own = [pattern for pattern in PATTERNS if pattern.since <= release < pattern.before]
+def wording(version: str, cluster: str = "") -> Wording:
+    """Return how a release words what it tells; of a broker that was upgraded, of that what its `cluster` tells too.
+
+    In the others' protocol and format it may word in yet another way what nobody asks about.
+    """
+    own = _patterns(version)
+    if cluster:
+        others = _patterns(cluster)
+        common, helping = {other.tells for other in others}, {other.make for other in others if other.tells is None}
+        own = [it for it in own if (it.make in helping if it.tells is None else it.tells in common)]
     kinds = {pattern.tells for pattern in own if pattern.tells is not None}
     by_logger: dict[str, list[tuple[re.Pattern[str], Make]]] = defaultdict(list)
     watched: dict[str, list[re.Pattern[str]]] = defaultdict(list)
@@ -63,6 +69,11 @@ def wording(version: str) -> Wording:
             watched[pattern.logger].append(re.compile(pattern.watched))
     omits = (f"{kind.ev}.{name}" for kind in kinds for name in OMITS.get(kind, ()))
     return Wording(dict(by_logger), dict(watched), frozenset(kind.ev for kind in kinds), frozenset(omits))
+
+
+def _patterns(version: str) -> list[Pattern]:
+    release = tuple(map(int, version.split(".")))
+    return [pattern for pattern in PATTERNS if pattern.since <= release < pattern.before]
 
 
 @dataclass(slots=True)

@@ -28,16 +28,24 @@ class Release:
         return self.number >= SINCE_ANSWERS
 
     @property
+    def protocol(self) -> str:
+        """What it calls the protocol between brokers that it speaks unless another is set."""
+        return ".".join(map(str, self.number[: 2 if self.number[0] else 3]))
+
+    @property
     def number(self) -> tuple[int, ...]:
         """The parts of its version, in order."""
         return tuple(map(int, self.version.split(".")))
 
 
 WITHOUT_ZOOKEEPER = 4
+PROTOCOL, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 _RESOLVES_ADDRESSES = 11
 """With a later Java 2.0 to 2.3 resolve no address that ZooKeeper gave them."""
 SINCE_ANSWERS = (3, 9)
 """Patterns have been tried on what these word."""
+_FORMAT_STATED = (2, 4)
+"""Since which release nobody has to say in which format records were written."""
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
 """Until Java 10."""
 RELEASES = {
@@ -77,3 +85,38 @@ def release_of(version: str) -> Release:
     if version not in RELEASES:
         raise ScenarioError(f"no Apache Kafka {version!r}; known releases: {', '.join(RELEASES)}")
     return RELEASES[version]
+
+
+def upgrades_of(release: Release) -> list[str]:
+    """Return the later releases that a broker can be upgraded to: those that keep their metadata where it does."""
+    others = (each for each in RELEASES.values() if each.zookeeper == release.zookeeper)
+    return [other.version for other in others if other.number > release.number]
+
+
+def upgraded(release: Release, version: str) -> Release:
+    """Return the release of a version that a broker can be upgraded to.
+
+    Raises:
+        ScenarioError: it cannot; the message says why.
+    """
+    later = release_of(version)
+    if later.number <= release.number:
+        raise ScenarioError(f"{version} is no later release than {release.version}, and no broker is downgraded")
+    if later.zookeeper != release.zookeeper:
+        raise ScenarioError(
+            f"{version} has no ZooKeeper, where brokers of {release.version} keep their metadata; releases to upgrade"
+            f" to: {', '.join(upgrades_of(release)) or 'none'}"
+        )
+    return later
+
+
+def kept_back(cluster: Release) -> dict[str, str]:
+    """Return what is set for a later release in a cluster that was started as an earlier one, as Kafka's guide has it.
+
+    While a cluster is upgraded its brokers speak as the earlier release does, and write its format: so each understands
+    the others, and can go back. Without ZooKeeper the quorum sees to it, whose `metadata.version` stays.
+    """
+    if not cluster.zookeeper:
+        return {}
+    spoken = {PROTOCOL: cluster.protocol}
+    return spoken | ({FORMAT: cluster.protocol} if cluster.number < _FORMAT_STATED else {})

@@ -1,7 +1,9 @@
 """Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
 
+import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
@@ -11,12 +13,13 @@ from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties
 from harness.cluster.clocks import Clock, Rectified, read_clocks
 from harness.cluster.layout import broker_process
+from harness.cluster.releases import Writer
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
-from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader
+from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader, releases
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
-from harness.cluster.systems.system import OF_A_JVM
+from harness.cluster.systems.system import OF_A_JVM, system_named
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ JVM_OPTIONS = (
 )
 """For three brokers on a small machine."""
 MAIN = "kafka.Kafka"
+_VERSION_LOGGER = "org.apache.kafka.common.utils.AppInfoParser"
+_VERSION = re.compile(r"Kafka version ?: (\S+)")
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
 UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
@@ -120,8 +125,28 @@ class ApacheKafka:
         """Write a broker's properties and its logging configuration; return the path of the former."""
         change = dict if self.zookeeper else kraft.changed(broker_id, driver, broker=broker_id in layout.brokers)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
-        (path.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
+        self._configure_logging(path)
         return path
+
+    def upgrades(self) -> list[str]:
+        """Return the later releases that keep their metadata where this one does."""
+        return releases.upgrades_of(self.release)
+
+    def upgraded(self, release: str) -> Self:
+        """Return one of those; raises ScenarioError for any other."""
+        return type(self)(releases.upgraded(self.release, release))
+
+    def configure_again(self, layout: "ClusterLayout", broker_id: int) -> None:
+        """Have a broker speak as its cluster does, unless the scenario says otherwise, and log as it can itself."""
+        cluster = system_named(layout.system)
+        assert isinstance(cluster, ApacheKafka)
+        path = layout.config_file(broker_id)
+        if cluster.release != self.release:
+            broker_properties.add(path, releases.kept_back(cluster.release))
+        self._configure_logging(path)
+
+    def _configure_logging(self, config: Path) -> None:
+        (config.parent / LOGGING_NAME).write_text(log4j.logging(self.release), encoding="utf-8")
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
         """Return the command that starts a broker."""
@@ -159,6 +184,11 @@ class ApacheKafka:
         """Return the instant of the last line that has one, to the millisecond."""
         return next((line.time_ns for line in map(log_reader.line_of, _backwards(lines)) if line), None)
 
+    def release_in(self, lines: bytes) -> str:
+        """Return the version that the last process logged which did, as all do in the end of their start."""
+        versions = (version for line in map(log_reader.line_of, _backwards(lines)) if (version := _version_in(line)))
+        return next(versions, "")
+
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
         """Return the segments with what is not before the recovery points that it last wrote down."""
         return beyond_recovery_points(folder)
@@ -166,13 +196,12 @@ class ApacheKafka:
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Write a broker's state-change log; return how many lines were not understood, if any."""
         broker.state_change_log.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            self.event_log(broker).open(encoding="utf-8", errors="replace") as lines,
-            broker.state_change_log.open("wb") as out,
-        ):
-            clocks = read_clocks(broker.clock_log, broker_process(broker.broker_id)) if broker.clock_log else []
-            stripped = (line.rstrip("\n") for line in lines)
-            unknown = _write(broker.broker_id, self.release.version, stripped, clocks, out)
+        clocks = read_clocks(broker.clock_log, broker_process(broker.broker_id)) if broker.clock_log else []
+        unknown: Counter[str] = Counter()
+        with self.event_log(broker).open("rb") as log, broker.state_change_log.open("wb") as out:
+            for version, lines in _written(log, broker.writers or (Writer(0, self.name),)):
+                wording = log_reader.wording(version, self.release.version)
+                unknown += _write(broker.broker_id, wording, lines, clocks, out)
         return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
 
 
@@ -186,10 +215,35 @@ def _backwards(lines: bytes) -> Iterator[str]:
     return reversed(lines.decode(errors="replace").splitlines())
 
 
+def _version_in(line: log_reader.LogLine | None) -> str:
+    match = _VERSION.fullmatch(line.text) if line is not None and line.logger == _VERSION_LOGGER else None
+    return match[1] if match else ""
+
+
+def _written(log: BinaryIO, writers: Sequence[Writer]) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield each release that wrote something into a log, by its version, with the lines that it wrote."""
+    ends = [*(writer.position for writer in writers[1:]), None]
+    for writer, end in zip(writers, ends, strict=True):
+        yield writer.system.partition(":")[2], _lines(log, writer.position, end)
+
+
+def _lines(log: BinaryIO, begin: int, end: int | None) -> Iterator[str]:
+    """Yield the lines between two positions of a log."""
+    log.seek(begin)
+    while line := log.readline(-1 if end is None else end - log.tell()):
+        yield line.decode(errors="replace").rstrip("\r\n")
+
+
 def _write(
-    broker_id: int, version: str, lines: Iterator[str], clocks: Sequence[Clock], out: BinaryIO
-) -> Mapping[str, int]:
-    """Write the state changes that a log tells of, those of each process by themselves; return what was not known.
+    broker_id: int,
+    wording: log_reader.Wording,
+    lines: Iterator[str],
+    clocks: Sequence[Clock],
+    out: BinaryIO,
+) -> Counter[str]:
+    """Write the state changes that lines of one release tell of; return what was not known.
+
+    Those of each process stand by themselves.
 
     A log has the broker's wall clock; its instants are put on the monotonic clock by how far apart the machine's two
     are now, and by what was done to the broker's.
@@ -208,7 +262,7 @@ def _write(
     log: LineStateLog | None = None
     of: ProcessState | None = None
     now_ns = instant_ns = 0
-    reader = log_reader.LogReader(log_reader.wording(version))
+    reader = log_reader.LogReader(wording)
     for process, line, event in reader.events(lines):
         now_ns, instant_ns = line.time_ns, rectified.instant_ns(line.time_ns)
         if log is None or process is not of:

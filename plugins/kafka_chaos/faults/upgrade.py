@@ -1,0 +1,162 @@
+"""A broker is stopped cleanly, and started as a later release with its data; if it does not come up, as what it was."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanUpgrade
+from harness.cluster.systems.system import system_named
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+    not_running,
+)
+from harness.contracts.parameters import Strict
+from harness.contracts.restoring import all_in_sync, end_of_late_stops, start_stopped, stopped_of
+from harness.errors import ClusterError, DeadlineError
+from harness.system.waiting import until
+
+CONFIRM_TIMEOUT_S = 60.0
+
+
+class Parameters(Strict):
+    """What the scenario may say about an upgrade."""
+
+    to: Annotated[str, Field(min_length=1, description="The release, later than what is under test, as in 3.9.1")]
+    stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
+    in_sync_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
+    ] = 60.0
+
+
+class Upgrade(BrokerFault):
+    """Upgrades brokers in the order of the target; at most one of them is away at a time."""
+
+    name: ClassVar[str] = "upgrade"
+    requires: ClassVar[tuple[str, ...]] = ("upgrade",)
+    witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def release(self, parameters: BaseModel) -> str:
+        """Return what brokers are upgraded to."""
+        assert isinstance(parameters, Parameters)
+        return parameters.to
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note who runs, as which release, how often each was started, its registration, and where its log ends."""
+        status = await arena.driver.status()
+        registered = await arena.view.registrations()
+        return {
+            "running": status.running(brokers),
+            "systems": {str(broker): status.system_of(broker) for broker in brokers},
+            "starts": status.starts(brokers),
+            "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
+            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+        }
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Upgrade one after the other, up to the first that does not stop in time or does not come up.
+
+        Nobody, unless all run, and none is that release yet.
+        """
+        assert isinstance(arena.driver, CanUpgrade)
+        if not_running(injection, "upgrade") or _upgraded_before(injection):
+            return injection
+        own = injection.parameters
+        for broker in injection.targets:
+            later = system_named(injection.state["systems"][str(broker)]).upgraded(own["to"])
+            await all_in_sync(arena, injection.targets, own["in_sync_timeout_s"])
+            try:
+                await arena.driver.stop_broker(broker, timeout_s=own["stop_timeout_s"])
+            except DeadlineError as error:
+                return injection.with_state(late={str(broker): str(error)})
+            await arena.driver.change_release(broker, later.name)
+            try:
+                await arena.driver.start_broker(broker)
+            except ClusterError as error:
+                failed = f"broker {broker} did not come up as {later.name}: {_in_short(error)}"
+                return injection.with_state(failed=failed)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See each broker's clean stop, the release that it says it is since, a later registration, and it in its ISRs.
+
+        The first two are in its own log.
+        """
+        if idle := not_running(injection, "upgrade"):
+            return idle
+        if before := _upgraded_before(injection):
+            return inconclusive(f"broker {before} was that release before")
+        if late := injection.state.get("late"):
+            return mismatch("; ".join(late.values()))
+        if "failed" in injection.state:
+            return mismatch(injection.state["failed"])
+        try:
+            seen = [await _upgraded(arena, injection, broker) for broker in injection.targets]
+        except DeadlineError as error:
+            return mismatch(str(error))
+        return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run, as what it was before: the rest stays what it is."""
+        assert isinstance(arena.driver, CanUpgrade)
+        await end_of_late_stops(arena, injection)
+        for broker in await stopped_of(arena, injection.targets):
+            await arena.driver.change_release(broker, injection.state["systems"][str(broker)])
+        await start_stopped(arena, injection.targets)
+
+
+def _in_short(error: ClusterError) -> str:
+    """Return the first line of an error, and the last of a log that it quotes."""
+    first, *quoted = str(error).splitlines()
+    return " ".join([first, *quoted[-1:]])
+
+
+def _upgraded_before(injection: Injection) -> list[int]:
+    """Return the targets that were the release before anything was done."""
+    systems, to = injection.state["systems"], injection.parameters["to"]
+    return [broker for broker in injection.targets if systems[str(broker)].partition(":")[2] == to]
+
+
+async def _upgraded(arena: Arena, injection: Injection, broker: int) -> Effect | str:
+    """Return what shows that a broker was upgraded, in words, or what speaks against it; raises DeadlineError."""
+    state, to = injection.state, injection.parameters["to"]
+    log_end, before = state["log_ends"][str(broker)], state["czxids"].get(str(broker), -1)
+    stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+    if not (stops and stops[0]["controlled"]):
+        return mismatch(f"broker {broker} logged {'a stop that was not controlled' if stops else 'no clean stop'}")
+
+    async def release() -> str:
+        return await arena.state_changes.release(broker, log_end)
+
+    what = f"the release that broker {broker} says it is"
+    said_to_be = await until(release, bool, what=what, timeout_s=CONFIRM_TIMEOUT_S)
+    if said_to_be != to:
+        return mismatch(f"broker {broker} says that it is {said_to_be}, not {to}")
+    registered = await until(
+        arena.view.registrations,
+        lambda seen: broker in seen and seen[broker].czxid > before,
+        what=f"a later registration of broker {broker}",
+        timeout_s=CONFIRM_TIMEOUT_S,
+    )
+
+    async def outside() -> list[str]:
+        partitions = await arena.view.partitions()
+        own = (view for view in partitions if broker in view.assignment and broker not in view.isr)
+        return [f"{view.topic}-{view.partition} has the ISR {list(view.isr)}" for view in own]
+
+    in_time = injection.parameters["in_sync_timeout_s"]
+    await until(outside, lambda seen: not seen, what=f"broker {broker} in its ISRs", timeout_s=in_time)
+    return (
+        f"broker {broker} was {state['systems'][str(broker)]}, stopped cleanly, and says that it is {to};"
+        f" registered anew with czxid {registered[broker].czxid}, it is in its ISRs"
+    )
+
+
+PLUGIN: type[Fault] = Upgrade
