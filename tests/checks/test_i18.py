@@ -25,6 +25,13 @@ CASES = {
         registered(1, None, session="0x2", source="broker"),
         text="broker 1 says that it registered in session 0x2, which owns no registration of it",
     ),
+    "two of the broker's sessions own no registration": fails(
+        registered(1),
+        registered(1, source="broker"),
+        registered(1, None, session="0x2", source="broker"),
+        registered(1, None, session="0x3", source="broker"),
+        severities=["violation", "violation"],
+    ),
     "nobody registered": unknown(text="registrations"),
 }
 
