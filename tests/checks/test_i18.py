@@ -32,6 +32,9 @@ CASES = {
         registered(1, None, session="0x3", source="broker"),
         severities=["violation", "violation"],
     ),
+    "the broker does not say by which session": passes(
+        registered(1), registered(1, source="broker"), registered(1, None, session="", source="broker")
+    ),
     "nobody registered": unknown(text="registrations"),
 }
 
