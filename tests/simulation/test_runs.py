@@ -73,8 +73,8 @@ REFUSED = {
     "rolling-upgrade": "upgrade needs upgrade, which the driver simulated does not have",
     "storm": "cpu-limit needs cpu-limit, which the driver simulated does not have",
 }
-"""What virtual time lacks: connections carry messages, disks have no calls, machines no limits, brokers no other release,
-and none runs Kafka."""
+"""What virtual time lacks: connections carry messages, disks have no calls, machines no limits, brokers no other
+release, and none runs Kafka."""
 INTACT = ["planted_bugs=[]"]
 """Set for every built-in scenario: some leave a broker behind for good."""
 
