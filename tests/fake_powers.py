@@ -12,6 +12,7 @@ HOSTS: dict[Side, tuple[str, ...]] = {
     Side.PEERS: ("peer",),
     Side.CLIENTS: ("producer-1",),
     Side.ZOOKEEPER: ("zookeeper-1",),
+    Side.CONTROLLERS: (),
 }
 
 SEGMENT = "orders-0/00000000000000000000.log"

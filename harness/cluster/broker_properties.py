@@ -133,7 +133,9 @@ class DriverProperties:
     log_dir: str
     zookeeper_connect: str
     controllers: Mapping[int, str] = field(default_factory=dict)
-    """Where each controller listens, host:port by id; empty with ZooKeeper."""
+    """Where servers reach each controller, host:port by id; empty with ZooKeeper."""
+    controller_listens_on: str | None = None
+    """The address to bind as a controller; None where it is the one that others connect to."""
 
 
 def write(

@@ -74,6 +74,8 @@ class ClusterLayout:
     """By broker; empty when they connect to each other directly."""
     relay_servers: dict[int, ServerRelayPorts] = field(default_factory=dict)
     """By ZooKeeper server; of a single one, or without a relay, empty."""
+    relay_controllers: dict[int, int] = field(default_factory=dict)
+    """The ports of the relay for those who connect to a controller, by its id; without a quorum or a relay, empty."""
     clocks: bool = False
     """Whether brokers load what their wall clocks can be set by."""
     syncs: bool = False
@@ -104,6 +106,11 @@ class ClusterLayout:
         return {id_: f"{LOOPBACK}:{port}" for id_, port in (of_brokers | self.quorum).items()}
 
     @property
+    def quorum_addresses(self) -> dict[int, str]:
+        """Where servers reach each controller: where it listens, or where the relay does, if there is one."""
+        return self.controllers | {id_: f"{LOOPBACK}:{port}" for id_, port in self.relay_controllers.items()}
+
+    @property
     def bootstrap_servers(self) -> str:
         """Where Kafka clients connect to."""
         return ",".join(map(self.client_address, self.brokers))
@@ -119,6 +126,7 @@ class ClusterLayout:
         relay += [
             port for own in self.relay_servers.values() for port in (*own.quorum.values(), *own.election.values())
         ]
+        relay += self.relay_controllers.values()
         return [port for port in (*servers, *brokers, *self.quorum.values(), *relay) if port is not None]
 
     def client_address(self, broker_id: int) -> str:
@@ -188,6 +196,7 @@ class ClusterLayout:
             "planted_bugs": list(self.planted_bugs),
             "relay": {str(broker_id): asdict(own) for broker_id, own in self.relay.items()},
             "relay_servers": {str(server_id): asdict(own) for server_id, own in self.relay_servers.items()},
+            "relay_controllers": {str(id_): port for id_, port in self.relay_controllers.items()},
             "clocks": self.clocks,
             "syncs": self.syncs,
             "disk_files": self.disk_files,
@@ -223,6 +232,7 @@ class ClusterLayout:
                 relay_servers={
                     int(id_): _server_relay_ports(own) for id_, own in data.get("relay_servers", {}).items()
                 },
+                relay_controllers={int(id_): port for id_, port in data.get("relay_controllers", {}).items()},
                 clocks=data.get("clocks", False),
                 syncs=data.get("syncs", False),
                 disk_files=data.get("disk_files", False),

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 
 class Side(StrEnum):
-    """The hosts that a broker talks to."""
+    """The hosts that a broker, or a controller that is none, talks to."""
 
     PEERS = "peers"
     CLIENTS = "clients"
     ZOOKEEPER = "zookeeper"
+    CONTROLLERS = "controllers"
+    """Of a quorum, as far as they are no brokers: those are peers."""
 
 
 class Direction(StrEnum):

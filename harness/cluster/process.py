@@ -131,7 +131,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                 servers * per_server
                 + request.brokers * per_broker
                 + controllers
-                + ports_needed(request.brokers, servers) * request.relay
+                + ports_needed(request.brokers, servers, controllers) * request.relay
             )
         )
         layout = ClusterLayout(
@@ -180,7 +180,8 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                 peer_address=address,
                 log_dir=str(layout.log_dir(controller_id).resolve()),
                 zookeeper_connect="",
-                controllers=layout.controllers,
+                controllers=layout.quorum_addresses,
+                controller_listens_on=_controller_bound(layout, controller_id),
             )
             system_named(layout.system).configure(layout, controller_id, properties, of_controller)
             await self._start_broker(layout, controller_id)
@@ -192,7 +193,8 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
                 listens_on=(f"{LOOPBACK}:{own.client}", f"{LOOPBACK}:{own.peer}"),
                 log_dir=str(layout.log_dir(broker_id).resolve()),
                 zookeeper_connect=layout.zookeeper_connect_of(broker_id),
-                controllers=layout.controllers,
+                controllers=layout.quorum_addresses,
+                controller_listens_on=_controller_bound(layout, broker_id),
             )
             system_named(layout.system).configure(layout, broker_id, properties, driver_properties)
             await self._start_broker(layout, broker_id)
@@ -215,9 +217,10 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
 
     async def _start_relay(self, layout: ClusterLayout) -> None:
         brokers = {
-            broker_id: Place(address=LOOPBACK, client=own.client, peer=own.peer or 0)
+            broker_id: Place(address=LOOPBACK, client=own.client, peer=own.peer or 0, controller=own.controller or 0)
             for broker_id, own in layout.brokers.items()
         }
+        brokers |= {id_: Place(address=LOOPBACK, client=0, controller=port) for id_, port in layout.quorum.items()}
         servers = {
             server_id: Place(address=LOOPBACK, client=own.client, quorum=own.quorum or 0, election=own.election or 0)
             for server_id, own in layout.zookeeper.items()
@@ -259,6 +262,11 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
     async def _log_tail(self, name: str) -> tuple[str, list[str]]:
         log = Path((await self._supervision.children())[name]["log"])
         return str(log), tail_of(log)
+
+
+def _controller_bound(layout: ClusterLayout, broker_id: int) -> str | None:
+    """Return where a controller listens itself, if others reach it elsewhere."""
+    return layout.controllers.get(broker_id) if layout.relay_controllers else None
 
 
 def _server_state(child: dict[str, Any]) -> ServerState:

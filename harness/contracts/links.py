@@ -16,7 +16,7 @@ E = TypeVar("E", Side, Direction)
 
 Sides = Annotated[
     list[Annotated[Side, BeforeValidator(lambda value: Side(value) if isinstance(value, str) else value)]],
-    Field(min_length=1, description="peers, clients, zookeeper"),
+    Field(min_length=1, description="peers, clients, zookeeper, controllers (that are no brokers)"),
 ]
 Way = Annotated[Direction, BeforeValidator(lambda value: Direction(value) if isinstance(value, str) else value)]
 
@@ -46,12 +46,13 @@ async def undisturbed(driver: ClusterDriver) -> str:
     """Return why brokers may still reach each other, whatever probes say; empty where every sender is known."""
     assert isinstance(driver, CanProbe)
     count = len(await driver.strangers())
-    return f"it is not known which broker has {count} of the connections to peers, and they pass" if count else ""
+    return f"it is not known which server has {count} of the connections to others, and they pass" if count else ""
 
 
 async def sure(driver: ClusterDriver, injection: Injection, effect: Effect) -> Effect:
-    """Return what probes have shown; what they confirm of links to peers stays open while not every sender is known."""
-    shown = effect.verdict is FaultVerdict.CONFIRMED and Side.PEERS in links_of(injection.parameters)[0]
+    """Return what probes have shown; of links between servers nothing is confirmed while not every sender is known."""
+    among_servers = not {Side.PEERS, Side.CONTROLLERS}.isdisjoint(links_of(injection.parameters)[0])
+    shown = effect.verdict is FaultVerdict.CONFIRMED and among_servers
     return inconclusive(why) if shown and (why := await undisturbed(driver)) else effect
 
 

@@ -150,6 +150,8 @@ class ServiceProbe:
         async with self._connecting[address]:  # of two that ask at once, one connects
             connection = self._connections.get(address)
             if connection is None or connection.closed:
+                if connection is not None:
+                    connection.close()  # its broker may have ended it alone
                 connection = await self._transport.connect(*address, client_id=PROCESS, timeout_s=REQUEST_TIMEOUT_S)
                 self._connections[address] = connection
         return await connection.request(message, version, timeout_s=REQUEST_TIMEOUT_S)

@@ -292,6 +292,8 @@ class QuorumView:
     async def _ask(self, controller: int, request: Message, version: int, timeout_s: float) -> Message:
         connection = self._connections.get(controller)
         if connection is None or connection.closed:
+            if connection is not None:
+                connection.close()  # its controller may have ended it alone
             host, port = self._controllers[controller]
             connection = await self._transport.connect(host, port, client_id=CLIENT_ID, timeout_s=timeout_s)
             self._connections[controller] = connection

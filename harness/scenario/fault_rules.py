@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.cluster.driver import OVER_LINKS, quorum_ids
+from harness.cluster.powers import Side
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
@@ -98,7 +99,7 @@ def _fault(
     yield from parameter_problems(plugin.Parameters, parameters, at)
     yield from capabilities(draft, (*at, "kind"), plugin)
     yield from witnesses(draft, (*at, "kind"), plugin)
-    yield from of_zookeeper(draft, at, plugin, parameters)
+    yield from of_metadata(draft, at, plugin, parameters)
     yield from releases(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     yield from controllers(draft, (*at, "target"), plugin, target)
@@ -132,8 +133,8 @@ def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
         yield Problem(at, why)
 
 
-def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a fault is asked to do in ZooKeeper takes one."""
+def of_metadata(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    """What a fault is asked to do in ZooKeeper, or to links to who keeps the metadata, takes those."""
     try:
         system = system_named(draft.system or PYTHON)
     except ScenarioError:
@@ -143,6 +144,21 @@ def of_zookeeper(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[s
     if not system.zookeeper:
         for name in (name for name in named if parameters[name]):
             yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
+    sides = parameters.get("sides")
+    for side in sides if isinstance(sides, list) and not OVER_LINKS.isdisjoint(plugin.requires) else ():
+        if why := _no_such_side(draft, system, side):
+            yield Problem((*at, "parameters", "sides"), why)
+
+
+def _no_such_side(draft: Draft, system: System, side: object) -> str:
+    """Return why there is nobody on a side of links that a scenario names; empty if somebody is."""
+    if side == Side.ZOOKEEPER and not system.zookeeper:
+        return f"{system.name} has no ZooKeeper"
+    if side == Side.CONTROLLERS and system.zookeeper:
+        return f"{system.name} has no quorum of controllers, but ZooKeeper"
+    if side == Side.CONTROLLERS and not draft.separate_controllers:
+        return "the controllers of this cluster are brokers, which are peers"
+    return ""
 
 
 def releases(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
@@ -163,8 +179,6 @@ def unfit(plugin: Fault, system: System) -> str:
     """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
     if plugin.zookeeper and not system.zookeeper:
         return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
-    if not system.zookeeper and not OVER_LINKS.isdisjoint(plugin.requires):
-        return f"{plugin.name} disturbs links, and those of {system.name}'s controllers pass through no relay"
     if isinstance(plugin, ChangesRelease) and not system.upgrades():
         return f"{plugin.name} takes a later release that has its metadata where {system.name} has, and there is none"
     if missing := untold(plugin, system):

@@ -12,7 +12,7 @@ from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
 from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
-from harness.scenario.fault_rules import unfit, untold
+from harness.scenario.fault_rules import untold
 from harness.scenario.rules import starts
 
 PAGE = Path("docs/faults.md")
@@ -29,7 +29,7 @@ ON_EXTERNAL = {kind: f"by its owner's commands for {' and '.join(names)}" for ki
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "where its owner allows to write to ZooKeeper")
 _RELAY = """\
 Where a scenario has one of {kinds}, all traffic between brokers,
-their clients and ZooKeeper passes through a relay; elsewhere there is none
+their clients and ZooKeeper, or controllers of a quorum, passes through a relay; elsewhere there is none
 ([decision 0066](decisions/0066-a-relay-disturbs-links.md); in containers it is one of its own,
 [0074](decisions/0074-a-relay-in-a-container.md)). What waits at a cut link comes out when it is healed, as TCP sends it
 again. Unlike in virtual time, a connection that is made over a cut link is accepted, and then waits. What was sent over
@@ -98,7 +98,7 @@ def _reason(fault: Fault, system: System) -> str:
         return "there is no later release with its metadata in the same place"
     if missing := untold(fault, system):
         return f"nothing tells of {', '.join(missing)}"
-    return unfit(fault, system) and "its controllers have no relay"
+    return ""
 
 
 def _over_links() -> list[str]:

@@ -13,7 +13,7 @@ from harness.errors import PluginError
 from harness.scenario.conditions import parse_condition, roles_in
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
-from harness.scenario.fault_rules import capabilities, missing_partition, of_zookeeper, releases, witnesses
+from harness.scenario.fault_rules import capabilities, missing_partition, of_metadata, releases, witnesses
 from harness.scenario.model import StepSpec
 from harness.scenario.plan import ALONE, WRITER
 from harness.scenario.source import KeyPath, Problem
@@ -107,7 +107,7 @@ def _inject(draft: Draft, at: KeyPath, kind: str, step: StepSpec) -> Iterator[Pr
     yield from parameter_problems(plugin.Parameters, step.parameters, at)
     yield from capabilities(draft, (*at, "inject"), plugin)
     yield from witnesses(draft, (*at, "inject"), plugin)
-    yield from of_zookeeper(draft, at, plugin, step.parameters)
+    yield from of_metadata(draft, at, plugin, step.parameters)
     yield from releases(draft, at, plugin, step.parameters)
     if Role.IDS not in plugin.accepts:
         yield Problem((*at, "inject"), f"{kind} takes {', '.join(plugin.accepts)}, and roles are certain brokers")

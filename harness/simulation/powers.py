@@ -124,6 +124,8 @@ class NetworkPowers:
                 return list(self._clients)
             case Side.ZOOKEEPER:
                 return [server.host for server in self._cluster.ensemble.servers]
+            case Side.CONTROLLERS:
+                return []
 
     def _ways(self, broker_id: int, side: Side, way: Direction) -> list[Link]:
         return ways(host_of(broker_id), self._hosts(broker_id, side), way)

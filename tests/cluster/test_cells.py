@@ -18,9 +18,10 @@ from benchmarks.kills.kill import Kill, Victim, carried_out
 from benchmarks.kills.left import left_of, namespaces_of
 from benchmarks.kills.place import Place
 from harness import phases
-from harness.cluster.systems.system import system_named
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind
+from harness.contracts.targets import Role, parse_target
 from harness.experiment.journal import fault_results, read_journal
 from harness.scenario.capabilities import missing, systems_of
 from harness.scenario.faults_page import refusal
@@ -32,7 +33,7 @@ from harness.store.phase_log import Phase, ends
 from harness.values import PYTHON
 from harness.verdict import FaultVerdict
 
-KAFKA = "kafka:3.9.1"
+KAFKA, QUORUM = "kafka:3.9.1", "kafka:4.4.0"
 MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": []}
 AT_S = 1.0
 MOMENT_S = 0.3
@@ -54,18 +55,23 @@ class Row:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     topic: Mapping[str, Any] = field(default_factory=dict)
     """Configuration of the topic."""
-    zookeeper_servers: int = 1
+    cluster: Mapping[str, Any] = field(default_factory=dict)
     kafka: str = KAFKA
-    """The release of Kafka that it is tried on, beside our broker."""
+    """The release of Kafka with ZooKeeper that it is tried on, beside our broker and one without."""
     group: bool = False
     """Whether there is a consumer group."""
+
+    def fits(self, system: System) -> bool:
+        """Return whether a system has what it is aimed at: ZooKeeper, or a quorum of controllers."""
+        absent = Role.QUORUM if system.zookeeper else Role.ZOOKEEPER
+        return parse_target(self.target).role is not absent
 
 
 ROWS = {
     "add-partitions": Row(duration_s=0),
     "bounce": Row(target="0,2", duration_s=0),
     "cancel-reassignment": Row(duration_s=0),
-    "change-config": Row(target="all", parameters={"config": {"log.segment.bytes": "20000"}}),
+    "change-config": Row(target="all", parameters={"config": {"log.segment.bytes": "2000000"}}),
     "clock": Row(parameters={"step_s": 60}),
     "connection-storm": Row(target="all", parameters={"connections": 50}),
     "controlled-shutdown": Row(target="1"),
@@ -81,7 +87,13 @@ ROWS = {
     "file-limit": Row(target="controller"),
     "hostile-client": Row(target="all", duration_s=0, parameters={"times": 2}),
     "isolate": Row(),
-    "isolate-zookeeper": Row(target="zookeeper(follower)", duration_s=9, zookeeper_servers=3),
+    "isolate of a controller": Row(
+        kind="isolate",
+        target="quorum(leader)",
+        parameters={"sides": ["controllers"]},
+        cluster={"controllers": 3, "separate_controllers": True},
+    ),
+    "isolate-zookeeper": Row(target="zookeeper(follower)", duration_s=9, cluster={"zookeeper_servers": 3}),
     "kill": Row(),
     "kill-zookeeper": Row(target="zookeeper(leader)"),
     "leave": Row(target="member(group-1,2)", group=True),
@@ -142,7 +154,7 @@ class Cell:
                 "description": f"{self.kind} alone",
                 "driver": self.driver,
                 "system": self.system,
-                "cluster": {"zookeeper_servers": row.zookeeper_servers},
+                "cluster": dict(row.cluster),
                 "topics": [{"name": "orders", "partitions": 2, "replication_factor": 2, "config": topic}],
                 "workloads": [load, *([GROUP] if row.group else [])],
                 "faults": [fault],
@@ -154,13 +166,13 @@ class Cell:
 
 def working() -> Iterator[Cell]:
     """Yield the cells in which a kind works, on what drivers start by themselves."""
-    for driver, ours, name in product(MARKS, (True, False), ROWS):
-        system = PYTHON if ours else ROWS[name].kafka
-        cell = Cell(name=name, driver=driver, system=system)
-        able = system.partition(":")[0] in registry.driver_class(driver).families
-        able = able and starts(driver, system_named(system))
-        if able and not refusal(registry.fault(cell.kind), driver, system_named(system)):
-            yield cell
+    for driver, (name, row) in product(MARKS, ROWS.items()):
+        for system in (PYTHON, row.kafka, QUORUM):
+            cell = Cell(name=name, driver=driver, system=system)
+            able = system.partition(":")[0] in registry.driver_class(driver).families
+            able = able and starts(driver, system_named(system)) and row.fits(system_named(system))
+            if able and not refusal(registry.fault(cell.kind), driver, system_named(system)):
+                yield cell
 
 
 def parameters(cells: Iterator[Cell]) -> list[Any]:

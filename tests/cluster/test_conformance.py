@@ -150,13 +150,6 @@ def zookeeper(kind: Kind) -> None:
         pytest.skip(f"{kind.system} has no ZooKeeper")
 
 
-@pytest.fixture
-def links(kind: Kind) -> None:
-    """The system's links can pass through a relay, or the test of them is skipped."""
-    if not system_named(kind.system).zookeeper:
-        pytest.skip(f"the controllers of {kind.system} have no relay")
-
-
 def made(kind: Kind, root: Path, run_id: str = "run") -> Driver:
     """Return a driver that starts this system, whatever is to be started."""
     cls = registry.driver_class(kind.driver)
@@ -588,12 +581,14 @@ async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: 
     assert len(set(written)) == len(written), "three servers' equal entries make one change"
 
 
-async def modes_are(driver: Driver, wanted: list[str]) -> dict[int, str]:
-    """Wait until the servers of ZooKeeper are this to each other, in whatever order."""
+async def modes_are(driver: Driver, wanted: list[str], *, alone: int | None = None) -> dict[int, str]:
+    """Wait until the servers of ZooKeeper are this to each other, in whatever order, and one, if any, is nothing."""
+
+    def as_wanted(modes: dict[int, str]) -> bool:
+        return sorted(modes.values()) == wanted and not (alone and modes[alone])
+
     what = f"servers of ZooKeeper {wanted}"
-    return await until(
-        driver.zookeeper_modes, lambda modes: sorted(modes.values()) == wanted, what=what, timeout_s=120, every_s=0.02
-    )
+    return await until(driver.zookeeper_modes, as_wanted, what=what, timeout_s=120, every_s=0.02)
 
 
 WHOLE = ["follower", "follower", "leader"]
@@ -635,8 +630,7 @@ async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_oth
     server = next(number for number, seen in (await modes_are(alone, WHOLE)).items() if seen == mode)
     await alone.isolate_zookeeper([server], at_most_s=120)
     assert await alone.probe_servers(server, server % 3 + 1, timeout_s=0.2) is None
-    modes = await modes_are(alone, ["", "follower", "leader"])
-    assert modes[server] == ""
+    await modes_are(alone, ["", "follower", "leader"], alone=server)  # who led says so a while beside who looks for one
     await produce(alone, "meanwhile")
     await alone.rejoin_zookeeper([server])
     await modes_are(alone, WHOLE)
@@ -658,12 +652,11 @@ async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver:
         await driver.kill_zookeeper(7)
 
 
-@pytest.mark.usefixtures("links")
 async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody_else(alone: Driver) -> None:
     quick = {**QUICK, "replica.lag.time.max.ms": "1000"}
     status = await alone.start(ClusterRequest(brokers=3, properties=quick, relay=True))
     await produce(alone, "kept")
-    async with KazooView(status.zookeeper_connect) as view:
+    async with view_of(status.zookeeper_connect, status.controllers) as view:
 
         async def isr() -> set[int]:
             return {broker for each in await view.partitions() for broker in each.isr}
@@ -676,7 +669,9 @@ async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody
             return sorted(await listed_brokers(host, int(port), timeout_s=0.5))
 
         (leader,) = {each.leader for each in await view.partitions()}
-        one, other = {0, 1, 2} - {leader}
+        controller = (await view.controller()).broker_id
+        other = min({0, 1, 2} - {leader, controller})  # a leader that does not reach the controller is deposed
+        (one,) = {0, 1, 2} - {leader, other}
         await alone.isolate(leader, (Side.CLIENTS,), Direction.OUTBOUND, at_most_s=60)
         with pytest.raises(ClusterError, match="does not answer a Metadata request"):
             await listed(leader)
@@ -698,7 +693,8 @@ async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody
         await becomes({0, 1, 2})
         assert await alone.strangers() == set()
 
-        await alone.isolate(other, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=120)
+        away_from = Side.ZOOKEEPER if status.zookeeper else Side.PEERS
+        await alone.isolate(other, (away_from,), Direction.BOTH, at_most_s=120)
         await until(view.registrations, lambda seen: other not in seen, what="end of its session", timeout_s=120)
         await alone.rejoin(other)
         await becomes({0, 1, 2})
@@ -728,6 +724,32 @@ async def test_controllers_may_be_servers_of_their_own_and_come_back_with_the_lo
         await alone.kill_broker(7)
     assert await alone.copy_data() == []
     assert "/brokers/topics/kept" in history_of(await alone.status())
+
+
+async def test_behind_a_relay_links_to_controllers_that_are_no_brokers_are_cut(kind: Kind, alone: Driver) -> None:
+    if system_named(kind.system).zookeeper:
+        pytest.skip(f"{kind.system} has no controllers but its brokers")
+    status = await alone.start(
+        ClusterRequest(brokers=1, properties=QUICK, controllers=3, separate_controllers=True, relay=True)
+    )
+    async with view_of(status.zookeeper_connect, status.controllers) as view:
+        await alone.isolate(0, (Side.CONTROLLERS,), Direction.BOTH, at_most_s=120)
+        probed = await alone.probe(0, Side.CONTROLLERS, Direction.OUTBOUND, timeout_s=0.2)
+        assert probed == {"broker-101": None, "broker-102": None, "broker-103": None}
+        await until(view.registrations, lambda seen: 0 not in seen, what="end of its registration", timeout_s=120)
+        await alone.rejoin(0)
+        await until(view.registrations, lambda seen: 0 in seen, what="its registration", timeout_s=120)
+
+        async def leads() -> int:
+            return (await view.controller()).broker_id
+
+        leader = await leads()
+        assert await alone.connections(leader, (Side.CONTROLLERS,))
+        await alone.isolate(leader, (Side.CONTROLLERS,), Direction.BOTH, at_most_s=120)
+        assert await alone.probe(leader, Side.CLIENTS, Direction.INBOUND, timeout_s=0.2) == {}
+        await until(leads, lambda seen: seen not in {leader, -1}, what="another leader", timeout_s=120)
+        await alone.rejoin(leader)
+        assert await alone.strangers() == set()
 
 
 @pytest.mark.parametrize(

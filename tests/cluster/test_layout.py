@@ -31,8 +31,14 @@ def layout(root: Path, **changed: object) -> ClusterLayout:
 
 @pytest.mark.parametrize(
     "relayed",
-    [{}, {"relay": RELAY, "relay_servers": RELAY_SERVERS}, {"zookeeper": {}, "quorum": {101: 1, 102: 2}}],
-    ids=["connected directly", "through a relay", "with controllers of their own"],
+    [
+        pytest.param({}, id="connected directly"),
+        pytest.param({"relay": RELAY, "relay_servers": RELAY_SERVERS}, id="through a relay"),
+        pytest.param(
+            {"zookeeper": {}, "quorum": {101: 1, 102: 2}, "relay_controllers": {101: 3, 102: 4}},
+            id="with controllers of their own behind one",
+        ),
+    ],
 )
 def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, relayed: dict[str, object]) -> None:
     saved = layout(tmp_path, **relayed)
@@ -55,6 +61,23 @@ def test_addresses_lead_through_the_relay_for_all_but_the_harness(tmp_path: Path
     assert relayed.zookeeper_connect_of(1) == "127.0.0.1:7,127.0.0.1:8"
     assert relayed.zookeeper_connect == "127.0.0.1:2181,127.0.0.1:2182"
     assert sorted(set(relayed.all_ports) - set(layout(tmp_path).all_ports)) == list(range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("relayed", "reached"),
+    [
+        pytest.param({}, {0: "127.0.0.1:7", 101: "127.0.0.1:8"}, id="directly"),
+        pytest.param({0: 3, 101: 4}, {0: "127.0.0.1:3", 101: "127.0.0.1:4"}, id="through a relay"),
+    ],
+)
+def test_servers_reach_controllers_and_the_harness_goes_its_own_way(
+    tmp_path: Path, relayed: dict[int, int], reached: dict[int, str]
+) -> None:
+    brokers = {0: BrokerPorts(client=5, peer=6, controller=7)}
+    made = layout(tmp_path, zookeeper={}, brokers=brokers, quorum={101: 8}, relay_controllers=relayed)
+    assert made.quorum_addresses == reached
+    assert made.controllers == {0: "127.0.0.1:7", 101: "127.0.0.1:8"}
+    assert sorted(made.all_ports) == sorted([5, 6, 7, 8, *relayed.values()])
 
 
 def test_servers_of_an_ensemble_are_told_of_themselves_and_of_the_others_or_of_the_relay(tmp_path: Path) -> None:

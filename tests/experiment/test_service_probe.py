@@ -14,6 +14,7 @@ class Deaf:
 
     opened: int = 0
     closed: bool = False
+    dropped: int = 0
     recorded: list[object] = field(default_factory=list)
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Deaf":
@@ -26,6 +27,7 @@ class Deaf:
 
     def close(self) -> None:
         self.closed = True
+        self.dropped += 1
 
 
 async def test_of_two_that_ask_at_once_one_connects() -> None:
@@ -36,3 +38,13 @@ async def test_of_two_that_ask_at_once_one_connects() -> None:
     assert peer.opened == 1
     ask.close()
     assert peer.closed
+
+
+async def test_a_connection_that_its_broker_has_ended_is_dropped_for_another_one() -> None:
+    peer = Deaf()
+    ask = ServiceProbe(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
+    await ask.produce([("orders", 0)])
+    assert (peer.opened, peer.dropped) == (1, 0)
+    peer.closed = True
+    await ask.produce([("orders", 0)])
+    assert (peer.opened, peer.dropped) == (2, 1)

@@ -269,6 +269,7 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
     ("name", "parameters", "verdict"),
     [
         pytest.param("isolate", {}, INCONCLUSIVE, id="one that is cut off may reach its peers"),
+        pytest.param("isolate", {"sides": ["controllers"]}, INCONCLUSIVE, id="or a quorum"),
         pytest.param("isolate", {"sides": ["zookeeper"]}, CONFIRMED, id="no other side's sender has to be asked for"),
         pytest.param("partition", {}, INCONCLUSIVE, id="a part may reach another one"),
         pytest.param("isolate", {"cut_s": 0.4, "whole_s": 0.2}, INCONCLUSIVE, id="one whose links flap may reach them"),
@@ -280,6 +281,7 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
 async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
     cluster: FakeCluster, name: str, parameters: dict[str, Any], verdict: FaultVerdict
 ) -> None:
+    cluster.hosts[Side.CONTROLLERS] = ("broker-101",)
     cluster.unknown = {"7"}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is verdict

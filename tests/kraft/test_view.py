@@ -31,11 +31,13 @@ class Quorum:
     """Epoch and end of what it has of that, where the fetcher has more."""
     away: set[int] = field(default_factory=set)
     requests: list[int] = field(default_factory=list)
+    connected: list["Connected"] = field(default_factory=list)
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Connected":
         if port in self.away:
             raise PeerError(f"connecting to {host}:{port}: refused")
-        return Connected(self, port)
+        self.connected.append(Connected(self, port))
+        return self.connected[-1]
 
     @property
     def view(self) -> QuorumView:
@@ -46,7 +48,13 @@ class Quorum:
 class Connected:
     quorum: Quorum
     controller: int
-    closed: bool = False
+    ended: bool = False
+    """By the controller."""
+    dropped: bool = False
+
+    @property
+    def closed(self) -> bool:
+        return self.ended or self.dropped
 
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         if self.controller in self.quorum.away:
@@ -61,7 +69,7 @@ class Connected:
         return ErrorCode.NONE if self.controller == self.quorum.leader else ErrorCode.NOT_LEADER_FOR_PARTITION
 
     def close(self) -> None:
-        self.closed = True
+        self.dropped = True
 
 
 def _answer(quorum: Quorum, code: ErrorCode, offset: int) -> Message:
@@ -165,6 +173,20 @@ async def test_a_new_leader_that_does_not_know_yet_what_is_committed_is_waited_f
     await seen.news()
     quorum.high_watermark = -1
     assert await seen.news() == []
+
+
+async def test_a_connection_that_its_controller_has_ended_is_dropped_for_another_one() -> None:
+    quorum = Quorum()
+    seen = quorum.view
+    await seen.news()
+    before = quorum.connected.copy()
+    for each in before:
+        each.ended = True
+    quorum.leader, quorum.epoch = 0, 3
+    await seen.news()
+    assert {each.controller for each in before} == {0, 1}
+    assert all(each.dropped for each in before)
+    assert not any(each.dropped for each in quorum.connected[len(before) :])
 
 
 async def test_without_a_quorum_nobody_is_controller() -> None:

@@ -152,9 +152,9 @@ MARKED = "kind: expire-session\n    only_with_zookeeper: true"
             id="a server of ZooKeeper",
         ),
         pytest.param(
-            "kind: isolate\n    duration_s: 2",
-            "kind: isolate disturbs links, and those of kafka:4.4.0's controllers pass through no relay",
-            id="links that nobody holds",
+            "kind: isolate\n    duration_s: 2\n    parameters: {sides: [peers, zookeeper]}",
+            "parameters.sides: kafka:4.4.0 has no ZooKeeper",
+            id="links to one",
         ),
         pytest.param(
             "kind: kill\n    parameters: {end_session: true}",
@@ -242,6 +242,35 @@ def test_what_a_cluster_would_not_heed_is_refused(system: str, cluster: str, why
         ),
         pytest.param("kafka:4.4.0", "{}", "{kind: bounce, target: quorum}", "", id="brokers that are controllers"),
         pytest.param(
+            "kafka:3.9.1",
+            "{}",
+            "{kind: delay, parameters: {sides: [controllers]}}",
+            "parameters.sides: kafka:3.9.1 has no quorum of controllers, but ZooKeeper",
+            id="links to controllers that there are none of",
+        ),
+        pytest.param(
+            "kafka:4.4.0",
+            "{}",
+            "{kind: isolate, parameters: {sides: [controllers]}}",
+            "parameters.sides: the controllers of this cluster are brokers, which are peers",
+            id="links to controllers that are brokers",
+        ),
+        pytest.param(
+            "kafka:4.4.0",
+            "{separate_controllers: true}",
+            "{kind: partition, target: quorum}",
+            "partition hits brokers, and the controllers of this cluster are none",
+            id="a partition of those that are none",
+        ),
+        pytest.param("kafka:4.4.0", "{}", "{kind: isolate}", "", id="all links of a broker that has no ZooKeeper"),
+        pytest.param(
+            "kafka:4.4.0",
+            "{controllers: 3, separate_controllers: true}",
+            "{kind: isolate, target: quorum(leader), parameters: {sides: [controllers]}}",
+            "",
+            id="links between controllers",
+        ),
+        pytest.param(
             "kafka:4.4.0",
             "{brokers: 1, controllers: 3, separate_controllers: true}",
             "{kind: pause, target: quorum(follower)}",
@@ -256,7 +285,7 @@ def test_which_faults_hit_controllers(system: str, cluster: str, fault: str, why
     topics = topics.replace("    partitions: 2", "    replication_factor: 1\n    partitions: 2").replace(
         ": 2\n", ": 1\n"
     )
-    planned = fault.replace("}", ", at_s: 1, duration_s: 2}")
+    planned = f"{fault.removesuffix('}')}, at_s: 1, duration_s: 2}}"
     text = f"{before}cluster: {cluster}\n{topics}faults:\n  - {planned}\nduration_s: 10\nsystem: {system}\n"
     if why:
         (message,) = errors_of(text)

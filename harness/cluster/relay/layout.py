@@ -22,10 +22,12 @@ class Place:
     quorum: int = 0
     """With `election`, of a ZooKeeper server, for the other servers."""
     election: int = 0
+    controller: int = 0
+    """Of a controller of a quorum, be it a broker or none."""
 
 
 def relayed(layout: ClusterLayout, ports: Iterator[int]) -> ClusterLayout:
-    """Return the layout with ports of the relay for every broker, and for every server of an ensemble."""
+    """Return the layout with ports of the relay for every broker, controller, and server of an ensemble."""
     servers = layout.zookeeper if len(layout.zookeeper) > 1 else ()
     return replace(
         layout,
@@ -44,20 +46,21 @@ def relayed(layout: ClusterLayout, ports: Iterator[int]) -> ClusterLayout:
             )
             for server_id in servers
         },
+        relay_controllers={id_: next(ports) for id_ in layout.controllers},
     )
 
 
-def ports_needed(brokers: int, servers: int) -> int:
+def ports_needed(brokers: int, servers: int, controllers: int = 0) -> int:
     """Return how many ports that takes."""
-    return brokers * (2 + servers) + 2 * servers * (servers - 1)
+    return brokers * (2 + servers) + 2 * servers * (servers - 1) + controllers
 
 
 def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict[int, Place]) -> Iterator[Listener]:
-    """Yield where the relay listens, with where each server is.
+    """Yield where the relay listens, with where each server is; controllers that are no brokers are among those.
 
-    All who connect to a broker read one address of it in ZooKeeper: one port for clients, one for other brokers, which
-    the relay tells apart. What each broker connects to ZooKeeper by is its own, and so is what each server of an
-    ensemble connects to the others by.
+    All who connect to a broker read one address of it in the metadata: one port for clients, one for other brokers,
+    which the relay tells apart, as it does who connects to a controller. What each broker connects to ZooKeeper by is
+    its own, and so is what each server of an ensemble connects to the others by.
     """
     for broker_id, relay in layout.relay.items():
         name, own = broker_process(broker_id), brokers[broker_id]
@@ -66,6 +69,9 @@ def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict
         for server_id, port in relay.zookeeper.items():
             server = servers[server_id]
             yield _to(server_id, server, port, server.client, source=name, speech=Speech.ZOOKEEPER)
+    for id_, port in layout.relay_controllers.items():
+        own = brokers[id_]
+        yield Listener(port=port, destination=broker_process(id_), target=own.address, target_port=own.controller)
     for server_id, ports in layout.relay_servers.items():
         name = zookeeper_process(server_id)
         for other, port in ports.quorum.items():

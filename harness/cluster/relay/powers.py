@@ -42,9 +42,10 @@ class RelayPowers:
         return dict(zip(hosts, taken, strict=True))
 
     async def strangers(self) -> set[str]:
-        """Return the names of the connections to brokers that the kernel did not say the owner of."""
-        brokers = map(broker_process, self._relayed(None).brokers)
-        answers = [await self._call(None, "connections", host=broker, others=[SOMEBODY]) for broker in brokers]
+        """Return the names of the connections to brokers and controllers that the kernel did not say the owner of."""
+        layout = self._relayed(None)
+        hosts = map(broker_process, (*layout.brokers, *layout.quorum))
+        answers = [await self._call(None, "connections", host=host, others=[SOMEBODY]) for host in hosts]
         return {name for answer in answers for name in answer["names"]}
 
     async def isolate(
@@ -138,8 +139,9 @@ class RelayPowers:
         layout = ClusterLayout.load(self._root)
         if not layout.relay:
             raise ClusterError("links cannot be disturbed: this cluster was started without a relay")
-        if broker_id is not None and broker_id not in layout.relay:
-            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.relay))}")
+        every = (*layout.relay, *layout.quorum)
+        if broker_id is not None and broker_id not in every:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, every))}")
         return layout
 
     def _ends(self, broker_id: int, sides: tuple[Side, ...]) -> tuple[str, list[str]]:
@@ -161,9 +163,11 @@ def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
         case Side.PEERS:
             return [broker_process(other) for other in layout.brokers if other != broker_id]
         case Side.CLIENTS:
-            return [CLIENTS]
+            return [CLIENTS] if broker_id in layout.brokers else []
         case Side.ZOOKEEPER:
             return [zookeeper_process(server_id) for server_id in layout.zookeeper]
+        case Side.CONTROLLERS:
+            return [broker_process(other) for other in layout.quorum if other != broker_id]
 
 
 async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes: int = 1) -> float | None:

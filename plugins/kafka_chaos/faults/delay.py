@@ -41,6 +41,7 @@ class Delay(BrokerFault):
 
     name: ClassVar[str] = "delay"
     requires: ClassVar[tuple[str, ...]] = ("delay", "probe")
+    controllers: ClassVar[bool] = True
     composes: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

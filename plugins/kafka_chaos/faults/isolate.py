@@ -48,6 +48,7 @@ class Isolate(BrokerFault):
 
     name: ClassVar[str] = "isolate"
     requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
+    controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def shuns(self, parameters: BaseModel) -> frozenset[str]:

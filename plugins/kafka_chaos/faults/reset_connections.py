@@ -24,6 +24,7 @@ class ResetConnections(BrokerFault):
 
     name: ClassVar[str] = "reset-connections"
     requires: ClassVar[tuple[str, ...]] = ("reset",)
+    controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:

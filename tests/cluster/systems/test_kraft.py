@@ -33,7 +33,8 @@ def written(cluster: ClusterLayout, broker_id: int, requested: dict[str, str]) -
         peer_address=f"h:{200 + broker_id}",
         log_dir="/data",
         zookeeper_connect="",
-        controllers=cluster.controllers,
+        controllers=cluster.quorum_addresses,
+        controller_listens_on=cluster.controllers.get(broker_id) if cluster.relay_controllers else None,
     )
     path = system_named(KRAFT).configure(cluster, broker_id, requested, driver)
     lines = path.read_text(encoding="utf-8").replace("\\", "").splitlines()
@@ -86,6 +87,23 @@ def test_a_controller_that_is_no_broker_listens_for_its_quorum_alone(tmp_path: P
     wanted = quorum | {"process.roles": "broker", "listeners": "PLAINTEXT://h:101,REPL://h:201"}
     assert {name: broker[name] for name in wanted} == wanted
     assert beside.controllers == {101: "127.0.0.1:401", 102: "127.0.0.1:402", 103: "127.0.0.1:403"}
+
+
+def test_behind_a_relay_servers_are_led_through_it_and_a_controller_listens_where_it_did(tmp_path: Path) -> None:
+    combined = replace(layout(tmp_path, 1), relay_controllers={0: 900})
+    own, other = (written(combined, id_, {}) for id_ in (0, 1))
+    assert own["controller.quorum.voters"] == other["controller.quorum.voters"] == "0@127.0.0.1:900"
+    assert own["listeners"] == "PLAINTEXT://h:100,REPL://h:200,CONTROLLER://127.0.0.1:300"
+    assert own["advertised.listeners"] == "PLAINTEXT://h:100,REPL://h:200,CONTROLLER://127.0.0.1:900"
+    assert other["advertised.listeners"] == "PLAINTEXT://h:101,REPL://h:201"
+
+
+def test_so_does_a_controller_that_is_no_broker(tmp_path: Path) -> None:
+    beside = replace(layout(tmp_path, 0), quorum={101: 401, 102: 402}, relay_controllers={101: 901, 102: 902})
+    own = written(beside, 102, {})
+    assert own["controller.quorum.voters"] == "101@127.0.0.1:901,102@127.0.0.1:902"
+    assert own["listeners"] == "CONTROLLER://127.0.0.1:402"
+    assert own["advertised.listeners"] == "CONTROLLER://127.0.0.1:902"
 
 
 @pytest.mark.parametrize(

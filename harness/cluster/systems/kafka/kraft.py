@@ -18,7 +18,8 @@ SESSION_TIMEOUT, ZOOKEEPER_SESSION_TIMEOUT = "broker.session.timeout.ms", "zooke
 HEARTBEATS = 4
 """How many heartbeats of a broker fit into its session."""
 _OF_ZOOKEEPER = "zookeeper."
-_OF_BROKERS = ("advertised.listeners", "inter.broker.listener.name")
+_ADVERTISED = "advertised.listeners"
+_OF_BROKERS = (_ADVERTISED, "inter.broker.listener.name")
 _SHELL = "/bin/sh"
 _LETTERS = 0x3F
 """What keeps the first six bits of a byte within those that base 64 has letters for."""
@@ -38,15 +39,17 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
         own_properties = {
             name: value for name, value in own.items() if not name.startswith(_OF_ZOOKEEPER) and name != "broker.id"
         }
-        roles, listeners = [], []
+        roles, listeners, advertised = [], [], []
         if broker:
-            roles, listeners = ["broker"], [own["listeners"]]
+            roles, listeners, advertised = ["broker"], [own["listeners"]], [own[_ADVERTISED]]
         else:
             for name in _OF_BROKERS:
                 del own_properties[name]
         if broker_id in driver.controllers:
+            reached, bound = driver.controllers[broker_id], driver.controller_listens_on
             roles.append("controller")
-            listeners.append(f"{CONTROLLER_LISTENER}://{driver.controllers[broker_id]}")
+            listeners.append(f"{CONTROLLER_LISTENER}://{bound or reached}")
+            advertised += [f"{CONTROLLER_LISTENER}://{reached}"] if bound else []
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),
@@ -54,6 +57,7 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
             "node.id": str(broker_id),
             "process.roles": ",".join(roles),
             "listeners": ",".join(listeners),
+            **({_ADVERTISED: ",".join(advertised)} if advertised else {}),
             "controller.listener.names": CONTROLLER_LISTENER,
             "listener.security.protocol.map": ",".join(
                 f"{name}:PLAINTEXT" for name in (CLIENT_LISTENER, PEER_LISTENER, CONTROLLER_LISTENER)
