@@ -387,6 +387,42 @@ def test_an_epoch_raised_in_a_transaction_of_its_own_is_of_who_was_controller_th
 
 
 @case
+def elected_late(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
+    changes = [
+        ("create", "/controller", controller_json(1), "0x1"),
+        ("delete", "/controller", "", "0x9"),
+        ("create", "/controller", controller_json(2), "0x2"),
+        ("set", "/controller_epoch", "5", "0x1"),
+        ("set", "/controller_epoch", "6", "0x2"),
+        ("create", "/controller_epoch", "7", "0x9"),
+    ]
+    for zxid, (type_, path, data, session) in enumerate(changes):
+        owner = session if path == "/controller" else ""
+        change = ZnodeChange(
+            zxid=zxid,
+            time_ms=0,
+            type=type_,
+            path=path,
+            data=data,
+            version=zxid,
+            session=session,
+            ephemeral_owner=owner,
+            source="transaction_log",
+        )
+        zookeeper.write(change)
+
+
+def test_an_epoch_is_whose_session_raised_it_whoever_is_controller_by_then(rows: Rows) -> None:
+    table = rows(elected_late, "controller_epochs", "zxid")
+    assert [(row["controller_epoch"], row["broker"], row["session"]) for row in table] == [
+        (5, 1, "0x1"),
+        (6, 2, "0x2"),
+        (7, None, None),
+    ]
+
+
+@case
 def of_both_kinds(out: RunWriter) -> None:
     zookeeper = out.writer(out.folder.zookeeper)
     elected: tuple[dict[str, int], ...] = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})

@@ -50,16 +50,18 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
     """One row a controller: once by ZooKeeper's history, or by a quorum's, and once more by its broker's log.
 
     The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid. Before
-    Kafka 2.2 these were two transactions (KAFKA-6082): an epoch is whose `/controller` was there when it was raised.
+    Kafka 2.2 these were two transactions (KAFKA-6082), and another may be controller by the second, so an epoch is
+    whose session raised it; where only the observer saw that, and no session, whose `/controller` was there then.
     """
     is_epoch, is_there = F.col("path") == "/controller_epoch", F.col("type") != "delete"
     of_controller = [F.when(is_there, F.col(name)).alias(name) for name in ("data", "ephemeral_owner")]
     holder = F.when(~is_epoch, F.struct(*of_controller))
     order_in_multi = F.when(is_epoch, 2).when(is_there, 1).otherwise(0)
+    of_session = in_order("run_id", "session", by=("zxid", "order_in_multi"))
     by_zookeeper = (
         history.where((F.col("path") == "/controller") | (is_epoch & is_there))
         .withColumn("order_in_multi", order_in_multi)
-        .withColumn("holder", F.last(holder, ignorenulls=True).over(in_order("run_id", by=("zxid", "order_in_multi"))))
+        .withColumn("holder", F.last(holder, ignorenulls=True).over(of_session))
         .where(is_epoch)
         .select(
             "run_id",
