@@ -134,6 +134,15 @@ async def test_a_broker_that_is_a_later_release_already_is_not_downgraded(kafka:
     assert kafka.calls == []
 
 
+async def test_nobody_is_upgraded_beside_a_broker_that_is_a_later_release_already(kafka: FakeCluster) -> None:
+    kafka.system = "kafka:2.8.2"
+    assert (await upgraded(kafka, 2)).verdict is CONFIRMED
+    kafka.calls.clear()
+    with pytest.raises(ScenarioError, match=r"3\.3\.2 is no later release than 3\.9\.1"):
+        await upgraded(kafka, 1, 2, to="3.3.2")
+    assert kafka.calls == []
+
+
 async def test_a_broker_that_does_not_come_up_goes_back_to_what_it_was(kafka: FakeCluster) -> None:
     kafka.broken = {"start_broker"}
     injection, effect = await injected(kafka, "upgrade", 1, 2, to="3.9.1")

@@ -63,14 +63,14 @@ class Upgrade(BrokerFault):
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Upgrade one after the other, up to the first that does not stop in time or does not come up.
 
-        Nobody, unless all run, and none is that release yet.
+        Nobody, unless all run, and none is that release yet, or a later one.
         """
         assert isinstance(arena.driver, CanUpgrade)
         if not_running(injection, "upgrade") or _upgraded_before(injection):
             return injection
-        own = injection.parameters
-        for broker in injection.targets:
-            later = system_named(injection.state["systems"][str(broker)]).upgraded(own["to"])
+        own, systems = injection.parameters, injection.state["systems"]
+        upgrades = {broker: system_named(systems[str(broker)]).upgraded(own["to"]) for broker in injection.targets}
+        for broker, later in upgrades.items():
             await all_in_sync(arena, injection.targets, own["in_sync_timeout_s"])
             try:
                 await arena.driver.stop_broker(broker, timeout_s=own["stop_timeout_s"])
