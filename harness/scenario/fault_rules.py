@@ -37,6 +37,7 @@ from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
 
+ONCE_ONLY = "happens once to a broker, and a mix may draw it again: state it under faults, which go beside the mix"
 NONE_LEFT = "all are only_with_zookeeper, and what is under test has none: nothing would be done"
 
 
@@ -62,6 +63,8 @@ def mix(draft: Draft) -> Iterator[Problem]:
         if _left_out(draft, kind):
             continue
         yield from _fault(draft, at, kind.kind, kind.parameters, kind.target, kind.duration_s[0])
+        if _happens_once(kind.kind):
+            yield Problem((*at, "kind"), f"{kind.kind} {ONCE_ONLY}")
         shortest_s, longest_s = kind.duration_s
         if shortest_s > longest_s:
             yield Problem(
@@ -73,6 +76,13 @@ def mix(draft: Draft) -> Iterator[Problem]:
                 f"{longest_s:g} s and {draft.mix.settle_s:g} s to settle (mix.settle_s) do not fit into the load of"
                 f" {draft.duration_s:g} s (duration_s)",
             )
+
+
+def _happens_once(kind: str) -> bool:
+    try:
+        return isinstance(registry.fault(kind), ChangesRelease)
+    except PluginError:
+        return False  # the rule on kinds reports it
 
 
 def _left_out(draft: Draft, spec: FaultSpec | MixKind) -> bool:

@@ -405,6 +405,16 @@ def test_a_step_upgrades_to_nothing_else() -> None:
     assert "2.8.2 is no later release than 3.3.2" in error
 
 
+def test_a_mix_does_not_draw_what_happens_to_a_broker_once() -> None:
+    before, _, faults = GOOD.partition("faults:")
+    mix = "mix: {count: 2, kinds: [{kind: kill}, {kind: upgrade, parameters: {to: 3.9.1}}]}\n"
+    (error,) = errors_of(before + mix + "system: kafka:3.3.2\nduration_s: 30\n")
+    assert "mix.kinds.1.kind: upgrade happens once to a broker, and a mix may draw it again" in error
+    beside = faults.replace("kind: kill", UPGRADE.replace("RELEASE", "3.9.1")).replace("duration_s: 10", "")
+    mix = "mix: {count: 2, kinds: [{kind: kill}]}\n"
+    assert read_scenario(before + mix + "system: kafka:3.3.2\nduration_s: 30\nfaults:" + beside, "s.yaml").mix
+
+
 def _with_fault(fault: str) -> str:
     """Return the scenario with another fault instead of its own."""
     before, _, _ = GOOD.partition("faults:")
