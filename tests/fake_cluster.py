@@ -95,10 +95,10 @@ class FakeCluster(FakePowers, ZookeeperView):
             log.write(json.dumps(event) + "\n")
 
     def print(self, broker: int, *lines: str) -> None:
-        with self._printed_by(broker).open("a") as log:
+        with self.printed_by(broker).open("a") as log:
             log.writelines(map(LINE.format, lines))
 
-    def _printed_by(self, broker: int) -> Path:
+    def printed_by(self, broker: int) -> Path:
         return self.root / f"broker-{broker}.log"
 
     def elect(self) -> None:
@@ -152,7 +152,7 @@ class FakeCluster(FakePowers, ZookeeperView):
             peer_address="",
             log_dir=self.root,
             state_change_log=self.log_of(broker),
-            human_log=self._printed_by(broker),
+            human_log=self.printed_by(broker),
             starts=self.starts[broker],
             writers=self.writers.get(broker, ()),
         )
@@ -174,7 +174,7 @@ class FakeCluster(FakePowers, ZookeeperView):
 
     async def change_release(self, broker_id: int, system: str) -> None:
         if self._enter("change_release", f"{broker_id} {system}"):
-            log = self._printed_by(broker_id)
+            log = self.printed_by(broker_id)
             changed = Writer(log.stat().st_size if log.exists() else 0, system)
             self.writers[broker_id] = (*self.writers.get(broker_id, (Writer(0, self.system),)), changed)
 

@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> FakeCluster:
     cluster = FakeCluster(root=tmp_path)
     for broker in range(3):
         cluster.say(broker, ev="broker_start")
-    (tmp_path / "broker.log").write_text("hello\n")
+        cluster.printed_by(broker).write_text("hello\n")
     return cluster
 
 
@@ -47,14 +47,14 @@ async def test_logs_are_copied_to_where_the_judges_look(folder: RunFolder, clust
     await collect(folder, cluster)
     for broker in range(3):
         assert (folder.broker(broker) / cluster.log_of(broker).name).read_text() == '{"ev": "broker_start"}\n'
-        assert (folder.broker(broker) / "broker.log").read_text() == "hello\n"
+        assert (folder.broker(broker) / cluster.printed_by(broker).name).read_text() == "hello\n"
 
 
 async def test_a_copy_of_an_earlier_attempt_is_replaced(folder: RunFolder, cluster: FakeCluster) -> None:
     await collect(folder, cluster)
-    (cluster.root / "broker.log").write_text("hello again\n")
+    cluster.printed_by(0).write_text("hello again\n")
     await collect(folder, cluster)
-    assert (folder.broker(0) / "broker.log").read_text() == "hello again\n"
+    assert (folder.broker(0) / cluster.printed_by(0).name).read_text() == "hello again\n"
 
 
 async def test_a_log_that_is_where_it_belongs_stays(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_a_log_that_is_where_it_belongs_stays(cluster: FakeCluster, tmp_pa
     for broker in range(3):
         folder.broker(broker).symlink_to(tmp_path)
     assert not forbidding((await collect(folder, cluster)).remarks)
-    assert (tmp_path / "broker.log").read_text() == "hello\n"
+    assert cluster.printed_by(0).read_text() == "hello\n"
 
 
 async def test_a_missing_log_damages_the_evidence(folder: RunFolder, cluster: FakeCluster) -> None:
@@ -126,7 +126,7 @@ async def test_one_source_that_cannot_be_read_hides_no_other(
     monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", raising(EvidenceError("half a file")))
     notes = await collect(folder, cluster)
     assert str(notes.remarks[-1]) == "the ZooKeeper history is incomplete: half a file"
-    assert (folder.broker(0) / "broker.log").exists()
+    assert (folder.broker(0) / cluster.printed_by(0).name).exists()
 
 
 LOGS = Path(__file__).parents[1] / "kraft/logs"
