@@ -21,7 +21,7 @@ _HEAD = """\
 
 Made from the code by `python -m harness.scenario.faults_page`; do not edit. A fault works where the driver has the
 powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
-anything is made, with the reason; so is one whose machine lacks something (`chaos validate`). `kafka` on `docker` is
+anything is made, with the reason; so is one whose machine lacks something. `kafka` on `docker` is
 the releases with ZooKeeper. What each kind does is in [scenarios.md](scenarios.md#faults)."""
 FEW = 2
 """So many releases on which a kind does not work are named, and not those on which it does."""

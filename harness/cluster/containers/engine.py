@@ -288,13 +288,16 @@ class Engine:
         """
         from docker.errors import APIError
 
-        deadline = time.monotonic() + within_s
+        deadline, gave_up = time.monotonic() + within_s, False
         with self.request(f"pausing the container {name}"):
             while True:
                 try:
                     return self.client.api.pause(name)
                 except APIError as error:
-                    if "unable to freeze" not in str(error.explanation) or time.monotonic() > deadline:
+                    if gave_up and "is already paused" in str(error.explanation):
+                        return None  # the request that the runtime gave up took effect all the same
+                    gave_up = "unable to freeze" in str(error.explanation)
+                    if not gave_up or time.monotonic() > deadline:
                         raise
                 time.sleep(FREEZE_POLL_S)
 
