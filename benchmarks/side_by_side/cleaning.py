@@ -25,7 +25,15 @@ from harness.broker.log.batch import (
 )
 from harness.broker.log.compression import CODEC_NAMES, NO_COMPRESSION
 from harness.broker.log.records import Record
+from harness.broker.replicas.fetcher_messages import (
+    FETCH_VERSION,
+    Limits,
+    PartitionRequest,
+    fetch_request,
+    without_session,
+)
 from harness.broker.wire import messages as m
+from harness.broker.wire.sentinels import CONSUMER, EARLIEST, NO_EPOCH
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Transport
 
@@ -50,7 +58,7 @@ CONFIG = {
 }
 TOPIC_RESOURCE = 2
 SET = 0
-EARLIEST = -2
+FETCH_LIMITS = Limits(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, partition_max_bytes=1 << 20)
 
 Pair = tuple[str | None, str | None]
 
@@ -156,18 +164,9 @@ class Script:
         return int((await self.ask(request, 1)).topics[0].partitions[0].offset)
 
     async def _fetched(self, offset: int) -> Any:
-        topic = m.FetchRequest.FetchTopic
-        partition = topic.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
-        request = m.FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=1 << 20,
-            topics=[topic(topic=self.topic, partitions=[partition])],
-        )
-        return (await self.ask(request, 11)).responses[0].partitions[0]
+        partition = PartitionRequest((self.topic, 0), NO_EPOCH, offset)
+        request = fetch_request(CONSUMER, FETCH_LIMITS, without_session([partition]))
+        return (await self.ask(request, FETCH_VERSION)).responses[0].partitions[0]
 
 
 def _encoded(text: str | None) -> bytes | None:

@@ -13,13 +13,22 @@ from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_record
 from harness.broker.log.batch import iter_batches, parse_records
 from harness.broker.log.records import Record
+from harness.broker.replicas.fetcher_messages import (
+    FETCH_VERSION,
+    Limits,
+    PartitionRequest,
+    fetch_request,
+    without_session,
+)
 from harness.broker.wire import messages as m
+from harness.broker.wire import sentinels
 from harness.broker.wire.transport import PeerError, Transport
 from harness.values import OFFSETS_TOPIC
 
 TOPIC = "orders"
 TIMEOUT_S = 30
 REPLICATED_S = 0.5
+FETCH_LIMITS = Limits(max_wait_ms=0, min_bytes=0, max_bytes=50_000_000, partition_max_bytes=50_000_000)
 CONSUMER = "consumer"
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
 RANGE = (("range", SUBSCRIPTION),)
@@ -357,27 +366,9 @@ class Script:
         await asyncio.sleep(REPLICATED_S)
         metadata = await self.ask(m.MetadataRequest(topics=None), 8)
         count = next(len(topic.partitions) for topic in metadata.topics if topic.name == OFFSETS_TOPIC)
-        topic = m.FetchRequest.FetchTopic
-        partition = topic.FetchPartition(
-            partition=partition_of(self.group, count),
-            current_leader_epoch=-1,
-            fetch_offset=0,
-            log_start_offset=-1,
-            partition_max_bytes=50_000_000,
-        )
-        request = m.FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=50_000_000,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[topic(topic=OFFSETS_TOPIC, partitions=[partition])],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
-        data = (await self.ask(request, 11)).responses[0].partitions[0].records
+        partition = PartitionRequest((OFFSETS_TOPIC, partition_of(self.group, count)), sentinels.NO_EPOCH, 0)
+        request = fetch_request(sentinels.CONSUMER, FETCH_LIMITS, without_session([partition]))
+        data = (await self.ask(request, FETCH_VERSION)).responses[0].partitions[0].records
         for raw in (record for _, batch in iter_batches(bytes(data)) for record in parse_records(batch)):
             record = decode_record(raw)
             if isinstance(record, OffsetRecord) and record.key.group == self.group:

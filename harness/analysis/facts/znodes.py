@@ -58,7 +58,7 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
     holder = F.when(~is_epoch, F.struct(*of_controller))
     order_in_multi = F.when(is_epoch, 2).when(is_there, 1).otherwise(0)
     of_session = in_order("run_id", "session", by=("zxid", "order_in_multi"))
-    by_zookeeper = (
+    elected = (
         history.where((F.col("path") == "/controller") | (is_epoch & is_there))
         .withColumn("order_in_multi", order_in_multi)
         .withColumn("holder", F.last(holder, ignorenulls=True).over(of_session))
@@ -76,7 +76,7 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         .select("*", F.col("winner.brokerid").alias("broker"), "winner.kraftControllerEpoch")
     )
     by_zookeeper = (
-        with_time_ns(by_zookeeper, state_changes)
+        with_time_ns(elected, state_changes)
         .withColumn("source", F.when(F.col("kraftControllerEpoch") >= 0, "quorum").otherwise("zookeeper"))  # -1: none
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )

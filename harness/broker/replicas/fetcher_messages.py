@@ -44,12 +44,12 @@ class Difference(NamedTuple):
     session_id: int
     session_epoch: int
     changed: Sequence[PartitionRequest]
-    """Sorted by topic."""
+    """Those of a topic that stand together are one entry of the request."""
     forgotten: Sequence[TopicPartition]
 
 
 def without_session(partitions: Sequence[PartitionRequest]) -> Difference:
-    """Return a fetch of these partitions, sorted by topic, of which the leader remembers nothing."""
+    """Return a fetch of which the leader remembers nothing."""
     return Difference(NO_SESSION, FINAL_EPOCH, partitions, ())
 
 

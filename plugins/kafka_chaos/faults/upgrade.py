@@ -1,4 +1,4 @@
-"""A broker is stopped cleanly, and started as a later release with its data; if it does not come up, as what it was."""
+"""A broker is stopped cleanly, and started with its data as a later release; if that ends in its start, as before."""
 
 from typing import Annotated, Any, ClassVar
 
