@@ -153,6 +153,23 @@ async def test_a_broker_that_does_not_come_up_goes_back_to_what_it_was(kafka: Fa
     assert kafka.states[1] == "running"
 
 
+async def test_a_broker_that_hangs_in_its_start_is_killed_and_goes_back_to_what_it_was(
+    kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = kafka.start_broker
+
+    async def hanging(broker_id: int) -> None:
+        kafka.states[broker_id] = "running"
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(kafka, "start_broker", hanging)
+    injection, effect = await injected(kafka, "upgrade", 1, 2, to="3.9.1", start_timeout_s=0.1)
+    assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 was not registered as {NEW} within 0.1 s")
+    monkeypatch.setattr(kafka, "start_broker", start)
+    await heal(kafka, injection)
+    assert kafka.calls == [*STOPPED, "kill_broker 1", f"change_release 1 {OLD}", "start_broker 1"]
+
+
 async def test_of_a_long_reason_the_first_line_is_told_and_the_end_of_the_log(
     kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

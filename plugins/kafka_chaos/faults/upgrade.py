@@ -1,9 +1,11 @@
-"""A broker is stopped cleanly, and started with its data as a later release; if that ends in its start, as before."""
+"""A broker is stopped cleanly, and started with its data as a later release; if that does not come up, as before."""
 
+import asyncio
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanUpgrade
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
@@ -30,6 +32,9 @@ class Parameters(Strict):
 
     to: Annotated[str, Field(min_length=1, description="The release, later than what is under test, as in 3.9.1")]
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
+    start_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for the registration of each; who misses it is killed")
+    ] = 60.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
     ] = 60.0
@@ -39,7 +44,7 @@ class Upgrade(BrokerFault):
     """Upgrades brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "upgrade"
-    requires: ClassVar[tuple[str, ...]] = ("upgrade",)
+    requires: ClassVar[tuple[str, ...]] = ("kill", "upgrade")
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -77,10 +82,7 @@ class Upgrade(BrokerFault):
             except DeadlineError as error:
                 return injection.with_state(late={str(broker): str(error)})
             await arena.driver.change_release(broker, later.name)
-            try:
-                await arena.driver.start_broker(broker)
-            except ClusterError as error:
-                failed = f"broker {broker} did not come up as {later.name}: {_in_short(error)}"
+            if failed := await _why_not_started(arena, broker, later.name, own["start_timeout_s"]):
                 return injection.with_state(failed=failed)
         return injection
 
@@ -110,6 +112,21 @@ class Upgrade(BrokerFault):
         for broker in await stopped_of(arena, injection.targets):
             await arena.driver.change_release(broker, injection.state["systems"][str(broker)])
         await start_stopped(arena, injection.targets)
+
+
+async def _why_not_started(arena: Arena, broker: int, release: str, timeout_s: float) -> str:
+    """Start a broker; return why it does not run as a release, or nothing where it does. One that hangs is killed."""
+    assert isinstance(arena.driver, CanKill)
+    try:
+        async with asyncio.timeout(timeout_s):
+            await arena.driver.start_broker(broker)
+    except TimeoutError:
+        if not await stopped_of(arena, [broker]):
+            await arena.driver.kill_broker(broker)
+        return f"broker {broker} was not registered as {release} within {timeout_s:g} s"
+    except ClusterError as error:
+        return f"broker {broker} did not come up as {release}: {_in_short(error)}"
+    return ""
 
 
 def _in_short(error: ClusterError) -> str:
