@@ -27,7 +27,7 @@ from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
 from harness.analysis.facts.steps import poll_steps_of_many, send_reversals_of_many
 from harness.analysis.gate import SLICED, sliced
-from harness.analysis.session import spark_session, tuned
+from harness.analysis.session import PARQUET_TO_LINES, spark_session, tuned
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.experiment.judge import settings_of
@@ -40,8 +40,6 @@ POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?'
 FROM {polls} WHERE "offset" % 997 <> 0"""
 """The damage in DuckDB's SQL."""
 ACKNOWLEDGED = """SELECT * FROM sends WHERE outcome = 'ok' AND "offset" IS NOT NULL"""
-LINES_TO_PARQUET = 8
-"""How much larger lines are than their facts: what Spark's jobs are fitted to."""
 GATE = "slices"
 QUERIES: Mapping[str, str] = {
     "lost-write": f"""
@@ -102,7 +100,7 @@ def compare(facts: Path, settings: Settings, options: argparse.Namespace) -> Non
     """Run the queries in both, and print how long each took."""
     rounds, operations, intact = options.rounds, options.operations, options.intact
     size_bytes = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
-    with spark_session(lasting=True) as spark, tuned(spark, size_bytes * LINES_TO_PARQUET):
+    with spark_session(lasting=True) as spark, tuned(spark, size_bytes * PARQUET_TO_LINES):
         by_spark = counts_by_spark(spark, facts, settings, rounds, intact=intact)
     by_duckdb = counts_by_duckdb(facts, rounds, intact=intact)
     different = {name for name in QUERIES if by_spark[name][0] != by_duckdb[name][0]}

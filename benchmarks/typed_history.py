@@ -21,6 +21,7 @@ from harness.analysis.arrow import columns_of
 from harness.analysis.facts.build import fact_path
 from harness.analysis.origins import LINE_KINDS, all_of
 from harness.analysis.schemas import POLLS, SENDS
+from harness.analysis.session import PARQUET_TO_LINES
 from harness.analysis.sources import Sources
 from harness.analysis.typed import FACTS, TYPED
 from harness.store.history import OpKind
@@ -31,7 +32,7 @@ PRODUCERS, CONSUMERS, BROKERS, PARTITIONS = 4, 2, 3, 3
 BATCH, POLL = 5, 20
 """Records that are sent together to a partition, and that are read together."""
 LINES_OF_AN_OPERATION = 2_200
-"""Bytes, all evidence included: what Spark's jobs are fitted to."""
+"""Bytes, all evidence included."""
 TICK_NS = 1_000
 
 _CYCLE = POLL * PARTITIONS
@@ -63,6 +64,7 @@ class TypedHistory:
             sealed_facts={name: self.paths[name] for name in FACTS},
             absent=frozenset(absent | all_of("journal") | all_of("liveness")),
             size_bytes=self.size_bytes,
+            read_bytes=PARQUET_TO_LINES * sum(path.stat().st_size for path in self.paths.values()),
             torn=(),
             together=False,
         )

@@ -120,6 +120,20 @@ def in_turn(*columns: Column | str) -> Column:
     return F.struct(*(each for part in parts for each in (part.isNotNull(), part)))
 
 
+def as_number(*columns: Column | str) -> Column:
+    """Return some columns as one long, by which many rows are put together much faster than by text.
+
+    Two of n different ones have the same number with a chance of n² / 2⁶⁵. Null is passed over. Equal integers of
+    different types have different numbers.
+    """
+    return F.xxhash64(*columns)
+
+
+def partition_number() -> Column:
+    """Return the partition of a row, and its run, as one long."""
+    return as_number("run_id", "topic", F.col("partition").cast("bigint"))
+
+
 def in_order(*keys: str, by: tuple[str, ...]) -> WindowSpec:
     """Return a window over rows that share `keys`, in the order of `by`."""
     return Window.partitionBy(*keys).orderBy(*by)

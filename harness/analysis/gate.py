@@ -22,7 +22,7 @@ from pyspark.sql.window import Window
 
 from harness.analysis.client_tables import POLL_STEPS
 from harness.analysis.facts.build import Facts, through_files
-from harness.analysis.frames import PARTITION_KEY, balanced_union, in_order
+from harness.analysis.frames import PARTITION_KEY, as_number, balanced_union, in_order, partition_number
 from harness.analysis.hadoop import Folder, remove
 from harness.analysis.protocol_tables import SUPERSEDED
 from harness.analysis.records import is_acknowledged
@@ -37,7 +37,8 @@ MOST = 0.1
 """Of all rows, in blocks that are not clean: with more of them, slices cost more than they spare."""
 FOLDER = ".gate"
 _MARKED = "marked"
-_BLOCK = (*PARTITION_KEY, "block")
+_BLOCK = ("place", "block")
+"""A partition of a run, as a number, and which of its blocks."""
 _VALUE = ("run_id", "topic", "value")
 
 
@@ -58,13 +59,13 @@ def sliced(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder
         dirty = through_files({"blocks": dirty_blocks(facts)}, folder / FOLDER)["blocks"]
         (in_dirty,) = dirty.agg(F.sum("number").alias("number")).collect()
         few = (in_dirty.number or 0) <= MOST * sum(rows[name] for name in SLICED)
-        yield facts | slices(facts, dirty.drop("number"), folder / FOLDER) if few else facts
+        yield facts | slices(facts, dirty, folder / FOLDER) if few else facts
     finally:
         remove(folder / FOLDER)
 
 
 def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
-    """One row a block that stays: run, topic, partition, `block`, and how many rows of all sources are in it."""
+    """One row a block that stays: its `id`, and how many rows of all sources are in it."""
     sums = balanced_union([_sums(facts[name], name, bits) for name in SLICED])
     marks = _placed(_marks(facts), bits).select(*_BLOCK, F.lit(_MARKED).alias("fact")).distinct()
     blocks = (
@@ -77,20 +78,20 @@ def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
             (F.bool_and("whole") & _one("offsets") & _one("contents")).alias("agree"),
             F.coalesce(_one("copies"), F.lit(True)).alias("same_copies"),
         )
-        .join(F.broadcast(_dumped(facts)), on=list(PARTITION_KEY), how="left")
+        .join(F.broadcast(_dumped(facts)), on="place", how="left")
     )
     of_clients = F.col(SENDS.name) + F.col(POLLS.name) > 0
-    of_partition = F.bool_or(of_clients).over(Window.partitionBy(*PARTITION_KEY))
+    of_partition = F.bool_or(of_clients).over(Window.partitionBy("place"))
     explained = ~of_partition | ((F.col(SENDS.name) == 1) & (F.col(POLLS.name) > 0))
     everywhere = F.col("holders") == F.coalesce("dumped", F.array().cast("array<bigint>"))
     clean = F.col("agree") & F.col("same_copies") & explained & everywhere & (F.col(_MARKED) == 0)
-    in_turn = in_order(*PARTITION_KEY, by=("block",))
+    in_turn = in_order("place", by=("block",))
     beside = [F.coalesce(step("odd").over(in_turn), F.lit(True)) for step in (F.lag, F.lead)]
     return (
         blocks.withColumn("odd", ~F.coalesce(clean, F.lit(False)))
         .withColumn("dirty", F.col("odd") | beside[0] | beside[1])
         .where("dirty")
-        .select(*_BLOCK, "number")
+        .select(as_number(*_BLOCK).alias("id"), "number")
     )
 
 
@@ -124,7 +125,8 @@ def _one(column: str) -> Column:
 
 def _dumped(facts: Facts) -> DataFrame:
     """One row a partition: whose replicas were dumped."""
-    return facts[REPLICAS.name].groupBy(*PARTITION_KEY).agg(_ids(F.col("broker").cast("bigint")).alias("dumped"))
+    place = partition_number().alias("place")
+    return facts[REPLICAS.name].groupBy(place).agg(_ids(F.col("broker").cast("bigint")).alias("dumped"))
 
 
 def _ids(broker: Column) -> Column:
@@ -155,10 +157,11 @@ def _marks(facts: Facts) -> DataFrame:
 
 def slices(facts: Facts, blocks: DataFrame, folder: Folder, bits: int = BITS) -> Facts:
     """Return what stays of the facts where these blocks do: rows in them, rows without a place, and the closure."""
-    staying = blocks.select(*_BLOCK, F.lit(True).alias("stays"))
+    ids = F.broadcast(blocks.select("id"))
+    staying = ids.withColumn("stays", F.lit(True))
 
     def touching(rows: DataFrame) -> DataFrame:
-        flagged = rows.withColumn("block", _block(bits)).join(staying, on=list(_BLOCK), how="left")
+        flagged = _with_ids(rows, bits).join(staying, on="id", how="left")
         return flagged.where(F.coalesce("stays", F.lit(False)) | ~_has_place(rows)).select(*rows.columns)
 
     touched = through_files({name: touching(facts[name]) for name in SLICED}, folder / "touched")
@@ -170,19 +173,23 @@ def slices(facts: Facts, blocks: DataFrame, folder: Folder, bits: int = BITS) ->
 
     def closing(rows: DataFrame) -> DataFrame:
         of_values = rows.where(_has_place(rows)).join(values, on=list(_VALUE), how="left_semi")
-        elsewhere = of_values.withColumn("block", _block(bits)).join(blocks, on=list(_BLOCK), how="left_anti")
-        return elsewhere.select(*rows.columns)
+        return _with_ids(of_values, bits).join(ids, on="id", how="left_anti").select(*rows.columns)
 
     closure = through_files({name: closing(facts[name]) for name in SLICED}, folder / "closure")
     return {name: rows.unionByName(closure[name]) for name, rows in touched.items()}
 
 
 def _placed(rows: DataFrame, bits: int) -> DataFrame:
-    return rows.where(_has_place(rows)).withColumn("block", _block(bits))
+    return _with_blocks(rows.where(_has_place(rows)), bits)
 
 
-def _block(bits: int) -> Column:
-    return F.shiftright("offset", bits)
+def _with_blocks(rows: DataFrame, bits: int) -> DataFrame:
+    """Return rows with the block that each is in; of no use where one has no place."""
+    return rows.withColumn("place", partition_number()).withColumn("block", F.shiftright("offset", bits))
+
+
+def _with_ids(rows: DataFrame, bits: int) -> DataFrame:
+    return _with_blocks(rows, bits).withColumn("id", as_number(*_BLOCK))
 
 
 def _has_place(rows: DataFrame) -> Column:

@@ -167,7 +167,8 @@ def judge_sources(
         require_same_files(spark, into.root)
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
-    with tuned(spark, size_bytes, together=together), ExitStack() as stack:
+    fitted = tuned(spark, size_bytes, read_bytes=sources.read_bytes, together=together)
+    with fitted, ExitStack() as stack:
         with step(progress, f"facts are made of {size_bytes / 1e6:.1f} MB of evidence"):
             names = TABLES if keep else _read_by(checks_of)
             facts = stack.enter_context(built_facts(sources, into.facts, names=names, write=keep))

@@ -34,8 +34,10 @@ LARGE_BYTES = 500_000_000
 """Evidence that takes minutes to judge."""
 TASK_BYTES = 32_000_000
 """Lines that one task reads and parses."""
+PARQUET_TO_LINES = 8
+"""How much larger lines are than the tables and facts that they are typed to."""
 SHUFFLED_BYTES = 256_000_000
-"""Lines whose facts one task joins: as Parquet they have an eighth of the size."""
+"""Lines whose facts one task joins."""
 GENERATED_CLASSES = 10_000
 """Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all of its own anew."""
 PATIENCE_S = 24 * 3600
@@ -153,13 +155,20 @@ def tasks_for(spark: SparkSession, size_bytes: int) -> int:
 
 
 @contextmanager
-def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> Iterator[None]:
+def tuned(
+    spark: SparkSession, size_bytes: int, *, read_bytes: int | None = None, together: bool = False
+) -> Iterator[None]:
     """Fit jobs to so many bytes of lines: number of tasks, and expressions interpreted where little is read.
 
-    Where all of a run is `together`, no table is sent to all tasks for a join: each has its part already.
+    Args:
+        spark: The session.
+        size_bytes: Of all lines.
+        read_bytes: Of those that are read, where tables stand for the others; all by default.
+        together: Whether all of a run is. Then no table is sent to all tasks for a join: each has its part already.
     """
-    tasks = max(tasks_for(spark, size_bytes), 1)
-    joining = tasks if together else max(-(-size_bytes // SHUFFLED_BYTES), parallelism(spark))
+    read_bytes = size_bytes if read_bytes is None else read_bytes
+    tasks = max(tasks_for(spark, read_bytes), 1)
+    joining = tasks if together else max(-(-read_bytes // SHUFFLED_BYTES), parallelism(spark))
     values = {"spark.sql.shuffle.partitions": str(joining), "spark.sql.files.minPartitionNum": str(tasks)}
     if size_bytes <= SMALL_BYTES:
         values |= _INTERPRETED

@@ -21,7 +21,7 @@ from harness.analysis.origins import LINE_KINDS, all_of
 from harness.analysis.parsed_lines import Line, frame_of, lines_of
 from harness.analysis.sealing.packed import Unpacked
 from harness.analysis.sealing.sealed import sealed_tables
-from harness.analysis.session import tasks_for
+from harness.analysis.session import PARQUET_TO_LINES, tasks_for
 from harness.analysis.storage import file_path_column
 from harness.analysis.table import Table
 from harness.analysis.typed import FACTS, TYPED
@@ -48,6 +48,8 @@ class Sources:
     """Kinds of evidence, and of lines as `LINE_KINDS` has them, of which no run has any for certain."""
     size_bytes: int
     """Of all files of lines, read or not."""
+    read_bytes: int | None = None
+    """Of the lines that are read, and those that the tables would be, which jobs are fitted to; None is all lines."""
     torn: tuple[str, ...]
     """Files that end in half a line, each as run id and place within the run folder."""
     together: bool
@@ -78,6 +80,8 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
             for name, path in of_kind.paths.items():
                 files.setdefault(name, []).append(path)
     frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
+    of_lines = _bytes(path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind])
+    read_bytes = of_lines + PARQUET_TO_LINES * _bytes(path for paths in files.values() for path in paths)
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -85,9 +89,14 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
         sealed_facts={name: files[name][0] for name in FACTS if name in files and len(folders) == 1},
         absent=frozenset(absent),
         size_bytes=size_bytes,
+        read_bytes=min(read_bytes, size_bytes),
         torn=tuple(torn),
         together=together,
     )
+
+
+def _bytes(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
 
 
 def _typed(spark: SparkSession, name: str, paths: Iterable[Path]) -> DataFrame:

@@ -74,10 +74,11 @@ def test_reversals_of_many_sends(few: int, facts: Facts) -> None:
     assert texts(send_reversals_of_many(rows, few)) == expected
 
 
-def test_when_many_sends_were_not_answered(facts: Facts) -> None:
+@pytest.mark.parametrize("few", [1_000_000, 0], ids=["with few pauses", "with many pauses"])
+def test_when_many_sends_were_not_answered(few: int, facts: Facts) -> None:
     expected = texts(availability(facts["sends"]))
     assert expected.total() > 100
-    assert texts(availability(facts["sends"], many=True)) == expected
+    assert texts(availability(facts["sends"], many=True, few=few)) == expected
 
 
 def test_in_which_epoch_many_sends_were_acknowledged(spark: SparkSession, facts: Facts) -> None:

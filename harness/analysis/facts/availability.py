@@ -1,20 +1,25 @@
 """For how long could nobody write to a partition, although somebody tried?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.frames import conform, in_order
+from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.schemas import AVAILABILITY
 from harness.store.history import OpType
 
 THRESHOLD_MS = 250
 """Shorter waits for an acknowledgement are everyday life, not a gap."""
 
+FEW = 1_000
+"""Pauses between successes that each send is compared with."""
+
 _KEY = ("run_id", "topic", "partition", "acks")
 
 
-def availability(sends: DataFrame, threshold_ms: int = THRESHOLD_MS, *, many: bool = False) -> DataFrame:
+def availability(
+    sends: DataFrame, threshold_ms: int = THRESHOLD_MS, *, many: bool = False, few: int = FEW
+) -> DataFrame:
     """One row a span of a partition and acks level without an acknowledged write although a send was under way.
 
     Sends are taken in the order in which they ended; all that ended after one success, up to and including the next,
@@ -23,16 +28,26 @@ def availability(sends: DataFrame, threshold_ms: int = THRESHOLD_MS, *, many: bo
     Args:
         sends: All of them.
         threshold_ms: A shorter span is none.
-        many: Whether one task cannot have all sends of a run and acks level.
+        many: Whether one task cannot have all sends of a run and acks level. Then those alone are put in order that
+            ended in a pause: between two successes further apart, before the first success, or after the last.
+        few: With more pauses than that, all sends are put in order all the same.
     """
-    is_ok = F.col("outcome") == OpType.OK.value
     ended = _with_ends(sends, many=many).where(F.col("partition").isNotNull())
-    in_turn = in_order(*_KEY, by=("end_ns", "process", "index"))
-    before = in_turn.rowsBetween(Window.unboundedPreceding, -1)
+    if many:
+        pauses = stored(_pauses(ended, threshold_ms))
+        if pauses.count() <= few:
+            return conform(_waits(_within(ended, pauses), threshold_ms, "pause_ns"), AVAILABILITY)
+    return conform(_waits(ended, threshold_ms), AVAILABILITY)
+
+
+def _waits(ended: DataFrame, threshold_ms: int, *pause: str) -> DataFrame:
+    """Return the spans of sends with `end_ns`, each pause by itself if there is a column that says when it begins."""
+    key, is_ok = (*_KEY, *pause), _is_ok()
+    before = in_order(*key, by=("end_ns", "process", "index")).rowsBetween(Window.unboundedPreceding, -1)
     waits = (
         ended.withColumn("successes", F.coalesce(F.count(F.when(is_ok, 1)).over(before), F.lit(0)))
         .withColumn("last_success_ns", F.max(F.when(is_ok, F.col("end_ns"))).over(before))
-        .groupBy(*_KEY, "successes")
+        .groupBy(*key, "successes")
         .agg(
             F.min("invoke_ns").alias("first_try_ns"),
             F.max("last_success_ns").alias("last_success_ns"),
@@ -42,13 +57,47 @@ def availability(sends: DataFrame, threshold_ms: int = THRESHOLD_MS, *, many: bo
         )
         .withColumn("from_ns", F.greatest("last_success_ns", "first_try_ns"))
         .withColumn("gap_ms", (F.col("to_ns") - F.col("from_ns")) / 1e6)
+        .where(F.col("gap_ms") > threshold_ms)
     )
-    return conform(waits.where(F.col("gap_ms") > threshold_ms), AVAILABILITY)
+    for begins_ns in pause:  # what ends with the success that a pause begins with has waited before it
+        waits = waits.where(F.col(begins_ns).isNull() | (F.col("successes") > 0))
+    return waits
+
+
+def _pauses(ended: DataFrame, threshold_ms: int) -> DataFrame:
+    """One row a pause of a partition and acks level, its `level`: from `pause_ns` to `until_ns`.
+
+    The first begins with null, and the last ends with null. Successes that end within half of the threshold are taken
+    together, as no pause is between them.
+    """
+    ends_ns = F.when(_is_ok(), F.col("end_ns"))
+    time = F.expr(f"end_ns div {threshold_ms * 500_000}").alias("time")
+    together = ended.groupBy(as_number(*_KEY).alias("level"), time).agg(
+        F.min(ends_ns).alias("first_ns"), F.max(ends_ns).alias("pause_ns")
+    )
+    begin = together.select("level").distinct()
+    marks = together.where(F.col("pause_ns").isNotNull()).unionByName(begin, allowMissingColumns=True)
+    until_ns = F.lead("first_ns").over(in_order("level", by=("time",)))
+    is_long = F.col("until_ns") - F.col("pause_ns") > threshold_ms * 1_000_000
+    pauses = marks.withColumn("until_ns", until_ns).where(F.coalesce(is_long, F.lit(True)))
+    return pauses.select("level", "pause_ns", "until_ns")
+
+
+def _within(ended: DataFrame, pauses: DataFrame) -> DataFrame:
+    """Return the sends that ended in a pause, its ends included, with `pause_ns`; one that ended two is there twice."""
+    since = F.col("pause_ns").isNull() | (F.col("end_ns") >= F.col("pause_ns"))
+    until = F.col("until_ns").isNull() | (F.col("end_ns") <= F.col("until_ns"))
+    rows = ended.withColumn("level", as_number(*_KEY))
+    return rows.join(F.broadcast(pauses), on="level", how="inner").where(since & until)
+
+
+def _is_ok() -> Column:
+    return F.col("outcome") == OpType.OK.value
 
 
 def _with_ends(sends: DataFrame, *, many: bool) -> DataFrame:
     """Return the sends with `end_ns`: of one that never ended, the last sign of any of its run and acks level."""
-    sign, level = F.coalesce("complete_ns", "invoke_ns"), F.struct("run_id", "acks").alias("level")
+    sign, level = F.coalesce("complete_ns", "invoke_ns"), as_number("run_id", "acks").alias("level")
     if not many:
         last_sign = F.max(sign).over(Window.partitionBy("run_id", "acks"))
         return sends.withColumn("end_ns", F.coalesce("complete_ns", last_sign))

@@ -1,9 +1,9 @@
 """What did clients send and read? One row a record that was sent, one row a record that was read."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown
+from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown, partition_number
 from harness.analysis.schemas import POLLS, SENDS
 from harness.analysis.state_changes import StateChanges
 from harness.analysis.typed import ARGUMENTS, OPERATIONS
@@ -68,11 +68,12 @@ def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = Fa
         "error",
         "lines",
     )
-    place = [*PARTITION_KEY, "offset"]
     if not many:
-        rows = attempts.join(_answers(_answered(state_changes)), on=place, how="left")
+        place = [*PARTITION_KEY, "offset"]
+        rows = attempts.join(_all(_answered(state_changes, *PARTITION_KEY), *place), on=place, how="left")
         return conform(rows.withColumn("leader_epoch", F.expr(_ANSWERED_IN)), SENDS)
-    rows = attempts.join(_answers_to_many(state_changes).hint("shuffle_hash"), on=place, how="left")
+    numbered = attempts.withColumn("number", partition_number())
+    rows = numbered.join(_answers_to_many(state_changes).hint("shuffle_hash"), on=["number", "offset"], how="left")
     in_time = F.col("answer.time_ns").between(F.col("invoke_ns"), F.col("complete_ns"))
     of_one = F.when(in_time, F.col("answer.leader_epoch"))
     return conform(rows.withColumn("leader_epoch", F.coalesce(of_one, F.expr(_ANSWERED_IN))), SENDS)
@@ -83,42 +84,42 @@ def successes(state_changes: StateChanges) -> DataFrame:
     return state_changes.of("produce_resp").where((F.col("error") == "0") & (F.col("base_offset") >= 0))
 
 
-def _answered(state_changes: StateChanges) -> DataFrame:
-    """One row a leader's answer and offset in it: when it was, and in which leader epoch."""
+def _answered(state_changes: StateChanges, *partition: Column | str) -> DataFrame:
+    """One row a leader's answer and offset in it: `partition`, when it was, and in which leader epoch."""
     length = F.col("last_offset") - F.col("base_offset")
     return (
         successes(state_changes)
         .where(length.between(0, _LARGEST_BATCH))
         .select(
-            *PARTITION_KEY,
+            *partition,
             F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
             F.struct("time_ns", "leader_epoch").alias("answer"),
         )
     )
 
 
-def _answers(answered: DataFrame) -> DataFrame:
-    """One row an offset that leaders acknowledged, with all answers."""
-    return answered.groupBy(*PARTITION_KEY, "offset").agg(F.collect_list("answer").alias("answers"))
+def _all(answered: DataFrame, *place: str) -> DataFrame:
+    """One row a place that leaders acknowledged, with all answers."""
+    return answered.groupBy(*place).agg(F.collect_list("answer").alias("answers"))
 
 
 def _answers_to_many(state_changes: StateChanges) -> DataFrame:
     """One row an offset that leaders acknowledged, with its `answer`, or all `answers` in blocks where one has two.
 
-    An offset is a bit of a block's, so there are as many bits as answers where no offset has two.
+    Partitions are numbers. An offset is a bit of a block's, so there are as many bits as answers where none has two.
     """
-    answered = _answered(state_changes).withColumn("block", F.shiftright("offset", _BLOCK_BITS))
-    bit = F.expr(f"shiftleft(1L, cast(offset & {2**_BLOCK_BITS - 1} as int))")
-    block = [*PARTITION_KEY, "block"]
+    answered = _answered(state_changes, partition_number().alias("number"))
+    answered = answered.withColumn("block", F.shiftright("offset", _BLOCK_BITS))
+    bit, block = F.expr(f"shiftleft(1L, cast(offset & {2**_BLOCK_BITS - 1} as int))"), ["number", "block"]
     several = F.broadcast(
         answered.groupBy(*block)
-        .agg(F.count("*").alias("number"), F.bit_count(F.bit_or(bit)).alias("offsets"))
-        .where(F.col("number") > F.col("offsets"))
+        .agg(F.count("*").alias("times"), F.bit_count(F.bit_or(bit)).alias("offsets"))
+        .where(F.col("times") > F.col("offsets"))
         .select(*block)
     )
-    one = answered.join(several, on=block, how="left_anti")
-    more = answered.join(several, on=block, how="left_semi")
-    return one.drop("block").unionByName(_answers(more), allowMissingColumns=True)
+    one = answered.join(several, on=block, how="left_anti").drop("block")
+    more = _all(answered.join(several, on=block, how="left_semi"), "number", "offset")
+    return one.unionByName(more, allowMissingColumns=True)
 
 
 def polls(lines: DataFrame) -> DataFrame:

@@ -1,13 +1,14 @@
 """Which readers jumped, which records overtook others, and where did partitions end for consumers?"""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.client_tables import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.clients import of_kind
-from harness.analysis.frames import conform, in_order, stored
+from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.records import acknowledged
+from harness.analysis.sources import no_rows, of_table
 from harness.store.history import OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")
@@ -27,9 +28,10 @@ def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
     A poll goes on where its records of a partition have offsets that follow each other, as their places in it do, and
     the first follows the last of the poll before: then it is one row. Where many do not, all records are put in order.
     """
-    shift, in_turn = F.col("offset") - F.col("position"), in_order(*_READER, by=("index",))
+    shift, in_turn = F.col("offset") - F.col("position"), in_order("reader", by=("index",))
     follow = (F.min(shift) == F.max(shift)) & (F.count("*") == F.max("offset") - F.min("offset") + 1)
-    spans = polls.groupBy(*_READER, "index").agg(
+    reader = as_number(*_READER).alias("reader")
+    spans = polls.groupBy(reader, "index").agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.coalesce(follow & (F.count(shift) == F.count("*")), F.lit(False)).alias("follow"),
@@ -40,11 +42,14 @@ def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
         spans.withColumn("odd", ~F.coalesce(goes_on, F.lit(False)))
         .withColumn("before_odd", F.coalesce(F.lead("odd").over(in_turn), F.lit(False)))
         .where(F.col("odd") | F.col("before_odd"))
-        .select(_one_key(*_READER, "index"), "odd")
+        .select("reader", "index", "odd")
     )
-    if odd.count() > few:
+    number = odd.count()
+    if not number:
+        return no_rows(polls.sparkSession, of_table(POLL_STEPS))
+    if number > few:
         return poll_steps(polls)
-    around = polls.withColumn("key", _one_key(*_READER, "index")).join(F.broadcast(odd), on="key", how="inner")
+    around = polls.withColumn("reader", reader).join(F.broadcast(odd), on=["reader", "index"], how="inner")
     return conform(_steps(around).where("odd"), POLL_STEPS)
 
 
@@ -61,7 +66,7 @@ def _steps(polls: DataFrame) -> DataFrame:
 
 def send_reversals(sends: DataFrame) -> DataFrame:
     """One row an acknowledged record that lies before an earlier one of its process, beside the furthest of those."""
-    furthest = F.max(F.struct("offset", "index", "complete_ns", "leader_epoch")).over(_earlier())
+    furthest = F.max(F.struct("offset", "index", "complete_ns", "leader_epoch")).over(_earlier(*_SENDER))
     return conform(
         acknowledged(sends)
         .withColumn("furthest", furthest)
@@ -79,26 +84,21 @@ def send_reversals_of_many(sends: DataFrame, few: int = FEW) -> DataFrame:
 
     Those are the records that lie before an earlier one, and all that stand where the furthest of those does.
     """
-    numbers = acknowledged(sends).select(*_SENDER, "index", "offset")
-    furthest = numbers.withColumn("furthest", F.max("offset").over(_earlier())).where("offset < furthest")
-    places = stored(
-        furthest.select(*_SENDER, F.explode(F.array("offset", "furthest")).alias("offset"))
-        .select(_one_key(*_SENDER, "offset"))
-        .distinct()
-    )
-    if places.count() > few:
+    sender = as_number(*_SENDER).alias("sender")
+    furthest = F.max("offset").over(_earlier("sender")).alias("furthest")
+    before = acknowledged(sends).select(sender, "index", "offset").select("*", furthest).where("offset < furthest")
+    places = stored(before.select("sender", F.explode(F.array("offset", "furthest")).alias("offset")).distinct())
+    number = places.count()
+    if not number:
+        return no_rows(sends.sparkSession, of_table(SEND_REVERSALS))
+    if number > few:
         return send_reversals(sends)
-    there = sends.withColumn("key", _one_key(*_SENDER, "offset")).join(F.broadcast(places), on="key", how="left_semi")
+    there = sends.withColumn("sender", sender).join(F.broadcast(places), on=["sender", "offset"], how="left_semi")
     return send_reversals(there)
 
 
-def _earlier() -> WindowSpec:
-    return in_order(*_SENDER, by=("index",)).rowsBetween(Window.unboundedPreceding, -1)
-
-
-def _one_key(*columns: str) -> Column:
-    """Return some columns as one by which rows are joined, in which null equals null as in a window's key."""
-    return F.struct(*columns).alias("key")
+def _earlier(*sender: str) -> WindowSpec:
+    return in_order(*sender, by=("index",)).rowsBetween(Window.unboundedPreceding, -1)
 
 
 def end_offsets(operations: DataFrame) -> DataFrame:
