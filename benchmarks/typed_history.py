@@ -21,8 +21,7 @@ from harness.analysis.arrow import columns_of
 from harness.analysis.facts.build import fact_path
 from harness.analysis.origins import LINE_KINDS, all_of
 from harness.analysis.schemas import POLLS, SENDS
-from harness.analysis.session import PARQUET_TO_LINES
-from harness.analysis.sources import Sources
+from harness.analysis.sources import Sources, as_lines
 from harness.analysis.typed import FACTS, TYPED
 from harness.store.history import OpKind
 
@@ -64,7 +63,7 @@ class TypedHistory:
             sealed_facts={name: self.paths[name] for name in FACTS},
             absent=frozenset(absent | all_of("journal") | all_of("liveness")),
             size_bytes=self.size_bytes,
-            read_bytes=PARQUET_TO_LINES * sum(path.stat().st_size for path in self.paths.values()),
+            read_bytes=as_lines(self.paths.values()),
             torn=(),
             together=False,
         )

@@ -34,8 +34,6 @@ LARGE_BYTES = 500_000_000
 """Evidence that takes minutes to judge."""
 TASK_BYTES = 32_000_000
 """Lines that one task reads and parses."""
-PARQUET_TO_LINES = 8
-"""How much larger lines are than the tables and facts that they are typed to."""
 SHUFFLED_BYTES = 256_000_000
 """Lines whose facts one task joins."""
 GENERATED_CLASSES = 10_000
@@ -163,7 +161,7 @@ def tuned(
     Args:
         spark: The session.
         size_bytes: Of all lines.
-        read_bytes: Of those that are read, where tables stand for the others; all by default.
+        read_bytes: Of those that are read, and what tables count for that stand for others; all lines by default.
         together: Whether all of a run is. Then no table is sent to all tasks for a join: each has its part already.
     """
     read_bytes = size_bytes if read_bytes is None else read_bytes

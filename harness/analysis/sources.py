@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -21,7 +22,7 @@ from harness.analysis.origins import LINE_KINDS, all_of
 from harness.analysis.parsed_lines import Line, frame_of, lines_of
 from harness.analysis.sealing.packed import Unpacked
 from harness.analysis.sealing.sealed import sealed_tables
-from harness.analysis.session import PARQUET_TO_LINES, tasks_for
+from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column
 from harness.analysis.table import Table
 from harness.analysis.typed import FACTS, TYPED
@@ -30,6 +31,8 @@ from harness.store.folder import RunFolder
 CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
+ROW_BYTES = 64
+"""What a row of a table counts for: a task of half a million takes about as long as one of lines."""
 _COLUMNS = {name: columns for of_kind in TYPED.values() for name, columns in of_kind.items()}
 
 
@@ -49,7 +52,7 @@ class Sources:
     size_bytes: int
     """Of all files of lines, read or not."""
     read_bytes: int | None = None
-    """Of the lines that are read, and those that the tables would be, which jobs are fitted to; None is all lines."""
+    """Of the lines that are read, and what the tables count for, which jobs are fitted to; None is all lines."""
     torn: tuple[str, ...]
     """Files that end in half a line, each as run id and place within the run folder."""
     together: bool
@@ -80,8 +83,10 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
             for name, path in of_kind.paths.items():
                 files.setdefault(name, []).append(path)
     frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
-    of_lines = _bytes(path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind])
-    read_bytes = of_lines + PARQUET_TO_LINES * _bytes(path for paths in files.values() for path in paths)
+    read_bytes = None
+    if not together:
+        read = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
+        read_bytes = sum(path.stat().st_size for path in read) + as_lines(chain.from_iterable(files.values()))
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -89,14 +94,15 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
         sealed_facts={name: files[name][0] for name in FACTS if name in files and len(folders) == 1},
         absent=frozenset(absent),
         size_bytes=size_bytes,
-        read_bytes=min(read_bytes, size_bytes),
+        read_bytes=read_bytes,
         torn=tuple(torn),
         together=together,
     )
 
 
-def _bytes(files: Iterable[Path]) -> int:
-    return sum(file.stat().st_size for file in files)
+def as_lines(tables: Iterable[Path]) -> int:
+    """Return how many bytes of lines these files count for where jobs are fitted to what they read."""
+    return ROW_BYTES * sum(pq.read_metadata(table).num_rows for table in tables)
 
 
 def _typed(spark: SparkSession, name: str, paths: Iterable[Path]) -> DataFrame:
