@@ -102,7 +102,8 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
 
 def as_lines(tables: Iterable[Path]) -> int:
     """Return how many bytes of lines these files count for where jobs are fitted to what they read."""
-    return ROW_BYTES * sum(pq.read_metadata(table).num_rows for table in tables)
+    rows: int = sum(pq.read_metadata(table).num_rows for table in tables)
+    return rows * ROW_BYTES
 
 
 def _typed(spark: SparkSession, name: str, paths: Iterable[Path]) -> DataFrame:
