@@ -27,7 +27,7 @@ from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
 from harness.analysis.facts.steps import poll_steps_of_many, send_reversals_of_many
 from harness.analysis.gate import SLICED, sliced
-from harness.analysis.session import spark_session, tuned
+from harness.analysis.session import LARGE_BYTES, spark_session, tuned
 from harness.analysis.sources import as_lines
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -100,9 +100,9 @@ def main() -> None:
 def compare(facts: Path, settings: Settings, options: argparse.Namespace) -> None:
     """Run the queries in both, and print how long each took."""
     rounds, operations, intact = options.rounds, options.operations, options.intact
-    files = list(facts.rglob("*.parquet"))
+    files = [path for path in facts.rglob("*.parquet") if path.is_file()]
     size_bytes = sum(path.stat().st_size for path in files)
-    with spark_session(lasting=True) as spark, tuned(spark, as_lines(files)):
+    with spark_session(lasting=True) as spark, tuned(spark, LARGE_BYTES, read_bytes=as_lines(files)):
         by_spark = counts_by_spark(spark, facts, settings, rounds, intact=intact)
     by_duckdb = counts_by_duckdb(facts, rounds, intact=intact)
     different = {name for name in QUERIES if by_spark[name][0] != by_duckdb[name][0]}
