@@ -13,7 +13,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import psutil
-from harness.analysis.session import spark_session, tuned
+from harness.analysis.session import SHUFFLED_BYTES, TASK_BYTES, spark_session, tuned
 
 for expected in (3, 4):
     with spark_session() as spark:
@@ -32,6 +32,10 @@ for expected in (3, 4):
         with tuned(spark, 10**12):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
         assert spark.conf.get("spark.sql.files.minPartitionNum", None) is None
+        with tuned(spark, 10**12, read_bytes=10**10):
+            assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
+            assert spark.conf.get("spark.sql.files.minPartitionNum") == str(-(-(10**10) // TASK_BYTES))
+            assert spark.conf.get("spark.sql.shuffle.partitions") == str(-(-(10**10) // SHUFFLED_BYTES))
         listening = [c for p in psutil.Process().children(True) for c in p.net_connections() if c.status == "LISTEN"]
         assert all(c.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for c in listening), listening
     assert not psutil.Process().children(recursive=True), "the JVM is still there"

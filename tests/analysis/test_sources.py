@@ -5,6 +5,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import pytest
+from pyarrow import parquet
 
 from harness.events import COMMON, KINDS, PartitionState, encode
 from harness.store.folder import RunFolder
@@ -18,6 +19,9 @@ from harness.store.history import (
     ReplicaState,
     ZnodeChange,
 )
+from tests.analysis.model_run import history
+from tests.analysis.run_folders import lines_of as model_lines
+from tests.analysis.run_folders import sealed_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,6 +127,57 @@ def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: P
         for folder in folders
         for path in (folder.replica_dump(1, "orders", 0), folder.deleted_logs(1))
     }
+
+
+def unsealed(root: Path) -> RunFolder:
+    folder = sealed_run(root, "unsealed", model_lines(history(1)))
+    folder.seal.unlink()
+    return folder
+
+
+def in_order(root: Path) -> RunFolder:
+    return sealed_run(root, "in order", model_lines(history(2)))
+
+
+def ends_twice(root: Path) -> RunFolder:
+    """A run whose operations are not in order, so that they alone are read from their lines."""
+    run = history(3).copy()
+    lines = next(lines for lines in run.files["operations"].values() if lines)
+    lines.append(lines[-1])
+    return sealed_run(root, "ends twice", model_lines(run))
+
+
+@pytest.mark.parametrize(
+    ("runs", "by_lines"),
+    [
+        pytest.param([unsealed], 6, id="of lines, by their bytes"),
+        pytest.param([in_order], 0, id="of tables, by their rows"),
+        pytest.param([ends_twice], 1, id="of lines of one kind and tables of the others, by both"),
+        pytest.param([unsealed, in_order, ends_twice], 7, id="of many, by what each is read from"),
+    ],
+)
+def test_jobs_are_fitted_to_what_is_read_of_large_runs(
+    runs: list[Any], by_lines: int, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.analysis.sealing.sealed import sealed_tables
+    from harness.analysis.sources import ROW_BYTES, read
+
+    folders = [make(tmp_path) for make in runs]
+    tables = [sealed_tables(folder) for folder in folders]
+    lines = [
+        paths
+        for folder, of_run in zip(folders, tables, strict=True)
+        for kind, paths in folder.evidence().items()
+        if kind not in of_run
+    ]
+    assert len(lines) == by_lines
+    files = [path for of_run in tables for of_kind in of_run.values() for path in of_kind.paths.values()]
+    rows = sum(parquet.read_table(path).num_rows for path in files)
+    assert read(spark, folders).read_bytes is None, "all lines of small ones"
+    monkeypatch.setattr("harness.analysis.session.TASK_BYTES", 1_000)
+    sources = read(spark, folders)
+    assert not sources.together
+    assert sources.read_bytes == sum(path.stat().st_size for paths in lines for path in paths) + rows * ROW_BYTES
 
 
 @dataclass

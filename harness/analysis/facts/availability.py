@@ -36,13 +36,13 @@ def availability(
     if many:
         pauses = stored(_pauses(ended, threshold_ms))
         if pauses.count() <= few:
-            return conform(_waits(_within(ended, pauses), threshold_ms, "pause_ns"), AVAILABILITY)
+            return conform(_waits(_within(ended, pauses), threshold_ms, by_pause=True), AVAILABILITY)
     return conform(_waits(ended, threshold_ms), AVAILABILITY)
 
 
-def _waits(ended: DataFrame, threshold_ms: int, *pause: str) -> DataFrame:
-    """Return the spans of sends with `end_ns`, each pause by itself if there is a column that says when it begins."""
-    key, is_ok = (*_KEY, *pause), _is_ok()
+def _waits(ended: DataFrame, threshold_ms: int, *, by_pause: bool = False) -> DataFrame:
+    """Return the spans of sends with `end_ns`; `by_pause` takes each pause by itself, which begins at `pause_ns`."""
+    key, is_ok = (*_KEY, "pause_ns") if by_pause else _KEY, _is_ok()
     before = in_order(*key, by=("end_ns", "process", "index")).rowsBetween(Window.unboundedPreceding, -1)
     waits = (
         ended.withColumn("successes", F.coalesce(F.count(F.when(is_ok, 1)).over(before), F.lit(0)))
@@ -59,9 +59,10 @@ def _waits(ended: DataFrame, threshold_ms: int, *pause: str) -> DataFrame:
         .withColumn("gap_ms", (F.col("to_ns") - F.col("from_ns")) / 1e6)
         .where(F.col("gap_ms") > threshold_ms)
     )
-    for begins_ns in pause:  # what ends with the success that a pause begins with has waited before it
-        waits = waits.where(F.col(begins_ns).isNull() | (F.col("successes") > 0))
-    return waits
+    if not by_pause:
+        return waits
+    # what ends with the success that a pause begins with has waited before it
+    return waits.where(F.col("pause_ns").isNull() | (F.col("successes") > 0))
 
 
 def _pauses(ended: DataFrame, threshold_ms: int) -> DataFrame:
