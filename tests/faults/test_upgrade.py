@@ -164,10 +164,27 @@ async def test_a_broker_that_hangs_in_its_start_is_killed_and_goes_back_to_what_
 
     monkeypatch.setattr(kafka, "start_broker", hanging)
     injection, effect = await injected(kafka, "upgrade", 1, 2, to="3.9.1", start_timeout_s=0.1)
-    assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 was not registered as {NEW} within 0.1 s")
+    assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 did not come up as {NEW} within 0.1 s")
     monkeypatch.setattr(kafka, "start_broker", start)
     await heal(kafka, injection)
     assert kafka.calls == [*STOPPED, "kill_broker 1", f"change_release 1 {OLD}", "start_broker 1"]
+    assert kafka.states[1] == "running"
+
+
+async def test_a_broker_whose_old_registration_stays_is_not_started_nor_killed(
+    kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = kafka.start_broker
+
+    async def waiting(_broker_id: int) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(kafka, "start_broker", waiting)
+    injection, effect = await injected(kafka, "upgrade", 1, to="3.9.1", start_timeout_s=0.1)
+    assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 did not come up as {NEW} within 0.1 s")
+    monkeypatch.setattr(kafka, "start_broker", start)
+    await heal(kafka, injection)
+    assert kafka.calls == [*STOPPED, f"change_release 1 {OLD}", "start_broker 1"]
 
 
 async def test_of_a_long_reason_the_first_line_is_told_and_the_end_of_the_log(

@@ -33,7 +33,7 @@ class Parameters(Strict):
     to: Annotated[str, Field(min_length=1, description="The release, later than what is under test, as in 3.9.1")]
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     start_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="Deadline for the registration of each; who misses it is killed")
+        float, Field(gt=0, le=100, description="Deadline for the start of each; who misses it is killed")
     ] = 60.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
@@ -123,7 +123,7 @@ async def _why_not_started(arena: Arena, broker: int, release: str, timeout_s: f
     except TimeoutError:
         if not await stopped_of(arena, [broker]):
             await arena.driver.kill_broker(broker)
-        return f"broker {broker} was not registered as {release} within {timeout_s:g} s"
+        return f"broker {broker} did not come up as {release} within {timeout_s:g} s"
     except ClusterError as error:
         return f"broker {broker} did not come up as {release}: {_in_short(error)}"
     return ""
