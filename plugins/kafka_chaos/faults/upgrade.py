@@ -34,7 +34,7 @@ class Parameters(Strict):
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     start_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the start of each; who misses it is killed")
-    ] = 60.0
+    ] = 90.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
     ] = 60.0
