@@ -298,6 +298,7 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
         await driver.start_broker(1)
 
 
+@pytest.mark.usefixtures("zookeeper")
 async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Driver) -> None:
     status = await driver.status()
     somebody = KazooClient(hosts=status.zookeeper_connect)
@@ -360,8 +361,9 @@ async def test_a_second_pause_counts_from_its_own_beginning(driver: Driver) -> N
 
 LIMITS = [
     pytest.param(Resource.CPU, 0.5, id="CPU time", marks=needs_control_groups),
-    pytest.param(Resource.FILES, 0.0, id="open files"),
+    pytest.param(Resource.FILES, 1_000.0, id="open files"),
 ]
+"""With none to spare, a broker that writes a checkpoint meanwhile loses its disk, and ends."""
 
 
 async def limited(driver: Driver, resource: Resource) -> float | None:
