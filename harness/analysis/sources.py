@@ -32,7 +32,7 @@ CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
 ROW_BYTES = 64
-"""What a row of a table counts for: a task of half a million takes about as long as one of lines."""
+"""What a row of a table counts for, in bytes of lines: a task reads half a million."""
 _COLUMNS = {name: columns for of_kind in TYPED.values() for name, columns in of_kind.items()}
 
 
@@ -85,8 +85,8 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
     frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
     read_bytes = None
     if not together:
-        read = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
-        read_bytes = sum(path.stat().st_size for path in read) + as_lines(chain.from_iterable(files.values()))
+        of_lines = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
+        read_bytes = sum(path.stat().st_size for path in of_lines) + as_lines(chain.from_iterable(files.values()))
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -101,7 +101,7 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
 
 
 def as_lines(tables: Iterable[Path]) -> int:
-    """Return how many bytes of lines these files count for where jobs are fitted to what they read."""
+    """Return how many bytes of lines the rows of these files count for, where jobs are fitted to what they read."""
     rows: int = sum(pq.read_metadata(table).num_rows for table in tables)
     return rows * ROW_BYTES
 

@@ -12,7 +12,7 @@ THRESHOLD_MS = 250
 """Shorter waits for an acknowledgement are everyday life, not a gap."""
 
 FEW = 1_000
-"""Pauses between successes that each send is compared with."""
+"""Pauses, at most, that sends are compared with."""
 
 _KEY = ("run_id", "topic", "partition", "acks")
 
@@ -85,7 +85,7 @@ def _pauses(ended: DataFrame, threshold_ms: int) -> DataFrame:
 
 
 def _within(ended: DataFrame, pauses: DataFrame) -> DataFrame:
-    """Return the sends that ended in a pause, its ends included, with `pause_ns`; one that ended two is there twice."""
+    """Return the sends that ended in a pause, its ends included, with `pause_ns`: twice where it is between two."""
     since = F.col("pause_ns").isNull() | (F.col("end_ns") >= F.col("pause_ns"))
     until = F.col("until_ns").isNull() | (F.col("end_ns") <= F.col("until_ns"))
     rows = ended.withColumn("level", as_number(*_KEY))
