@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.typed_history import make_facts
-from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
+from harness.analysis.engine.session import LARGE_BYTES, spark_session, tuned
 from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
 from harness.analysis.facts.steps import poll_steps_of_many, send_reversals_of_many
 from harness.analysis.gate import SLICED, sliced
-from harness.analysis.session import LARGE_BYTES, spark_session, tuned
-from harness.analysis.sources import as_lines
+from harness.analysis.sources.reading import as_lines
+from harness.analysis.tables.clients import POLL_STEPS, SEND_REVERSALS
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.experiment.judge import settings_of

@@ -114,7 +114,7 @@ def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
 
 def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
     """Judge a run folder, and send the figures."""
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
 
     instants = [time.time()]
     with spark_session(size_bytes=folder.evidence_bytes(), anywhere=True, lasting=not folder.plan.exists()) as spark:

@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from harness.analysis.arrow import columns_of
 from harness.analysis.coverage.transitions import POSSIBLE
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
 from harness.progress import Silent
 from harness.report.trend.page import render

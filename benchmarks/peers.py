@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.cluster.driver import ClusterRequest
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.zookeeper.kazoo_view import KazooView
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))

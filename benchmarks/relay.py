@@ -24,7 +24,7 @@ from benchmarks.measuring import cpu_seconds, table_of_columns
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.relay import SOCKET_NAME
 from harness.cluster.relay.listeners import Listener, Setup, Speech, save
-from harness.cluster.supervisor_client import SOURCE_ROOT
+from harness.cluster.supervision.client import SOURCE_ROOT
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 

@@ -70,8 +70,8 @@ def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
 
 def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
     """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
-    from harness.analysis.lines import SCHEMAS
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
+    from harness.analysis.sources.lines import SCHEMAS
     from harness.sweep import jobs
 
     with (

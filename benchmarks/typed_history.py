@@ -17,12 +17,12 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from benchmarks.synthetic_cluster import WALL_CLOCK_NS
-from harness.analysis.arrow import columns_of
 from harness.analysis.facts.build import fact_path
-from harness.analysis.origins import LINE_KINDS, all_of
-from harness.analysis.schemas import POLLS, SENDS
-from harness.analysis.sources import Sources, as_lines
-from harness.analysis.typed import FACTS, TYPED
+from harness.analysis.sources.origins import LINE_KINDS, all_of
+from harness.analysis.sources.reading import Sources, as_lines
+from harness.analysis.sources.typed import FACTS, TYPED
+from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.schemas import POLLS, SENDS
 from harness.store.history import OpKind
 
 THREADS, MEMORY = 2, "2GB"

@@ -1,7 +1,7 @@
 """May a run lose committed offsets, by its settings and by what happened to the topic that holds them?"""
 
 from expectations.tables import stored_table
-from harness.analysis.schemas import LEADER_EPOCHS
+from harness.analysis.tables.schemas import LEADER_EPOCHS
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from harness.values import OFFSETS_TOPIC

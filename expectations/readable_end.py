@@ -6,8 +6,8 @@ import pandas as pd
 import pyarrow as pa
 
 from expectations.tables import stored_table
-from harness.analysis.protocol_tables import LEADER_ISRS
-from harness.analysis.schemas import POLLS
+from harness.analysis.tables.protocol import LEADER_ISRS
+from harness.analysis.tables.schemas import POLLS
 from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:

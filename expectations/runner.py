@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from expectations.lazy_modules import import_lazily
-from harness.analysis.jvm import watched
-from harness.analysis.origins import FINDINGS
-from harness.analysis.session import spark_session
+from harness.analysis.engine.jvm import watched
+from harness.analysis.engine.session import spark_session
+from harness.analysis.sources.origins import FINDINGS
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder

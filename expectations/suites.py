@@ -42,8 +42,8 @@ from expectations.records import (
     ExpectReplicasToHoldTheSameRecords,
 )
 from expectations.row_expectation import RowExpectation
-from harness.analysis import group_tables, schemas
-from harness.analysis.origins import FINDINGS
+from harness.analysis.sources.origins import FINDINGS
+from harness.analysis.tables import groups, schemas
 
 PARTITION = ["run_id", "topic", "partition"]
 LIFE = [*PARTITION, "life"]
@@ -156,7 +156,7 @@ COMMITTED_OFFSETS = Suite(
 )
 GROUP_GENERATIONS = Suite(
     name="group_generations",
-    table=group_tables.GROUP_GENERATIONS.name,
+    table=groups.GROUP_GENERATIONS.name,
     expectations=(
         ExpectPartitionsToHaveOneOwner(
             key_columns=[*TERM, "seq", "generation", "topic", "partition"], only={"source": "coordinator"}
@@ -170,7 +170,7 @@ GROUP_GENERATIONS = Suite(
 )
 GROUP_COMMITS = Suite(
     name="group_commits",
-    table=group_tables.GROUP_COMMITS.name,
+    table=groups.GROUP_COMMITS.name,
     expectations=(
         ExpectCommitsOfTheCurrentGeneration(key_columns=["run_id", "group", "topic", "partition"], only={"error": 0}),
     ),

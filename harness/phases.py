@@ -176,7 +176,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
 
     Returns and saves the result as far as it is known, whatever is left included.
     """
-    from harness.analysis.sealing.sealed import sealed_tables
+    from harness.analysis.sources.sealing.sealed import sealed_tables
 
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals:

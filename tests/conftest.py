@@ -153,7 +153,7 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
 
     CHAOS_ENGINE chooses its engine; in the rest for whole histories only, as in there others take Apache Spark.
     """
-    from harness.analysis.session import spark_session, tuned
+    from harness.analysis.engine.session import spark_session, tuned
 
     group = pytestconfig.stash.get(GROUP, "")
     with shared(pytestconfig, "spark") as running:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from harness.cluster.damage import logs_in
+from harness.cluster.disks.damage import logs_in
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.cluster.limits import Resource
+from harness.cluster.limits.resources import Resource
 from harness.cluster.releases import Writer
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError

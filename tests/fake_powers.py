@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.cluster.damage import Damage, What
-from harness.cluster.disk_errors import DiskError
-from harness.cluster.limits import Resource, Usage
+from harness.cluster.disks.damage import Damage, What
+from harness.cluster.disks.disk_errors import DiskError
+from harness.cluster.limits.resources import Resource, Usage
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 
 HOSTS: dict[Side, tuple[str, ...]] = {

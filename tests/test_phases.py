@@ -11,7 +11,8 @@ import pytest
 
 from expectations import runner
 from harness import phases
-from harness.analysis import judge, session
+from harness.analysis import judge
+from harness.analysis.engine import session
 from harness.analysis.judge import Judgement
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError

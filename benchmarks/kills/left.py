@@ -17,8 +17,8 @@ import psutil
 from benchmarks.kills.place import Place, contained
 from harness.cluster.containers.engine import Engine, EngineUnavailable
 from harness.cluster.containers.filters import MARK
-from harness.cluster.control_groups import groups_of
 from harness.cluster.layout import resource_name
+from harness.cluster.limits.control_groups import groups_of
 from harness.store.folder import RunFolder
 
 _KINDS = ("mnt", "net", "pid")

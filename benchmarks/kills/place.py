@@ -11,7 +11,7 @@ import psutil
 
 from harness.cluster.containers.engine import Engine, EngineUnavailable
 from harness.cluster.layout import resource_name
-from harness.cluster.supervisor import PIDS_NAME
+from harness.cluster.supervision.supervisor import PIDS_NAME
 from harness.store.folder import RunFolder
 from harness.system.pids import identify, read_pid_file
 

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
 
-from harness.analysis.dialect import checkpoint, in_tasks, is_local
-from harness.analysis.table import Table
+from harness.analysis.engine.dialect import checkpoint, in_tasks, is_local
+from harness.analysis.tables.table import Table
 
 PLANNERS = 2
 """Plans made at once, each by one thread."""

@@ -20,13 +20,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.client_tables import POLL_STEPS
+from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.build import Facts, through_files
 from harness.analysis.frames import PARTITION_KEY, as_number, balanced_union, in_order, partition_number
-from harness.analysis.hadoop import Folder, remove
-from harness.analysis.protocol_tables import SUPERSEDED
-from harness.analysis.records import is_acknowledged
-from harness.analysis.schemas import LEADER_EPOCHS, POLLS, REPLICA_RECORDS, REPLICAS, SENDS, TRUNCATIONS
+from harness.analysis.tables.clients import POLL_STEPS
+from harness.analysis.tables.protocol import SUPERSEDED
+from harness.analysis.tables.schemas import LEADER_EPOCHS, POLLS, REPLICA_RECORDS, REPLICAS, SENDS, TRUNCATIONS
+from harness.analysis.vocabulary.records import is_acknowledged
 
 SLICED = (SENDS.name, POLLS.name, REPLICA_RECORDS.name)
 """The facts of which there are slices."""

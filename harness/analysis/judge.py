@@ -15,20 +15,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.dialect import require_same_files, to_read, to_write
-from harness.analysis.excuses import within_power_losses
+from harness.analysis.engine.dialect import require_same_files, to_read, to_write
+from harness.analysis.engine.hadoop import AnyResultFolder, Folder, remove
+from harness.analysis.engine.halves import by_halves
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.session import spark_session, tuned
 from harness.analysis.facts.build import Facts, built_facts, row_counts, through_disk, written_counts
-from harness.analysis.findings import phrase
 from harness.analysis.frames import in_turn, union
 from harness.analysis.gate import sliced
-from harness.analysis.hadoop import AnyResultFolder, Folder, remove
-from harness.analysis.halves import by_halves
-from harness.analysis.jvm import still_there
-from harness.analysis.origins import PLACES, kinds_of
-from harness.analysis.schemas import TABLES, TORN
-from harness.analysis.session import spark_session, tuned
-from harness.analysis.settings import settings_at_once
-from harness.analysis.sources import Sources, read
+from harness.analysis.sources.origins import PLACES, kinds_of
+from harness.analysis.sources.reading import Sources, read
+from harness.analysis.tables.schemas import TABLES, TORN
+from harness.analysis.vocabulary.excuses import within_power_losses
+from harness.analysis.vocabulary.findings import phrase
+from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts import registry
 from harness.contracts.checks import (
     FINDING_COLUMNS,

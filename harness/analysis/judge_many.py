@@ -12,12 +12,12 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.dialect import to_read, to_write
+from harness.analysis.engine.dialect import to_read, to_write
+from harness.analysis.engine.halves import by_halves
 from harness.analysis.facts.build import fact_path, in_threads
-from harness.analysis.halves import by_halves
 from harness.analysis.judge import Judgement, judge_sources, questions
-from harness.analysis.schemas import TABLES
-from harness.analysis.sources import read
+from harness.analysis.sources.reading import read
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Settings
 from harness.errors import EvidenceError
 from harness.progress import Listener

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.analysis.origins import ORIGINS
-from harness.analysis.schemas import PROBLEMS, TABLES, TORN
+from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.tables.schemas import PROBLEMS, TABLES, TORN
 from harness.contracts import registry
 from harness.contracts.checks import Check, Sliced, allowances
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from harness.analysis.dialect import to_read
+from harness.analysis.engine.dialect import to_read
+from harness.analysis.engine.halves import SPARK_ERRORS
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.storage import reason
 from harness.analysis.facts.build import fact_path, written_counts
-from harness.analysis.halves import SPARK_ERRORS
-from harness.analysis.jvm import still_there
-from harness.analysis.schemas import TABLES
-from harness.analysis.sources import no_rows
-from harness.analysis.storage import reason
-from harness.analysis.table import Column
+from harness.analysis.sources.reading import no_rows
+from harness.analysis.tables.schemas import TABLES
+from harness.analysis.tables.table import Column
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.errors import ScenarioError
 from harness.store.folder import RunFolder

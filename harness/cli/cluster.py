@@ -179,7 +179,7 @@ def _able(capability: str, folder: Path) -> Any:
 
 
 def _running(folder: Path) -> bool:
-    from harness.cluster.supervisor_client import SupervisorGone, call
+    from harness.cluster.supervision.client import SupervisorGone, call
     from harness.store.folder import RunFolder
 
     try:

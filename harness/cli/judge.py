@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
-    from harness.analysis.hadoop import AnyResultFolder, HadoopPath
+    from harness.analysis.engine.hadoop import AnyResultFolder, HadoopPath
     from harness.ingest.answer import HistoryResult
 
 DEFAULT_INTO = Path("judged")
@@ -67,8 +67,8 @@ def judge(
     as_json: Json = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
-    from harness.analysis.session import spark_session
-    from harness.analysis.storage import is_uri
+    from harness.analysis.engine.session import spark_session
+    from harness.analysis.engine.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.contracts.registry import Kind, check_key, known, names, unknown_message
     from harness.ingest.expansion import EXPANSION
@@ -143,8 +143,8 @@ def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
     Raises:
         ScenarioError: the engine has no JVM here, which knows Hadoop's file systems.
     """
-    from harness.analysis.dialect import is_connect
-    from harness.analysis.hadoop import HadoopPath
+    from harness.analysis.engine.dialect import is_connect
+    from harness.analysis.engine.hadoop import HadoopPath
 
     if is_connect(spark):
         raise ScenarioError(f"{uri}: only Apache Spark in a JVM of this machine writes there: use --engine spark")
@@ -158,7 +158,7 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
         ScenarioError: something else would be overwritten or judged next time.
         EvidenceError: Hadoop does not know the file system, or cannot reach it.
     """
-    from harness.analysis.storage import display_path, is_uri
+    from harness.analysis.engine.storage import display_path, is_uri
 
     folder = ResultFolder(place)
     if folder.plan.exists():

@@ -18,7 +18,7 @@ def keep(
     sets: Sets = None,
 ) -> None:
     """Simulate a schedule, judge it, and keep its history with the verdict, for tests that do both again."""
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import judge_candidates, patient

@@ -41,7 +41,7 @@ def shrink(
     as_json: Json = False,
 ) -> None:
     """Make a failing simulated schedule small: fewer faults, less load, less time, and still the same finding."""
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import patient

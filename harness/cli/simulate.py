@@ -80,7 +80,7 @@ def rejudge(root: Path) -> Summary:
     Raises:
         EvidenceError: the folder is not that of a sweep, or its simulation did not come to its end.
     """
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole
     from harness.sweep import jobs as jobs
 
@@ -111,7 +111,7 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
 
     Apache Spark simulates; what judges is the engine that was chosen.
     """
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
     from harness.cli.shrink import with_small_ones
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.sweep import jobs as jobs

@@ -30,7 +30,7 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Ask Spark about the facts and findings of judged runs; each row says of which run it is."""
-    from harness.analysis.session import spark_session
+    from harness.analysis.engine.session import spark_session
     from harness.analysis.sql import answer, make_views
     from harness.cli.terminal import PatientConsole, TerminalProgress
 

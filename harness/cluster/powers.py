@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
     from harness.broker.wire.transport import Connection
-    from harness.cluster.damage import Damage
-    from harness.cluster.disk_errors import DiskError
-    from harness.cluster.limits import Resource, Usage
+    from harness.cluster.disks.damage import Damage
+    from harness.cluster.disks.disk_errors import DiskError
+    from harness.cluster.limits.resources import Resource, Usage
 
 
 class Side(StrEnum):

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
-from harness.cluster.client_processes import RunsClients
+from harness.cluster.disks.small_disks import IN_A_NAMESPACE
 from harness.cluster.driver import ENSEMBLES, BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus, quorum_ids
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.releases import writers
-from harness.cluster.small_disks import IN_A_NAMESPACE
-from harness.cluster.supervision import GONE_TIMEOUT_S, Supervision
-from harness.cluster.supervisor import EVENTS_NAME
+from harness.cluster.supervision.client_processes import RunsClients
+from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, Supervision
+from harness.cluster.supervision.supervisor import EVENTS_NAME
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.store.folder import RunFolder

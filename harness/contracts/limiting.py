@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from harness.cluster.limits import Resource
+from harness.cluster.limits.resources import Resource
 from harness.cluster.powers import CanLimit
 from harness.contracts.faults import Arena, BrokerFault, Effect, Injection, not_running
 

@@ -28,7 +28,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / "plugins"
 _CONTENT = "kafka_chaos"
 
 DRIVERS: dict[str, str] = {
-    "process": "harness.cluster.process:ProcessDriver",
+    "process": "harness.cluster.processes.driver:ProcessDriver",
     "docker": "harness.cluster.containers.driver:DockerDriver",
     EXTERNAL: "harness.cluster.external.driver:ExternalDriver",
     "simulated": "harness.simulation.runs:SimulatedRuns",

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of, untold
+from harness.analysis.sources.origins import FINDINGS, ORIGINS, kinds_of, untold
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Check, JudgesWithout, Newer, ReadsFields, Settings, read_by
@@ -318,9 +318,9 @@ def run_checks(
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
+        from harness.analysis.engine.jvm import watched
+        from harness.analysis.engine.session import spark_session
         from harness.analysis.judge import judge
-        from harness.analysis.jvm import watched
-        from harness.analysis.session import spark_session
 
         stack.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress, anywhere=True))
         with watched():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.analysis.origins import ORIGINS
+from harness.analysis.sources.origins import ORIGINS
 from harness.contracts import registry
 from harness.contracts.checks import Check, allowances
 from harness.ingest.formats import formats

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.analysis.storage import display_path
+from harness.analysis.engine.storage import display_path
 from harness.errors import EvidenceError
 
 JSON, PARQUET = "json", "parquet"

@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from harness.analysis.origins import FACT_EVENTS
+from harness.analysis.sources.origins import FACT_EVENTS
 from harness.events import (
     COMMON,
     KINDS,
@@ -78,7 +78,7 @@ class Format:
     """One kind of evidence."""
 
     kind: str
-    """As `harness/analysis/sources.py` calls it."""
+    """As `harness/analysis/sources/reading.py` calls it."""
     option: str
     about: str
     tells: str

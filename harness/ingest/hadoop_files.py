@@ -10,8 +10,8 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from harness.analysis.jvm import still_there
-from harness.analysis.storage import display_path, is_uri, java_path, reason
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.storage import display_path, is_uri, java_path, reason
 from harness.errors import EvidenceError
 from harness.ingest.files import counts
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from harness.analysis.hadoop import AnyResultFolder
-from harness.analysis.halves import SPARK_ERRORS
+from harness.analysis.engine.hadoop import AnyResultFolder
+from harness.analysis.engine.halves import SPARK_ERRORS
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.storage import reason
 from harness.analysis.judge import Question, judge_sources
-from harness.analysis.jvm import still_there
-from harness.analysis.schemas import UNREADABLE
-from harness.analysis.storage import reason
+from harness.analysis.tables.schemas import UNREADABLE
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words

@@ -16,14 +16,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.engine.halves import SPARK_ERRORS
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.session import tasks_for
+from harness.analysis.engine.storage import display_path, reason
 from harness.analysis.frames import balanced_union
-from harness.analysis.halves import SPARK_ERRORS
-from harness.analysis.jvm import still_there
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.origins import PLACES, all_of
-from harness.analysis.session import tasks_for
-from harness.analysis.sources import CORRUPT, Sources, no_rows, with_corrupt
-from harness.analysis.storage import display_path, reason
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.origins import PLACES, all_of
+from harness.analysis.sources.reading import CORRUPT, Sources, no_rows, with_corrupt
 from harness.errors import EvidenceError
 from harness.ingest import reading
 from harness.ingest.expansion import EXPANSION, check_expansion

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from harness.analysis.storage import display_path, is_uri
+from harness.analysis.engine.storage import display_path, is_uri
 from harness.errors import EvidenceError
 from harness.ingest.files import counts
 

@@ -6,8 +6,8 @@ A test holds that `docs/judging.md` is what this makes, and that its example com
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.analysis.origins import FACT_EVENTS
 from harness.analysis.reference import in_order
+from harness.analysis.sources.origins import FACT_EVENTS
 from harness.contracts import registry
 from harness.ingest.answer import needed_for
 from harness.ingest.expansion import ALWAYS_BYTES, ALWAYS_VALUES, EXPANSION

@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.dialect import is_connect, is_sail
-from harness.analysis.jvm import still_there
-from harness.analysis.parsed_lines import OTHERS, fitted, in_messages, in_parts, object_of
-from harness.analysis.session import configured
-from harness.analysis.sources import CORRUPT, PERMISSIVE, no_rows, with_corrupt
-from harness.analysis.storage import file_path_column, literal_glob
+from harness.analysis.engine.dialect import is_connect, is_sail
+from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.session import configured
+from harness.analysis.engine.storage import file_path_column, literal_glob
+from harness.analysis.sources.parsed_lines import OTHERS, fitted, in_messages, in_parts, object_of
+from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, no_rows, with_corrupt
 from harness.errors import EvidenceError
 from harness.ingest.files import BYTE_ORDER_MARK, Files, StoredFile
 from harness.ingest.hadoop_files import HadoopFiles

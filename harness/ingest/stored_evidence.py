@@ -7,10 +7,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from harness.analysis.engine.hadoop import HadoopPath
+from harness.analysis.engine.storage import literal_glob
 from harness.analysis.facts.build import fact_path
-from harness.analysis.hadoop import HadoopPath
-from harness.analysis.schemas import TABLES
-from harness.analysis.storage import literal_glob
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.report.evidence import Evidence, Second
 from harness.report.findings import SEVERITIES, SHOWN_FINDINGS, FindingGroup, Row, Span, gathered

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cluster.control_groups import Group, groups_of
-from harness.cluster.supervision import CLUSTER_VARIABLE, sockets_in
-from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
+from harness.cluster.limits.control_groups import Group, groups_of
+from harness.cluster.supervision.supervision import CLUSTER_VARIABLE, sockets_in
+from harness.cluster.supervision.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.errors import ClusterError
 from harness.reaper.result import ItemKind
 from harness.store.folder import RunFolder

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
+from harness.cluster.supervision.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
 from harness.reaper import PATIENCE_S
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseEntry, entries

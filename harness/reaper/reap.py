@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster.containers.data_copy import LOCK_NAME as CONTAINERS_LOCK_NAME
-from harness.cluster.supervisor import LOCK_NAME, PIDS_NAME
+from harness.cluster.supervision.supervisor import LOCK_NAME, PIDS_NAME
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.experiment.judge import assemble
 from harness.progress import Logged, Progress

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from harness import phases
+from harness.analysis.engine.jvm import watched
+from harness.analysis.engine.session import spark_session
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import BATCH_BYTES, Case, judge_many
-from harness.analysis.jvm import watched
-from harness.analysis.session import spark_session
 from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,

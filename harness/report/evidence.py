@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.analysis.arrow import ARROW_TYPES
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import ARROW_TYPES
+from harness.analysis.tables.schemas import TABLES
 from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
 from harness.store.folder import RunFolder
 

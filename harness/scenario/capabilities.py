@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from harness.cluster import tracer
 from harness.cluster.broker_properties import LOG_DIRS
+from harness.cluster.disks import tracer
 from harness.cluster.driver import (
     CLOCK,
     DISK_ERRORS,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.broker.configs.config import parse_config
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, PROTOCOLS, profile
-from harness.cluster.links import Links
+from harness.cluster.links.links import Links
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
 from harness.simulation.network import Network

@@ -11,7 +11,7 @@ import posixpath
 import random
 from dataclasses import dataclass, field
 
-from harness.cluster.damage import torn
+from harness.cluster.disks.damage import torn
 
 
 @dataclass(eq=False)

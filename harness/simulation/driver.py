@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from harness.broker.wire.transport import PeerError
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.cluster.interference import Interference
+from harness.cluster.links.interference import Interference
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from harness.broker.configs.config import Endpoint
 from harness.broker.wire.messages import ApiKey
 from harness.broker.wire.transport import Message
-from harness.cluster.links import Links, Pipe
+from harness.cluster.links.links import Links, Pipe
 from harness.simulation.loop import Process, current_process
 
 

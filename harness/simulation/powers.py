@@ -7,10 +7,10 @@ from contextvars import copy_context
 from functools import partial
 
 from harness.cluster.clocks import Clock
-from harness.cluster.damage import Damage, do_damage, states
-from harness.cluster.disk_errors import DiskError, error_number
-from harness.cluster.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
-from harness.cluster.links import Link, Pipe, ways
+from harness.cluster.disks.damage import Damage, do_damage, states
+from harness.cluster.disks.disk_errors import DiskError, error_number
+from harness.cluster.links.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
+from harness.cluster.links.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed

@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.broker.wire.codec import encode_request, encode_response
 from harness.broker.zookeeper.client import Create, Op, Set
-from harness.cluster.links import bytes_in
+from harness.cluster.links.links import bytes_in
 from harness.simulation.network import SimulatedRequest, SimulatedResponse
 from harness.simulation.zookeeper.ensemble import Answer, Event, Request
 

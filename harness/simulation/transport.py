@@ -9,7 +9,7 @@ from typing import Any
 from harness.broker.wire.codec import MalformedMessage, decode_response, encode_request
 from harness.broker.wire.messages import API_KEYS
 from harness.broker.wire.transport import Message, PeerError
-from harness.cluster.links import Pipe
+from harness.cluster.links.links import Pipe
 from harness.simulation.network import CLOSED, End, Network, SimulatedRequest, join
 
 

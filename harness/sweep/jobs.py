@@ -26,14 +26,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.dialect import to_read
-from harness.analysis.halves import SPARK_ERRORS, by_halves
+from harness.analysis.engine.dialect import to_read
+from harness.analysis.engine.halves import SPARK_ERRORS, by_halves
+from harness.analysis.engine.jvm import still_there
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
 from harness.analysis.judge_many import BATCH_BYTES
-from harness.analysis.jvm import still_there
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.sealing.packed import Pack, unpacked
-from harness.analysis.sources import LINES, from_table
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.reading import LINES, from_table
+from harness.analysis.sources.sealing.packed import Pack, unpacked
 from harness.contracts import registry
 from harness.errors import ClusterError
 from harness.experiment.judge import settings_of

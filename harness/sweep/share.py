@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.coverage.count import coverage_of
-from harness.analysis.sealing.packed import packed
+from harness.analysis.sources.sealing.packed import packed
 from harness.experiment.judge import assembled, missing_evidence, remark_on
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario

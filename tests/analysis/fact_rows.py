@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.analysis.arrow import ARROW_TYPES
-from harness.analysis.schemas import TABLES
-from harness.analysis.sources import no_rows, of_table
+from harness.analysis.sources.reading import no_rows, of_table
+from harness.analysis.tables.arrow import ARROW_TYPES
+from harness.analysis.tables.schemas import TABLES
 
 RUN = "run-1"
 TOPIC = "orders"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.analysis.arrow import columns_of
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Settings
 
 Row = list[Any]

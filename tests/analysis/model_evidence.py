@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.analysis.lines import SCHEMAS
+from harness.analysis.sources.lines import SCHEMAS
 from harness.events import Event, encode
 from harness.store.history import (
     JournalEntry,

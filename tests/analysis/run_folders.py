@@ -172,7 +172,7 @@ Rows = Callable[..., list[Any]]
 def rows_of(spark: "SparkSession", root: Path, cases: Mapping[str, Callable[[RunWriter], None]]) -> Rows:
     """Write a run for each case, and return what gives the rows of a case's fact, perhaps in an order."""
     from harness.analysis.facts.build import built_facts
-    from harness.analysis.sources import read
+    from harness.analysis.sources.reading import read
 
     folders = []
     for name, write in cases.items():

@@ -15,11 +15,11 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.connect import remote_session, sail_session
-from harness.analysis.dialect import require_same_files
+from harness.analysis.engine.connect import remote_session, sail_session
+from harness.analysis.engine.dialect import require_same_files
+from harness.analysis.engine.session import tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
-from harness.analysis.session import tuned
-from harness.analysis.sources import CORRUPT, from_table, read
+from harness.analysis.sources.reading import CORRUPT, from_table, read
 from harness.cli.judge import behind_uri
 from harness.contracts import registry
 from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkError
@@ -209,8 +209,8 @@ def test_a_folder_behind_a_uri_is_refused_to_who_asks_no_apache_spark(sail: Spar
 
 
 CHOSEN = """
-from harness.analysis.dialect import is_sail
-from harness.analysis.session import spark_session
+from harness.analysis.engine.dialect import is_sail
+from harness.analysis.engine.session import spark_session
 with spark_session(anywhere=True) as spark, spark_session() as inner:
     print(inner is spark, is_sail(spark), spark.range(3).count())
 """
@@ -259,7 +259,7 @@ def test_a_server_that_writes_elsewhere_is_not_asked(sail: SparkSession, tmp_pat
 
 LOST = """
 import os, signal, sys
-from harness.analysis.connect import remote_session
+from harness.analysis.engine.connect import remote_session
 from harness.errors import SparkError
 try:
     with remote_session(sys.argv[2], retries=0) as spark:

@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.assumptions import UNIQUE_VALUES
+from harness.analysis.engine.session import tuned
 from harness.analysis.facts.build import Facts, built_facts, fact_path, read_facts
 from harness.analysis.facts.steps import poll_steps
 from harness.analysis.gate import SLICED, dirty_blocks, slices
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.session import tuned
-from harness.analysis.settings import settings_at_once
-from harness.analysis.sources import LINES, from_table
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.reading import LINES, from_table
+from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
+from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Sliced, assumptions, handed_to
 from harness.sweep.jobs import HISTORIES

@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.judge import Judgement, Question, judge_sources
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.sources import LINES, from_table
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.reading import LINES, from_table
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder

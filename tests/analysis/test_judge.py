@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyarrow import parquet
 
-from harness.analysis.assumptions import BROKERS_WHOLE
-from harness.analysis.findings import finding
-from harness.analysis.origins import ORIGINS
+from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
+from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Assumption, Settings, assumptions, read_by
 from harness.errors import PluginError
@@ -138,7 +138,7 @@ def answers(
 ) -> "list[Judgement]":
     """Judge runs, each by its settings, without keeping facts, so that only those are made that the checks read."""
     from harness.analysis.judge import judge_sources, questions
-    from harness.analysis.sources import read
+    from harness.analysis.sources.reading import read
 
     by_run = zip(folders, settings or repeat(SETTINGS), strict=False)
     to_judge = questions({folder.run_id: (allowed, tuple(checks)) for folder, allowed in by_run})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
-from harness.analysis.findings import finding
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import Case, judge_many
+from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.experiment.judge import Checked, assembled, checks_of, settings_of

@@ -12,10 +12,10 @@ from pyspark.sql.window import Window
 
 from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_tables, read_facts, tables_of
 from harness.analysis.gate import SLICED, dirty_blocks
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.schemas import TABLES
-from harness.analysis.sources import LINES, Sources, from_table
-from harness.analysis.typed import FACTS
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.reading import LINES, Sources, from_table
+from harness.analysis.sources.typed import FACTS
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
 from harness.contracts.checks import Settings, assumptions
 from harness.values import ACKS_ALL

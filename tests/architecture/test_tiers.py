@@ -21,7 +21,7 @@ class Item:
         self,
         marks: Sequence[str],
         fixtures: Sequence[str],
-        module: str = "tests/analysis/test_jvm.py",
+        module: str = "tests/analysis/engine/test_jvm.py",
         name: str = "test_it",
         **turns: str | bool,
     ) -> None:
@@ -71,7 +71,7 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
 @pytest.mark.parametrize(
     ("marks", "module"),
     [
-        pytest.param([], "tests/analysis/test_jvm.py", id="a test without the mark"),
+        pytest.param([], "tests/analysis/engine/test_jvm.py", id="a test without the mark"),
         pytest.param(["spark"], "tests/system/test_pids.py", id="a module that another worker may have"),
     ],
 )
@@ -96,7 +96,7 @@ def test_few_sessions_are_shared_by_many(module: str, group: str) -> None:
     ("tier", "module", "ignored"),
     [
         pytest.param("rest", "tests/checks/test_i1.py", True, id="the rest leaves out a module that has nothing of it"),
-        pytest.param("rest", "tests/analysis/test_jvm.py", None, id="a module with a mark is looked at"),
+        pytest.param("rest", "tests/analysis/engine/test_jvm.py", None, id="a module with a mark is looked at"),
         pytest.param("rest", "tests/cluster/containers/test_driver.py", None, id="one with a fixture too"),
         pytest.param("rest", "tests/dags/conftest.py", None, id="what is no module of tests as well"),
         pytest.param("quick", "tests/checks/test_i1.py", None, id="the quick tests look at every module"),

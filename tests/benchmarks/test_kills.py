@@ -13,10 +13,11 @@ import pytest
 from benchmarks.kills.kill import VICTIMS, Victim, drawn, drawn_under_faults
 from benchmarks.kills.left import Namespaces, left_of, namespaces_of
 from benchmarks.kills.place import BRIEF, Place
-from harness.cluster import control_groups, small_disks
-from harness.cluster.control_groups import group_of
-from harness.cluster.limits import Resource
-from harness.cluster.small_disks import IN_A_NAMESPACE, mounting
+from harness.cluster.disks import small_disks
+from harness.cluster.disks.small_disks import IN_A_NAMESPACE, mounting
+from harness.cluster.limits import control_groups
+from harness.cluster.limits.control_groups import group_of
+from harness.cluster.limits.resources import Resource
 from harness.scenario.file import load_scenario
 from harness.store.phase_log import Phase
 from harness.system.pids import identify, write_pid_file

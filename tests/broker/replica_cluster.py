@@ -26,7 +26,7 @@ from harness.broker.rules import rules_with
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
-from harness.cluster.links import Links
+from harness.cluster.links.links import Links
 from harness.events import FORGOTTEN, EpochAssign, Event
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.network import Network

@@ -24,7 +24,7 @@ from harness.broker.wire.messages import (
     ProduceRequest,
 )
 from harness.broker.wire.transport import Message
-from harness.cluster.links import Links
+from harness.cluster.links.links import Links
 from harness.events import Event
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.network import Network

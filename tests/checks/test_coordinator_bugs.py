@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.analysis.facts.build import built_facts
-from harness.analysis.sources import read
+from harness.analysis.sources.reading import read
 from harness.contracts import registry
 from harness.contracts.checks import handed_to
 from harness.simulation.loop import SimulatedLoop

@@ -1,4 +1,4 @@
-from harness.analysis.schemas import TORN
+from harness.analysis.tables.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
 from tests.analysis.protocol_rows import superseded, topic
 from tests.checks.answers import UNHEARD, fails, passes, table_of, unknown

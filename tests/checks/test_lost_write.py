@@ -1,4 +1,4 @@
-from harness.analysis.schemas import TORN
+from harness.analysis.tables.schemas import TORN
 from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, sent
 from tests.analysis.protocol_rows import configured, superseded
 from tests.checks.answers import (

@@ -230,7 +230,7 @@ def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
     chaos: Any, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_spark = raising(SparkError("Spark did not start: no Java; the end of its log: nothing"))
-    monkeypatch.setattr("harness.analysis.session.spark_session", no_spark)
+    monkeypatch.setattr("harness.analysis.engine.session.spark_session", no_spark)
     monkeypatch.setattr("harness.rejudging.rejudge.spark_session", no_spark)
     folder = tmp_path / "new"
     if command == ["rejudge"]:

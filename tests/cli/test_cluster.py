@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner, Result
 
 from harness.cli.cluster import app
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.errors import ClusterError, HarnessError, ScenarioError
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec

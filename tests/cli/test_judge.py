@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis import session
+from harness.analysis.engine import session
 from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
 from harness.ingest import judging

@@ -24,7 +24,7 @@ STORM = scenario(KILL_LEADER, {**PAUSE_LEADER, "at_s": 2.5}, EXPIRE_CONTROLLER, 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
     judge = FakeJudge(pause_breaks_two)
-    monkeypatch.setattr("harness.analysis.session.spark_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("harness.analysis.engine.session.spark_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr(command, "SparkJudge", lambda *_: judge)
     return judge
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.analysis.schemas import TABLES
 from harness.analysis.sql import FINDINGS, MEANINGS, OVERVIEW
+from harness.analysis.tables.schemas import TABLES
 from harness.store.folder import RunFolder
 from harness.system.engine import Engine
 from tests.shared import ROOT

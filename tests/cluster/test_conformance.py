@@ -16,7 +16,6 @@ import pytest
 from confluent_kafka import Producer
 from kazoo.client import KazooClient
 
-from harness.cluster.control_groups import lacking
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
@@ -37,7 +36,8 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.limits import Resource
+from harness.cluster.limits.control_groups import lacking
+from harness.cluster.limits.resources import Resource
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.powers import (
     CanIsolate,

@@ -11,7 +11,7 @@ import pytest
 from harness.cluster import faketime
 from harness.cluster.clocks import FOLDER, SECOND_NS, Clock, setting_of
 from harness.cluster.driver import CLOCK
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.errors import ClusterError, Refused
 from harness.scenario.capabilities import require_capabilities
 from harness.scenario.file import load_scenario

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster import disk_errors, faketime, small_disks, tracer
+from harness.cluster import faketime
 from harness.cluster.containers import filters
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
+from harness.cluster.disks import disk_errors, small_disks, tracer
 from harness.cluster.driver import ClusterRequest
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena
 from harness.contracts.targets import Role, parse_target, resolve

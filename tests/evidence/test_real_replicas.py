@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.cluster.driver import ClusterRequest, ClusterStatus
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.evidence.replicas import dump_replicas
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaState, read_jsonl

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.analysis.arrow import ARROW_TYPES
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import ARROW_TYPES
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read

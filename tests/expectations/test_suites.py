@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from harness.analysis.arrow import ARROW_TYPES
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import ARROW_TYPES
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import RUN, Row, committed, controller, fetched, held, led, marked
 from tests.analysis.group_rows import reported, stored, took

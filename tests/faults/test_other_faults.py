@@ -349,7 +349,7 @@ async def test_a_batch_that_is_too_large_is_refused_by_who_leads(
 async def test_a_storm_that_this_process_has_no_files_for_is_not_begun(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.cluster.descriptors.KEPT_FREE", 1 << 40)
+    monkeypatch.setattr("harness.cluster.limits.descriptors.KEPT_FREE", 1 << 40)
     _, effect = await injected(cluster, "connection-storm", 1, connections=3)
     assert effect.verdict is INCONCLUSIVE
     assert "too few for 3 more" in effect.detail

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.session import spark_session
+from harness.analysis.engine.session import spark_session
 from harness.scenario.file import scenario_of
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from harness.analysis.dialect import is_connect
-from harness.analysis.sources import CORRUPT
+from harness.analysis.engine.dialect import is_connect
+from harness.analysis.sources.reading import CORRUPT
 from harness.errors import EvidenceError
 from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence

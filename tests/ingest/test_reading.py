@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from harness.analysis.dialect import is_connect
+from harness.analysis.engine.dialect import is_connect
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
 from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_rows
-from tests.analysis.test_parsed_lines import LINES
+from tests.analysis.sources.test_parsed_lines import LINES
 
 pytestmark = pytest.mark.spark
 

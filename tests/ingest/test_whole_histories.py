@@ -15,8 +15,8 @@ from pyspark.sql.types import StringType
 from rich.console import Console
 
 from harness.analysis.judge import Judgement, Question, judge_sources
-from harness.analysis.lines import SCHEMAS
-from harness.analysis.sources import read
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.reading import read
 from harness.cli.judge import show
 from harness.ingest.formats import formats
 from harness.ingest.judging import judge_history, report

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.cluster.driver import ClusterRequest, ClusterStatus
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.system.waiting import until
 
 pytestmark = pytest.mark.cluster

@@ -18,7 +18,9 @@ import psutil
 import pytest
 
 from harness import phases
-from harness.cluster import control_groups, disk_errors, faketime, small_disks, tracer
+from harness.cluster import faketime
+from harness.cluster.disks import disk_errors, small_disks, tracer
+from harness.cluster.limits import control_groups
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.store.folder import RunFolder

@@ -63,7 +63,7 @@ for name in names:
 HEALING = "harness.experiment.nemesis.heal"
 """With the fault in force."""
 COLLECTING = "harness.experiment.collect._collect_evidence"
-STOPPING = "harness.cluster.supervision:Supervision.end"
+STOPPING = "harness.cluster.supervision.supervision:Supervision.end"
 """With everything still up."""
 
 
@@ -368,7 +368,7 @@ def appended(path: Path, data: bytes) -> bool:
 
 
 TAKEN = """
-from harness.cluster.supervision import Supervision
+from harness.cluster.supervision.supervision import Supervision
 reserve = Supervision.reserve_ports
 
 async def taken(self, count):

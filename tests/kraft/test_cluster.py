@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.driver import ClusterRequest
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.kraft.metadata_log import read_quorum_log

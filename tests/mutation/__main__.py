@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from harness.analysis.session import spark_session, tuned
+from harness.analysis.engine.session import spark_session, tuned
 from tests.mutation.run import Judge, modules
 
 EQUIVALENT = Path(__file__).parent / "equivalent.yaml"

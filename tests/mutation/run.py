@@ -20,7 +20,7 @@ from tests.mutation.mutants import Mutant, mutants
 
 CHECKS = "kafka_chaos.checks"
 SHARED = {
-    f"harness.analysis.{name}": Path(registry.__file__).parents[1] / "analysis" / f"{name}.py"
+    f"harness.analysis.vocabulary.{name}": Path(registry.__file__).parents[1] / "analysis" / "vocabulary" / f"{name}.py"
     for name in (
         "assumptions",
         "compaction",

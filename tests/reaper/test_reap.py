@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from harness import phases
 from harness.cli.app import app
-from harness.cluster import limits
 from harness.cluster.containers.engine import Engine, EngineUnavailable, Resource
-from harness.cluster.control_groups import group_of, lacking
+from harness.cluster.limits import resources
+from harness.cluster.limits.control_groups import group_of, lacking
 from harness.errors import ClusterError
 from harness.experiment.judge import Checked, assemble
 from harness.progress import Silent
@@ -298,10 +298,10 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
     assert reap([world.runs], progress=Silent()).items == [], "the second time there is nothing to do"
 
 
-@pytest.mark.skipif(bool(lacking(limits.Resource.CPU)), reason=lacking(limits.Resource.CPU))
+@pytest.mark.skipif(bool(lacking(resources.Resource.CPU)), reason=lacking(resources.Resource.CPU))
 def test_the_control_group_of_a_limiter_that_was_killed_goes(world: World) -> None:
     run = killed_in_drive(world)
-    group = group_of(run.root, "broker-0", limits.Resource.CPU)
+    group = group_of(run.root, "broker-0", resources.Resource.CPU)
     group.limit(0.5)
     reaped = reap([world.runs], progress=Silent())
     assert ("removed", "control group", str(group.folder)) in fates(reaped.items)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import phases
-from harness.analysis import session
+from harness.analysis.engine import session
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import Case, Judged, batches
 from harness.cli import simulate as sweep_command

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.analysis.arrow import ARROW_TYPES
-from harness.analysis.schemas import TABLES
+from harness.analysis.tables.arrow import ARROW_TYPES
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult

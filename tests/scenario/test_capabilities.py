@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from harness import phases
-from harness.cluster import tracer
+from harness.cluster.disks import tracer
 from harness.cluster.driver import DRIVER
 from harness.cluster.systems.kafka.jars import VARIABLE
 from harness.contracts import registry

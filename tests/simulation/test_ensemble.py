@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.broker.zookeeper.client import BadVersion, NoNode, SessionState, WatchType
-from harness.cluster.links import Links
+from harness.cluster.links.links import Links
 from harness.simulation.loop import run
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper

@@ -12,7 +12,7 @@ from harness.broker.handlers.apis import APIS
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, MetadataRequest, MetadataResponse
 from harness.broker.wire.transport import PeerError
-from harness.cluster.links import Links
+from harness.cluster.links.links import Links
 from harness.simulation.loop import Process, SimulatedLoop, run
 from harness.simulation.network import Network
 from harness.simulation.server import MemoryServer

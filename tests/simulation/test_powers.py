@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.broker.wire.messages import ApiVersionsRequest
-from harness.cluster.damage import Damage, What
-from harness.cluster.disk_errors import DiskError, error_number
+from harness.cluster.disks.damage import Damage, What
+from harness.cluster.disks.disk_errors import DiskError, error_number
 from harness.cluster.driver import CAPABILITIES
-from harness.cluster.interference import Interference
-from harness.cluster.links import Links
+from harness.cluster.links.interference import Interference
+from harness.cluster.links.links import Links
 from harness.cluster.powers import Direction, Side, Slowness
 from harness.errors import ClusterError
 from harness.events import BrokerStop

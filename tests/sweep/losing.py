@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.analysis.sealing.packed import packed
+from harness.analysis.sources.sealing.packed import packed
 from harness.sweep.share import Lines, SimulatedSchedule
 
 

@@ -11,8 +11,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.sources import from_table, read
-from harness.analysis.typed import TYPED
+from harness.analysis.sources.reading import from_table, read
+from harness.analysis.sources.typed import TYPED
 from harness.cli.simulate import rejudge
 from harness.progress import Silent
 from harness.scenario.file import load_scenario, scenario_yaml

@@ -39,7 +39,7 @@ SWEEP = """
 import sys
 from pathlib import Path
 
-from harness.analysis.session import spark_session
+from harness.analysis.engine.session import spark_session
 from harness.sweep.jobs import patient, simulate
 from harness.scenario.plan import make_plan
 from harness.scenario.file import load_scenario

@@ -79,7 +79,7 @@ from pathlib import Path
 import pyarrow.dataset
 
 from harness.analysis.judge import judge
-from harness.analysis.session import spark_session
+from harness.analysis.engine.session import spark_session
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.frames import as_number, conform, in_order, stored
-from harness.analysis.schemas import AVAILABILITY
+from harness.analysis.tables.schemas import AVAILABILITY
 from harness.store.history import OpType
 
 THRESHOLD_MS = 250

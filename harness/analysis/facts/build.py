@@ -14,9 +14,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis import client_tables, group_tables, protocol_tables, schemas
-from harness.analysis.arrow import columns_of
-from harness.analysis.dialect import forgetting, is_local, is_sail, to_read, to_write
+from harness.analysis.engine.dialect import forgetting, is_local, is_sail, to_read, to_write
+from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import sends
 from harness.analysis.facts.compaction import compactions, superseded
@@ -71,12 +70,13 @@ from harness.analysis.facts.znodes import (
     topics,
 )
 from harness.analysis.frames import checkpointed, union
-from harness.analysis.hadoop import Folder, remove
-from harness.analysis.origins import has_no_rows
-from harness.analysis.schemas import TABLES
-from harness.analysis.sources import Sources, no_rows, of_table
-from harness.analysis.state_changes import LIVES, StateChanges
-from harness.analysis.typed import DELETED, FACTS, TYPED
+from harness.analysis.sources.origins import has_no_rows
+from harness.analysis.sources.reading import Sources, no_rows, of_table
+from harness.analysis.sources.state_changes import LIVES, StateChanges
+from harness.analysis.sources.typed import DELETED, FACTS, TYPED
+from harness.analysis.tables import clients, groups, protocol, schemas
+from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.schemas import TABLES
 from harness.events import FetchResponse
 from harness.store.folder import R
 
@@ -115,29 +115,29 @@ def facts_from_tables(tables: Facts, names: Collection[str] = TABLES, *, many: b
         schemas.COMMITTED_OFFSETS.name: lambda: committed_offsets(operations, tables[schemas.REPLICA_RECORDS.name]),
         schemas.FAULT_WINDOWS.name: lambda: fault_windows(tables["journal"]),
         schemas.LIVENESS.name: lambda: liveness(tables["liveness"]),
-        protocol_tables.METADATA_CACHES.name: lambda: metadata_caches(lines, operations),
-        protocol_tables.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
-        client_tables.END_OFFSETS.name: lambda: end_offsets(operations),
-        protocol_tables.ELECTIONS.name: lambda: elections(lines),
-        protocol_tables.STATE_WRITES.name: lambda: state_writes(lines),
-        protocol_tables.CONTROL_REQUESTS.name: lambda: control_requests(lines),
-        protocol_tables.REGISTRATIONS.name: lambda: registrations(history, lines),
-        protocol_tables.LEADER_ISRS.name: lambda: leader_isrs(lines),
-        protocol_tables.ISR_PROPOSALS.name: lambda: isr_proposals(lines),
-        protocol_tables.ACKNOWLEDGEMENTS.name: lambda: acknowledgements(lines),
-        protocol_tables.REFUSALS.name: lambda: refusals(lines),
-        protocol_tables.REFUSED_RETRIES.name: lambda: refused_retries(lines),
-        protocol_tables.CONSUMER_FETCHES.name: lambda: consumer_fetches(lines),
-        protocol_tables.PRODUCER_ID_BLOCKS.name: lambda: producer_id_blocks(history),
-        protocol_tables.EPOCH_ANSWERS.name: lambda: epoch_answers(lines),
-        protocol_tables.TOPICS.name: lambda: topics(tables["zookeeper"]),
-        protocol_tables.TOPIC_CONFIGS.name: lambda: topic_configs(history),
-        protocol_tables.COMPACTIONS.name: lambda: compactions(lines),
-        group_tables.GROUP_STATES.name: lambda: group_states(lines, tables[LIVES]),
-        group_tables.GROUP_COMMITS.name: lambda: group_commits(lines),
-        group_tables.GROUP_LOADS.name: lambda: group_loads(lines),
-        group_tables.GROUP_RETIREMENTS.name: lambda: group_retirements(lines),
-        group_tables.OWNERSHIPS.name: lambda: ownerships(operations),
+        protocol.METADATA_CACHES.name: lambda: metadata_caches(lines, operations),
+        protocol.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
+        clients.END_OFFSETS.name: lambda: end_offsets(operations),
+        protocol.ELECTIONS.name: lambda: elections(lines),
+        protocol.STATE_WRITES.name: lambda: state_writes(lines),
+        protocol.CONTROL_REQUESTS.name: lambda: control_requests(lines),
+        protocol.REGISTRATIONS.name: lambda: registrations(history, lines),
+        protocol.LEADER_ISRS.name: lambda: leader_isrs(lines),
+        protocol.ISR_PROPOSALS.name: lambda: isr_proposals(lines),
+        protocol.ACKNOWLEDGEMENTS.name: lambda: acknowledgements(lines),
+        protocol.REFUSALS.name: lambda: refusals(lines),
+        protocol.REFUSED_RETRIES.name: lambda: refused_retries(lines),
+        protocol.CONSUMER_FETCHES.name: lambda: consumer_fetches(lines),
+        protocol.PRODUCER_ID_BLOCKS.name: lambda: producer_id_blocks(history),
+        protocol.EPOCH_ANSWERS.name: lambda: epoch_answers(lines),
+        protocol.TOPICS.name: lambda: topics(tables["zookeeper"]),
+        protocol.TOPIC_CONFIGS.name: lambda: topic_configs(history),
+        protocol.COMPACTIONS.name: lambda: compactions(lines),
+        groups.GROUP_STATES.name: lambda: group_states(lines, tables[LIVES]),
+        groups.GROUP_COMMITS.name: lambda: group_commits(lines),
+        groups.GROUP_LOADS.name: lambda: group_loads(lines),
+        groups.GROUP_RETIREMENTS.name: lambda: group_retirements(lines),
+        groups.OWNERSHIPS.name: lambda: ownerships(operations),
     }
     return {name: make() for name, make in made.items() if name in names}
 
@@ -146,14 +146,14 @@ MADE_OF = {
     schemas.LEADER_EPOCHS.name: (schemas.PARTITION_STATES.name, schemas.LEADERSHIP_CLAIMS.name, schemas.APPENDS.name),
     schemas.ISR_CHANGES.name: (schemas.PARTITION_STATES.name,),
     schemas.AVAILABILITY.name: (schemas.SENDS.name,),
-    client_tables.POLL_STEPS.name: (schemas.POLLS.name,),
-    client_tables.SEND_REVERSALS.name: (schemas.SENDS.name,),
-    protocol_tables.SUPERSEDED.name: (
-        protocol_tables.COMPACTIONS.name,
+    clients.POLL_STEPS.name: (schemas.POLLS.name,),
+    clients.SEND_REVERSALS.name: (schemas.SENDS.name,),
+    protocol.SUPERSEDED.name: (
+        protocol.COMPACTIONS.name,
         schemas.SENDS.name,
         schemas.REPLICA_RECORDS.name,
     ),
-    group_tables.GROUP_GENERATIONS.name: (group_tables.OWNERSHIPS.name,),
+    groups.GROUP_GENERATIONS.name: (groups.OWNERSHIPS.name,),
     schemas.EVIDENCE.name: (schemas.SENDS.name,),
 }
 """The facts that are made of other facts too, and of which, in the order in which they take them."""
@@ -166,10 +166,10 @@ def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Colle
         schemas.LEADER_EPOCHS.name: partial(leader_epochs, state_changes=lines),
         schemas.ISR_CHANGES.name: isr_changes,
         schemas.AVAILABILITY.name: partial(availability, many=many),
-        client_tables.POLL_STEPS.name: poll_steps_of_many if many else poll_steps,
-        client_tables.SEND_REVERSALS.name: send_reversals_of_many if many else send_reversals,
-        protocol_tables.SUPERSEDED.name: superseded,
-        group_tables.GROUP_GENERATIONS.name: partial(group_generations, lines),
+        clients.POLL_STEPS.name: poll_steps_of_many if many else poll_steps,
+        clients.SEND_REVERSALS.name: send_reversals_of_many if many else send_reversals,
+        protocol.SUPERSEDED.name: superseded,
+        groups.GROUP_GENERATIONS.name: partial(group_generations, lines),
         schemas.EVIDENCE.name: partial(evidence, sources),
     }
     return {name: make(*(facts[of] for of in MADE_OF[name])) for name, make in made.items() if name in names}

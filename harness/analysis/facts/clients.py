@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown, partition_number
-from harness.analysis.schemas import POLLS, SENDS
-from harness.analysis.state_changes import StateChanges
-from harness.analysis.typed import ARGUMENTS, OPERATIONS
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.sources.typed import ARGUMENTS, OPERATIONS
+from harness.analysis.tables.schemas import POLLS, SENDS
 from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000

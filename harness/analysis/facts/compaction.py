@@ -5,9 +5,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.frames import PARTITION_KEY, conform, in_order
-from harness.analysis.protocol_tables import COMPACTIONS, SUPERSEDED
-from harness.analysis.records import acknowledged
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import COMPACTIONS, SUPERSEDED
+from harness.analysis.vocabulary.records import acknowledged
 
 _RECORD = (*PARTITION_KEY, "key", "offset")
 

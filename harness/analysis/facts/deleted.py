@@ -5,8 +5,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.protocol import control_requests
 from harness.analysis.frames import PARTITION_KEY, conform
-from harness.analysis.protocol_tables import DELETED_LOGS
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import DELETED_LOGS
 
 _BROKER = ("run_id", "broker")
 

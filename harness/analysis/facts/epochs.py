@@ -5,8 +5,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.znodes import with_time_ns
 from harness.analysis.frames import PARTITION_KEY, conform, contains, in_order
-from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
 from harness.events import NO_LEADER
 from harness.values import ACKS_ALL
 

@@ -6,7 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, union
-from harness.analysis.schemas import (
+from harness.analysis.sources.reading import CORRUPT, Sources
+from harness.analysis.sources.typed import UNIQUE_KEYS
+from harness.analysis.tables.schemas import (
     DAMAGED_REPLICA,
     DUPLICATED,
     EVIDENCE,
@@ -16,8 +18,6 @@ from harness.analysis.schemas import (
     UNREADABLE,
     VALUE_IDS,
 )
-from harness.analysis.sources import CORRUPT, Sources
-from harness.analysis.typed import UNIQUE_KEYS
 from harness.store.history import OpKind, OpType
 
 _LINES_OF_A_SEND = 2

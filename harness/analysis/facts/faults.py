@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
-from harness.analysis.schemas import FAULT_WINDOWS
+from harness.analysis.tables.schemas import FAULT_WINDOWS
 from harness.store.history import InjectionStep
 
 _VERDICTS = (InjectionStep.CONFIRMED, InjectionStep.MISMATCH, InjectionStep.INCONCLUSIVE, InjectionStep.FAILED)

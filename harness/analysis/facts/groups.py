@@ -6,7 +6,8 @@ from pyspark.sql.window import Window
 
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import LIFE_KEY, conform, in_order
-from harness.analysis.group_tables import (
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.groups import (
     GROUP_COMMITS,
     GROUP_GENERATIONS,
     GROUP_LOADS,
@@ -14,8 +15,7 @@ from harness.analysis.group_tables import (
     GROUP_STATES,
     OWNERSHIPS,
 )
-from harness.analysis.groups import has_ended
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.vocabulary.groups import has_ended
 from harness.store.history import OpKind, OpType
 from harness.values import OFFSETS_TOPIC
 

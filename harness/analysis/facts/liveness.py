@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
-from harness.analysis.schemas import LIVENESS
+from harness.analysis.tables.schemas import LIVENESS
 
 
 def liveness(lines: DataFrame) -> DataFrame:

@@ -4,9 +4,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, null_if_unknown
-from harness.analysis.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
-from harness.analysis.state_changes import StateChanges
-from harness.analysis.typed import NO_SEQUENCE
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.sources.typed import NO_SEQUENCE
+from harness.analysis.tables.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
 
 
 def high_watermarks(state_changes: StateChanges) -> DataFrame:

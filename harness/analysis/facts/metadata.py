@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import LIFE_KEY, conform
-from harness.analysis.protocol_tables import METADATA_CACHES
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import METADATA_CACHES
 from harness.events import FORGOTTEN
 
 _HELD = "array<struct<topic: string, partition: int, leader: int, leader_epoch: int>>"

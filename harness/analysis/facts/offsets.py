@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import OFFSET_KEY, conform, in_order
-from harness.analysis.schemas import COMMITTED_OFFSETS
+from harness.analysis.tables.schemas import COMMITTED_OFFSETS
 from harness.store.history import OpKind, OpType
 from harness.values import OFFSETS_TOPIC
 

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import REPLICA_KEY, conform
-from harness.analysis.protocol_tables import REFUSED_RETRIES
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import REFUSED_RETRIES
 
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 INVALID_PRODUCER_EPOCH = 47

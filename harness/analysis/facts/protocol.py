@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from harness.analysis.facts.clients import successes
 from harness.analysis.facts.epochs import STATE_PATH
 from harness.analysis.frames import conform, in_turn
-from harness.analysis.protocol_tables import (
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import (
     ACKNOWLEDGEMENTS,
     CONSUMER_FETCHES,
     CONTROL_REQUESTS,
@@ -20,7 +21,6 @@ from harness.analysis.protocol_tables import (
     REFUSALS,
     STATE_WRITES,
 )
-from harness.analysis.state_changes import StateChanges
 
 _DECIDED = "leader int, leader_epoch int, isr array<int>"
 _CONTROLLED = "array<struct<topic: string, partition: int, leader_epoch: int, verdict: string>>"

@@ -6,9 +6,9 @@ from pyspark.sql import functions as F
 from harness.analysis.facts.clients import completed, polls
 from harness.analysis.facts.logs import replica_records, replicas
 from harness.analysis.frames import typed
-from harness.analysis.schemas import POLLS, REPLICA_RECORDS, REPLICAS
-from harness.analysis.state_changes import by_kind
-from harness.analysis.typed import DELETED, TYPED
+from harness.analysis.sources.state_changes import by_kind
+from harness.analysis.sources.typed import DELETED, TYPED
+from harness.analysis.tables.schemas import POLLS, REPLICA_RECORDS, REPLICAS
 
 
 def from_lines(kind: str, lines: DataFrame) -> dict[str, DataFrame]:

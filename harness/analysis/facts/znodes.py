@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order, in_turn
-from harness.analysis.protocol_tables import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
-from harness.analysis.schemas import CONTROLLER_EPOCHS
-from harness.analysis.state_changes import StateChanges
+from harness.analysis.sources.state_changes import StateChanges
+from harness.analysis.tables.protocol import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
+from harness.analysis.tables.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
 _PRODUCER_ID_PATH = "/latest_producer_id_block"

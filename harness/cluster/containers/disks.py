@@ -7,16 +7,16 @@ disks are to be full, each is a small file system in memory, and one more contai
 import asyncio
 from pathlib import Path
 
-from harness.cluster import ballast
 from harness.cluster.containers import plans
 from harness.cluster.containers.engine import Engine
 from harness.cluster.containers.servers import child_of
-from harness.cluster.damage import Damage
-from harness.cluster.disks import FilePowers
+from harness.cluster.disks import ballast
+from harness.cluster.disks.damage import Damage
+from harness.cluster.disks.small_disks import seen_through
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.small_disks import seen_through
+from harness.cluster.processes.disks import FilePowers
+from harness.cluster.processes.traced_disks import TracedDisks
 from harness.cluster.systems.contained import BROKER_DATA
-from harness.cluster.traced_disks import TracedDisks
 from harness.errors import ClusterError
 from harness.system.waiting import until
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
 
-from harness.cluster import faketime, relay, tracer
+from harness.cluster import faketime, relay
 from harness.cluster.containers import filters, guard, images, plans
 from harness.cluster.containers.clocks import ContainerClocks
 from harness.cluster.containers.data_copy import containers_lock, copy_data, relay_output
@@ -22,6 +22,7 @@ from harness.cluster.containers.disks import ContainerDisks
 from harness.cluster.containers.engine import FREEZE_TIMEOUT_S, ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.containers.limits import ContainerLimits
 from harness.cluster.containers.packets import ContainerPackets
+from harness.cluster.disks import tracer
 from harness.cluster.driver import (
     CLOCK,
     CPU_LIMIT,
@@ -45,7 +46,7 @@ from harness.cluster.supervised_driver import (
     tail_of,
     without_clients,
 )
-from harness.cluster.supervision import LAST_STAGE
+from harness.cluster.supervision.supervision import LAST_STAGE
 from harness.cluster.systems.system import started
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder

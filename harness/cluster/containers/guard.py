@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.cluster.limits import Resource
+from harness.cluster.limits.resources import Resource
 
 if TYPE_CHECKING:
     from harness.cluster.containers.engine import Engine

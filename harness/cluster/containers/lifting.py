@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from harness.cluster import descriptors, pressure
 from harness.cluster.containers.engine import Engine
-from harness.cluster.limits import Resource
+from harness.cluster.limits import descriptors, pressure
+from harness.cluster.limits.resources import Resource
 
 INSIDE = "/opt/kafka-chaos"
 """Where a container has modules of the harness; the image of our broker brings them."""

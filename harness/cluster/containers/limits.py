@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import sys
 
-from harness.cluster import descriptors, pressure
 from harness.cluster.containers import guard, plans
 from harness.cluster.containers.engine import Engine
 from harness.cluster.containers.lifting import ALL_FILES, SERVER, in_python, lift
 from harness.cluster.layout import ClusterLayout, broker_process, resource_name
-from harness.cluster.limits import Resource, Usage
+from harness.cluster.limits import descriptors, pressure
+from harness.cluster.limits.resources import Resource, Usage
 from harness.cluster.supervised_driver import SupervisedDriver
-from harness.cluster.supervision import LAST_STAGE
+from harness.cluster.supervision.supervision import LAST_STAGE
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 

@@ -9,7 +9,7 @@ from harness.cluster.containers import filters, guard
 from harness.cluster.layout import broker_process, resource_name
 from harness.cluster.powers import Direction
 from harness.cluster.supervised_driver import SupervisedDriver
-from harness.cluster.supervision import LAST_STAGE
+from harness.cluster.supervision.supervision import LAST_STAGE
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 

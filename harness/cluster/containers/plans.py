@@ -13,12 +13,12 @@ from harness.cluster.clocks import FOLDER as CLOCKS
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.containers.lifting import programs
+from harness.cluster.disks.small_disks import DISK_BYTES
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, resource_name, zookeeper_process
 from harness.cluster.ports import ALL_INTERFACES, LOOPBACK
 from harness.cluster.relay.layout import Place, listeners_of
 from harness.cluster.relay.listeners import FILE_NAME, Setup, save
-from harness.cluster.small_disks import DISK_BYTES
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, BROKER_SYNCS
 from harness.cluster.systems.system import system_named
 

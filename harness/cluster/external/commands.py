@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 
-from harness.cluster.supervision import CLUSTER_VARIABLE
+from harness.cluster.supervision.supervision import CLUSTER_VARIABLE
 from harness.errors import ClusterError, DeadlineError
 
 PLACEHOLDERS = frozenset({"host", "name", "id", "into"})

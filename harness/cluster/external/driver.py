@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from harness.cluster.client_processes import RunsClients
 from harness.cluster.containers.data_copy import containers_lock
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.external import restoring
@@ -23,7 +22,8 @@ from harness.cluster.external.restoring import answers, refuses
 from harness.cluster.layout import client_process
 from harness.cluster.metadata_probe import described_cluster
 from harness.cluster.supervised_driver import without_clients
-from harness.cluster.supervision import GONE_TIMEOUT_S, LAST_STAGE, Supervision
+from harness.cluster.supervision.client_processes import RunsClients
+from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, LAST_STAGE, Supervision
 from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder

@@ -13,10 +13,10 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from harness.cluster.command_socket import taking
 from harness.cluster.relay import SOCKET_NAME
 from harness.cluster.relay.listeners import load
 from harness.cluster.relay.relay import Relay
+from harness.cluster.supervision.command_socket import taking
 
 
 async def relay() -> None:

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from enum import Enum, auto
 from typing import cast
 
-from harness.cluster.links import Links, Pipe
+from harness.cluster.links.links import Links, Pipe
 from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.zookeeper import Conversation, Frames
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from harness.cluster import supervisor_client
-from harness.cluster.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
-from harness.cluster.links import Link, ways
+from harness.cluster.links.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
+from harness.cluster.links.links import Link, ways
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
+from harness.cluster.supervision import client
 from harness.errors import ClusterError
 
 
@@ -154,7 +154,7 @@ class RelayPowers:
 
     async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
         folder = self._relayed(broker_id).folder / FOLDER
-        answer: dict[str, Any] = await supervisor_client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
+        answer: dict[str, Any] = await client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
         return answer
 
 
@@ -191,8 +191,8 @@ async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes
 async def _end(folder: Path, **greeting: Any) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Yield one end of a probe, of which the relay knows."""
     async with (
-        asyncio.timeout(supervisor_client.CALL_TIMEOUT_S) as knowing,
-        supervisor_client.connection(folder, PROBES_NAME) as (reader, writer),
+        asyncio.timeout(client.CALL_TIMEOUT_S) as knowing,
+        client.connection(folder, PROBES_NAME) as (reader, writer),
     ):
         writer.write(json.dumps(greeting).encode() + b"\n")
         await reader.readexactly(1)

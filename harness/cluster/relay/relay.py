@@ -7,10 +7,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from harness.cluster.command_socket import CommandError, Commands
-from harness.cluster.interference import Interference
-from harness.cluster.links import Link, Links
-from harness.cluster.lost_replies import LostReplies
+from harness.cluster.links.interference import Interference
+from harness.cluster.links.links import Link, Links
+from harness.cluster.links.lost_replies import LostReplies
 from harness.cluster.powers import Rhythm, Slowness
 from harness.cluster.relay import CLIENTS, PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
@@ -18,6 +17,7 @@ from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.listeners import Listener, Setup, Speech
 from harness.cluster.relay.senders import sender
 from harness.cluster.relay.zookeeper import Conversation
+from harness.cluster.supervision.command_socket import CommandError, Commands
 
 BACKLOG = 512
 READY = b"!"

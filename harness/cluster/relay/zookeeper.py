@@ -7,7 +7,7 @@ and its reply has that number. Sources: ZooKeeper's `ZooDefs.OpCode`, and `zooke
 import struct
 from collections.abc import Iterator
 
-from harness.cluster.lost_replies import LostReplies
+from harness.cluster.links.lost_replies import LostReplies
 
 _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")

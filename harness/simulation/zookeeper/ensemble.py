@@ -26,8 +26,8 @@ from harness.broker.zookeeper.client import (
     WatchType,
     ZooKeeperError,
 )
-from harness.cluster.links import Links, Pipe
-from harness.cluster.lost_replies import LostReplies
+from harness.cluster.links.links import Links, Pipe
+from harness.cluster.links.lost_replies import LostReplies
 from harness.simulation.zookeeper.tree import Change, Tree, Znode, parent_of
 
 FIRST_SESSION = 0x1000_0000_0000

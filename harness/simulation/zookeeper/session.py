@@ -28,7 +28,7 @@ from harness.broker.zookeeper.client import (
     Watch,
     WatchType,
 )
-from harness.cluster.links import Pipe
+from harness.cluster.links.links import Pipe
 from harness.simulation.zookeeper.ensemble import Answer, Attached, Closed, Connection, Ensemble, Event, Request, Server
 
 Paths = set[str]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from harness.cluster.children import bound_to_parent
+from harness.system.parent import bound_to_parent
 
 ROOT = Path(__file__).resolve().parents[3]
 

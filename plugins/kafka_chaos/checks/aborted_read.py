@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
-from harness.analysis.findings import event, finding
+from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import UNCLEAN_ELECTION
-from harness.analysis.assumptions import UNIQUE_VALUES
-from harness.analysis.findings import event, finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.analysis.frames import in_turn
+from harness.analysis.vocabulary.allowances import UNCLEAN_ELECTION
+from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
+from harness.analysis.vocabulary.findings import event, finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 

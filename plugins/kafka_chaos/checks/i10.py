@@ -11,12 +11,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES
-from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
-from harness.analysis.compaction import SUPERSEDED, not_superseded
-from harness.analysis.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, contains
-from harness.analysis.records import acknowledged
+from harness.analysis.vocabulary.allowances import LOSSES
+from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
+from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase, severity, with_unclean_election
+from harness.analysis.vocabulary.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
 

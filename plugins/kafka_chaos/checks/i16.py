@@ -10,10 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
-from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY
+from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
+from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
+from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC

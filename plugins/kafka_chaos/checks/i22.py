@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import has_field
-from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import contains
+from harness.analysis.vocabulary.assumptions import has_field
+from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 _NOBODY = "no replica is eligible"

@@ -14,7 +14,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase
+from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Check, Settings
 
 LATE_S = 5

@@ -11,9 +11,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import DUMPS_COMPLETE
-from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
+from harness.analysis.vocabulary.assumptions import DUMPS_COMPLETE
+from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 

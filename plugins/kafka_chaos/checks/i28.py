@@ -12,8 +12,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, has_field, without_acks
-from harness.analysis.findings import event, finding
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field, without_acks
+from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 

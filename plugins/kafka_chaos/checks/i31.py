@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.liveness import OfLiveness, not_starved
+from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import Sign
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, phrase
-from harness.analysis.groups import left_to_nobody
-from harness.analysis.liveness import OfLiveness, not_starved
+from harness.analysis.vocabulary.findings import event, phrase
+from harness.analysis.vocabulary.groups import left_to_nobody
+from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import Sign
 

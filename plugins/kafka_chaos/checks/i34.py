@@ -11,11 +11,11 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.assumptions import BROKERS_WHOLE
-from harness.analysis.findings import event, finding, severity
 from harness.analysis.frames import GROUP_KEY, in_order
-from harness.analysis.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
+from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
+from harness.analysis.vocabulary.findings import event, finding, severity
+from harness.analysis.vocabulary.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.version import GROUPED
 

@@ -11,9 +11,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, has_field
-from harness.analysis.findings import event, finding, phrase
-from harness.analysis.groups import COORDINATORS_TELL
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
+from harness.analysis.vocabulary.findings import event, finding, phrase
+from harness.analysis.vocabulary.groups import COORDINATORS_TELL
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import GROUPED
 

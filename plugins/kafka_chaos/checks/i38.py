@@ -11,11 +11,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, HEALED
-from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import GROUP_KEY, PARTITION_KEY
-from harness.analysis.groups import COORDINATORS_TELL, with_patience
-from harness.analysis.liveness import not_starved
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, HEALED
+from harness.analysis.vocabulary.findings import event, finding, phrase
+from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
+from harness.analysis.vocabulary.liveness import not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType, Sign
 from harness.store.version import GROUPED

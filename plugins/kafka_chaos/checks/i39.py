@@ -10,10 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import BROKERS_WHOLE
-from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.analysis.groups import COORDINATORS_TELL, log_was_given
+from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
+from harness.analysis.vocabulary.findings import event, finding
+from harness.analysis.vocabulary.groups import COORDINATORS_TELL, log_was_given
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import GROUPED
 

@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
-from harness.analysis.compaction import SUPERSEDED, with_superseded
-from harness.analysis.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
+from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
+from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
+from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]

@@ -9,11 +9,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES
-from harness.analysis.assumptions import UNIQUE_VALUES
-from harness.analysis.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acknowledged
+from harness.analysis.vocabulary.allowances import LOSSES
+from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
+from harness.analysis.vocabulary.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
+from harness.analysis.vocabulary.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
 

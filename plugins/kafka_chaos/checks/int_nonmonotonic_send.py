@@ -9,10 +9,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES
-from harness.analysis.assumptions import CLIENTS_WHOLE
-from harness.analysis.findings import finding, severity
-from harness.analysis.send_reversals import reversal_events, reversals
+from harness.analysis.vocabulary.allowances import LOSSES
+from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
+from harness.analysis.vocabulary.findings import finding, severity
+from harness.analysis.vocabulary.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
-from harness.analysis.compaction import SUPERSEDED
-from harness.analysis.findings import finding
-from harness.analysis.poll_steps import skips, step_events
+from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
+from harness.analysis.vocabulary.compaction import SUPERSEDED
+from harness.analysis.vocabulary.findings import finding
+from harness.analysis.vocabulary.poll_steps import skips, step_events
 from harness.contracts.checks import Assumption, Check, Settings
 
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
-from harness.analysis.compaction import SUPERSEDED, with_superseded
-from harness.analysis.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acks_text, send_and_last_read, unread
+from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
+from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
+from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
+from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity
 
 

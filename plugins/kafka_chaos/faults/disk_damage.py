@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.cluster.damage import Checkpoint, Damage, What, logs_in
+from harness.cluster.disks.damage import Checkpoint, Damage, What, logs_in
 from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanDamageDisk
 from harness.contracts.faults import (

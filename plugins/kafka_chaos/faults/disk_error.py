@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.disk_errors import DiskError
+from harness.cluster.disks.disk_errors import DiskError
 from harness.cluster.powers import CanFailDisk
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.limits import Resource
+from harness.cluster.limits.resources import Resource
 from harness.cluster.powers import CanLimit
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
 from harness.contracts.limiting import Limiting

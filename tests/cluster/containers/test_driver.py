@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from harness.cli.cluster import app
-from harness.cluster import limits
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import (
@@ -29,6 +28,7 @@ from harness.cluster.containers.engine import (
     Resource,
 )
 from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.limits import resources
 from harness.cluster.powers import Direction, Side
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, Refused
@@ -370,17 +370,17 @@ async def test_a_broker_of_apache_kafka_has_its_native_compression(alone: Docker
 @pytest.mark.parametrize(
     ("resource", "amount"),
     [
-        pytest.param(limits.Resource.CPU, 0.5, id="CPU time"),
-        pytest.param(limits.Resource.MEMORY, 512.0 * plans.MIB, id="memory"),
+        pytest.param(resources.Resource.CPU, 0.5, id="CPU time"),
+        pytest.param(resources.Resource.MEMORY, 512.0 * plans.MIB, id="memory"),
     ],
 )
 async def test_a_limit_that_came_after_the_end_of_its_watchdog_is_lifted(
-    alone: DockerDriver, docker_images: Engine, tmp_path: Path, resource: limits.Resource, amount: float
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path, resource: resources.Resource, amount: float
 ) -> None:
     await alone.start(REQUEST)
     before = (await alone.usage(0, resource)).limit
     name = plans.Names(tmp_path).of("broker-0")
-    if resource is limits.Resource.CPU:
+    if resource is resources.Resource.CPU:
         docker_images.limit_cpus(name, amount)
     else:
         docker_images.limit_memory(name, round(amount))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.external.commands import carry_out, filled, problem_of
-from harness.cluster.supervision import CLUSTER_VARIABLE
+from harness.cluster.supervision.supervision import CLUSTER_VARIABLE
 from harness.errors import ClusterError, DeadlineError
 
 VALUES = {"host": "a; rm -rf x", "name": "kafka 1", "id": "1", "into": "/in/to"}

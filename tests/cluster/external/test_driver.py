@@ -12,7 +12,7 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest
 from harness.cluster.external.driver import ExternalDriver
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.metadata_probe import described_cluster
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError

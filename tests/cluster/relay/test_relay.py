@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.command_socket import answer
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.ports import LOOPBACK, PortReservations
-from harness.cluster.process import ProcessDriver
+from harness.cluster.processes.driver import ProcessDriver
 from harness.cluster.relay import PROBES_NAME, SOMEBODY, senders
 from harness.cluster.relay.connection import AT_ONCE, MOST_WAITING_BYTES
 from harness.cluster.relay.listeners import Listener, Setup, load, save
 from harness.cluster.relay.relay import READY, Relay
+from harness.cluster.supervision.command_socket import answer
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 

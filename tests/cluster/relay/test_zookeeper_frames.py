@@ -18,7 +18,7 @@ from kazoo.protocol.serialization import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from harness.cluster.lost_replies import LostReplies
+from harness.cluster.links.lost_replies import LostReplies
 from harness.cluster.relay.zookeeper import Conversation, Frames, number_of, writes_of
 
 ACL = list(OPEN_ACL_UNSAFE) * 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.origins import ORIGINS, untold
+from harness.analysis.sources.origins import ORIGINS, untold
 from harness.cluster.driver import BrokerStatus
 from harness.cluster.systems.system import all_systems, declaring, system_named
 from harness.errors import ScenarioError

@@ -1,0 +1,44 @@
+"""What can be done for many at once, but perhaps not for each of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TypeVar
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from harness.analysis.engine.jvm import still_there
+
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
+ATTEMPTS = 40
+"""After so many, a part for which the job cannot be done is given up as a whole."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def by_halves(
+    items: Sequence[Item], job: Callable[[Sequence[Item]], Result], errors: tuple[type[Exception], ...] = SPARK_ERRORS
+) -> Iterator[tuple[Sequence[Item], Result | Exception]]:
+    """Do a job for all items, or else for their halves, so that one bad item costs no other its result.
+
+    Yields each part with its result, or with the error if there is no smaller one to try; the parts make up all items.
+
+    Raises:
+        SparkError: Spark has ended; no part is tried any more.
+    """
+    waiting = [items] if items else []
+    for attempt in count(1):
+        if not waiting:
+            break
+        part = waiting.pop()
+        try:
+            result = job(part)
+        except errors as error:
+            still_there(error)
+            if len(part) == 1 or attempt >= ATTEMPTS:
+                yield part, error
+            else:
+                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
+        else:
+            yield part, result

@@ -1,0 +1,171 @@
+"""How are lines read for an engine that does not say which of them do not fit? They are parsed here, as Spark does it.
+
+What has another type than its column is null, and the text of such a line, or of one that is no JSON, is kept.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from harness.analysis.engine.dialect import checkpoint
+from harness.analysis.frames import balanced_union
+from harness.analysis.sources.lines import ENDS
+
+ROWS_AT_ONCE = 20_000
+"""Rows that are made of lines at once."""
+MESSAGE_BYTES = 2**25
+"""A part that goes to the engine; gRPC takes no message above four times that."""
+TAKEN_ALONG_BYTES = 2**20
+"""A part no larger than that may go to the engine with every plan."""
+_SPACE = " \t\r\n"
+"""What JSON takes for space."""
+_LARGEST_LONG = 2**63
+
+Line = tuple[str, str, bytes]
+"""Run id, file within the run folder, and a line without its end."""
+
+
+def lines_of(path: Path, run_id: str, file: str) -> Iterator[Line]:
+    """Yield the lines of a file that are not blank."""
+    return ((run_id, file, line) for line in path.read_bytes().splitlines() if line.strip())
+
+
+def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, corrupt: str) -> DataFrame | None:
+    """Return one row a line that is no writer's end: its columns, the text of one that does not fit, run and file."""
+    columns = T.StructType([*schema, *(T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))])
+    return in_parts(spark, (row for line in lines if (row := row_of(line, schema, corrupt)) is not None), columns)
+
+
+def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.StructType) -> DataFrame | None:
+    """Return rows as a frame; None if there are none.
+
+    What is large goes to the engine once, in messages that it takes; a frame of what is small takes it along.
+    """
+    schema, rest = to_arrow_schema(columns), iter(rows)
+    parts = iter(lambda: list(islice(rest, ROWS_AT_ONCE)), [])
+    return in_messages(spark, (pa.Table.from_pylist(part, schema=schema) for part in parts))
+
+
+def in_messages(spark: SparkSession, tables: Iterable[pa.Table]) -> DataFrame | None:
+    """Return the rows of tables, each with some or none, as a frame in the same way."""
+    frames = []
+    for message in (message for table in tables for message in _messages(table)):
+        frame = spark.createDataFrame(message, from_arrow_schema(message.schema))
+        frames.append(checkpoint(frame) if message.nbytes > TAKEN_ALONG_BYTES else frame)
+    return balanced_union(frames) if frames else None
+
+
+def _messages(part: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows in parts that a message holds."""
+    rows = max(1, len(part) * MESSAGE_BYTES // max(part.nbytes, 1))
+    return (part.slice(first, rows) for first in range(0, max(len(part), 1), rows))
+
+
+def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
+    """Return the columns of one line that have a value; None for the end of a writer."""
+    run_id, file, text = line
+    place = {"run_id": run_id, "file": file}
+    content = object_of(text)
+    if content is None:
+        return {corrupt: text.decode(errors="replace"), **place}
+    if isinstance(content.get(ENDS), int):
+        return None
+    row, fits = fitted(content, schema)
+    return row | place | ({} if fits else {corrupt: text.decode()})
+
+
+class Pairs(dict[str, Any]):
+    """An object of JSON that also knows the values of a key before its last."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        """Take all pairs of key and value in their order."""
+        self.pairs = [(_whole(key), _whole(value)) for key, value in pairs]
+        super().__init__(self.pairs)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value of JSON in which half a character is a `?`; objects have seen to themselves."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    return [_whole(each) for each in value] if isinstance(value, list) else value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+OWN = json.JSONDecoder()
+"""Takes the lines of a run, whose writers are known."""
+OTHERS = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse)
+"""Takes those of others, where NaN and Infinity are refused, and each value of a key that comes again must fit."""
+
+
+def object_of(text: bytes, decoder: json.JSONDecoder = OWN) -> dict[str, Any] | None:
+    """Return the object of JSON that a line is; None if it is none."""
+    try:
+        content = _parsed(text.decode().lstrip(_SPACE), decoder)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _parsed(text: str, decoder: json.JSONDecoder) -> Any:
+    content, _ = decoder.raw_decode(text)  # whatever follows an object, Spark passes over
+    if "\\u" not in text or isinstance(content, Pairs):
+        return content
+    return json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))  # half a character is a "?"
+
+
+def fitted(content: Mapping[str, Any], schema: T.StructType) -> tuple[dict[str, Any], bool]:
+    """Return the fields that there are columns for, those that do not fit without a value, and whether all fit."""
+    types = _types(schema)
+    row, fits = {}, True
+    for name, value in content.pairs if isinstance(content, Pairs) else content.items():
+        if name in types:
+            row[name], fitting = _value(value, types[name])
+            fits &= fitting
+    return row, fits
+
+
+def _types(schema: T.StructType) -> dict[str, T.DataType]:
+    return {field.name: field.dataType for field in schema.fields}
+
+
+def _value(value: Any, wanted: T.DataType) -> tuple[Any, bool]:
+    """Return what a column holds of a value, and whether it fits; a text column holds what is no text as JSON."""
+    if value is None:
+        return None, True
+    if isinstance(wanted, T.StringType):
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False), True
+    if isinstance(wanted, T.StructType):
+        return fitted(value, wanted) if isinstance(value, dict) else (None, False)
+    if isinstance(wanted, T.ArrayType):
+        return _elements(value, wanted.elementType) if isinstance(value, list) else (None, False)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        fits = isinstance(value, bool) and isinstance(wanted, T.BooleanType)
+        return (value, True) if fits else (None, False)
+    return _number(value, wanted)
+
+
+def _elements(values: Sequence[Any], wanted: T.DataType) -> tuple[list[Any] | None, bool]:
+    elements = [_value(value, wanted) for value in values]
+    fits = all(fitting for _, fitting in elements)
+    return ([element for element, _ in elements] if fits else None), fits
+
+
+def _number(value: int | float, wanted: T.DataType) -> tuple[int | float | None, bool]:
+    if isinstance(wanted, T.DoubleType):
+        try:
+            return float(value), True  # Arrow refuses a whole number that it would have to round
+        except OverflowError:
+            return (math.inf if value > 0 else -math.inf), True
+    fits = isinstance(wanted, T.LongType) and isinstance(value, int) and -_LARGEST_LONG <= value < _LARGEST_LONG
+    return (value, True) if fits else (None, False)

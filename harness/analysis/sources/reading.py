@@ -1,0 +1,233 @@
+"""What did clients, brokers and ZooKeeper write? Typed tables of what was sealed in perfect order, lines of all else.
+
+A frame of lines has two columns more than they: `run_id`, and `file` within the run folder. A line that is no JSON or
+does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so that none is lost silently.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from harness.analysis.engine.dialect import is_sail, to_read
+from harness.analysis.engine.session import tasks_for
+from harness.analysis.engine.storage import file_path_column
+from harness.analysis.sources.lines import ENDS, SCHEMAS
+from harness.analysis.sources.origins import LINE_KINDS, all_of
+from harness.analysis.sources.parsed_lines import Line, frame_of, lines_of
+from harness.analysis.sources.sealing.packed import Unpacked
+from harness.analysis.sources.sealing.sealed import sealed_tables
+from harness.analysis.sources.typed import FACTS, TYPED
+from harness.analysis.tables.table import Table
+from harness.store.folder import RunFolder
+
+CORRUPT = "corrupt"
+LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
+"""Lines of files, without their ends, by the file's place within the run folder."""
+ROW_BYTES = 64
+"""What a row of a table counts for, in bytes of lines: a task reads half a million."""
+_COLUMNS = {name: columns for of_kind in TYPED.values() for name, columns in of_kind.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The evidence of one run or of many: each kind of each run as lines, or as tables that it was sealed with."""
+
+    spark: SparkSession
+    lines: Mapping[str, DataFrame]
+    """One frame a kind of file; without the kinds that all runs have tables of."""
+    tables: Mapping[str, DataFrame] = field(default_factory=dict)
+    """Typed tables of the evidence that was in perfect order when it was sealed, by their names."""
+    sealed_facts: Mapping[str, Path] = field(default_factory=dict)
+    """Files of those that are facts as they are, where all rows are of one run, whose folder is on this machine."""
+    absent: frozenset[str] = frozenset()
+    """Kinds of evidence, and of lines as `LINE_KINDS` has them, of which no run has any for certain."""
+    size_bytes: int
+    """Of all files of lines, read or not."""
+    read_bytes: int | None = None
+    """Of the lines that are read, and what the tables count for, which jobs are fitted to; None is all lines."""
+    torn: tuple[str, ...]
+    """Files that end in half a line, each as run id and place within the run folder."""
+    together: bool
+    """Whether one task has all lines of a run, so that what is joined by run is joined where it is."""
+
+
+def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool = True) -> Sources:
+    """Return what the run folders hold; a file or folder that is missing reads as no lines.
+
+    Tables that a run lacks are made in its folder, unless nothing may be written there.
+    """
+    runs = [(folder.evidence(), sealed_tables(folder, make=make_tables)) for folder in folders]
+    size_bytes = sum(folder.evidence_bytes() for folder in folders)
+    together = tasks_for(spark, size_bytes) <= 1
+    lines, torn, absent = {}, [], set()
+    for kind, schema in SCHEMAS.items():
+        if runs and all(kind in tables for _, tables in runs):
+            absent |= set(LINE_KINDS[kind]).difference(*(tables[kind].present for _, tables in runs))
+            continue
+        paths = _with_lines(path for files, tables in runs if kind not in tables for path in files[kind])
+        if not paths and not any(kind in tables for _, tables in runs):
+            absent |= all_of(kind)
+        lines[kind] = _lines(spark, schema, paths)
+        torn += ["/".join(_place(path)) for path in paths if _is_torn(path)]
+    files: dict[str, list[Path]] = {}
+    for _, tables in runs:
+        for of_kind in tables.values():
+            for name, path in of_kind.paths.items():
+                files.setdefault(name, []).append(path)
+    frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
+    read_bytes = None
+    if not together:
+        of_lines = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
+        read_bytes = sum(path.stat().st_size for path in of_lines) + as_lines(chain.from_iterable(files.values()))
+    return Sources(
+        spark=spark,
+        lines=_in_one_task(lines) if together else lines,
+        tables=_in_one_task(frames) if together else frames,
+        sealed_facts={name: files[name][0] for name in FACTS if name in files and len(folders) == 1},
+        absent=frozenset(absent),
+        size_bytes=size_bytes,
+        read_bytes=read_bytes,
+        torn=tuple(torn),
+        together=together,
+    )
+
+
+def as_lines(tables: Iterable[Path]) -> int:
+    """Return how many bytes of lines the rows of these files count for, where jobs are fitted to what they read."""
+    rows: int = sum(pq.read_metadata(table).num_rows for table in tables)
+    return rows * ROW_BYTES
+
+
+def _typed(spark: SparkSession, name: str, paths: Iterable[Path]) -> DataFrame:
+    return spark.read.schema(_COLUMNS[name]).parquet(*(to_read(spark, path) for path in paths))
+
+
+def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    return {name: frame.coalesce(1) for name, frame in frames.items()}
+
+
+def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None) -> Sources:
+    """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
+
+    All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
+
+    Args:
+        table: One row a run.
+        size_bytes: Of all lines.
+        typed: The tables that runs have beside their lines, which are read of the others alone; None if none has any.
+    """
+    spark = table.sparkSession
+    tasks = max(tasks_for(spark, size_bytes), 1)
+    table = table.repartition(tasks, "run_id")
+    lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
+    paths = {} if typed is None else typed.paths
+    return Sources(
+        spark=spark,
+        lines={kind: _parsed(rows, SCHEMAS[kind], kind) for kind, rows in lines.items() if rows is not None},
+        tables={name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()},
+        size_bytes=size_bytes,
+        torn=(),
+        together=True,
+    )
+
+
+def _of_runs(table: DataFrame, run_ids: Sequence[str]) -> DataFrame | None:
+    """Return the rows of these runs, None if there are none."""
+    return table.where(F.col("run_id").isin(list(run_ids))) if run_ids else None
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _place(path: Path) -> tuple[str, str]:
+    """Return run id and file within the run folder."""
+    match = re.search(_RUN_AND_FILE, str(path))
+    assert match is not None, f"no file of a run: {path}"
+    return match[1], match[2]
+
+
+def _with_lines(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that hold something, in a stable order."""
+    return sorted(path.resolve() for path in paths if path.stat().st_size)
+
+
+def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFrame:
+    """Return an empty table of (name, Spark SQL type); unlike `createDataFrame([])`, it starts no Python worker."""
+    return spark.range(0).selectExpr(*(f"cast(null as {type_}) `{name}`" for name, type_ in columns))
+
+
+def of_table(table: Table) -> list[tuple[str, str]]:
+    """Return the columns of a fact as `no_rows` takes them."""
+    return [(column.name, column.type) for column in table.columns]
+
+
+def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
+    """Return one row a line of the files."""
+    whole = with_corrupt(schema)
+    if not paths:
+        return _no_lines(spark, schema)
+    if is_sail(spark):
+        places = [(path, *_place(path)) for path in paths]
+        return _frame(spark, chain.from_iterable(lines_of(*place) for place in places), schema)
+    path = file_path_column()
+    return (
+        spark.read.schema(T.StructType([*whole.fields, T.StructField(ENDS, T.LongType())]))
+        .options(**PERMISSIVE)
+        .json([str(path) for path in paths])
+        .where(F.col(ENDS).isNull())
+        .select(
+            *whole.names,
+            F.regexp_extract(path, _RUN_AND_FILE, 1).alias("run_id"),
+            F.regexp_extract(path, _RUN_AND_FILE, 2).alias("file"),
+        )
+    )
+
+
+def _no_lines(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    fields = [*with_corrupt(schema).fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))]
+    return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in fields])
+
+
+def _frame(spark: SparkSession, lines: Iterable[Line], schema: T.StructType) -> DataFrame:
+    frame = frame_of(spark, lines, schema, CORRUPT)
+    return _no_lines(spark, schema) if frame is None else frame
+
+
+def _lines_in(table: DataFrame, kind: str) -> Iterator[Line]:
+    for row in table.select("run_id", kind).toArrow().to_pylist():
+        for file, lines in row[kind] or ():
+            yield from ((row["run_id"], file, line.encode()) for line in lines if line)
+
+
+def _parsed(table: DataFrame, schema: T.StructType, kind: str) -> DataFrame:
+    """Return one row a line of one kind of file, as `_lines` does."""
+    if is_sail(table.sparkSession):
+        return _frame(table.sparkSession, _lines_in(table, kind), schema)
+    return (
+        table.select("run_id", F.explode(kind).alias("file", "lines"))
+        .select("run_id", "file", F.explode("lines").alias("line"))
+        .where(F.length("line") > 0)
+        .select("run_id", "file", F.from_json("line", with_corrupt(schema), PERMISSIVE).alias("parsed"))
+        .select("parsed.*", "run_id", "file")
+    )
+
+
+def with_corrupt(schema: T.StructType) -> T.StructType:
+    """Return the columns of a line, and one for the text of a line that does not fit."""
+    return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+
+
+PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+_RUN_AND_FILE = r"^(?:[^/]*/)*?([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
+"""Run folder and file within it, of any path that `read` lists."""

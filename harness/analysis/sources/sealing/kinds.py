@@ -1,0 +1,79 @@
+"""How are the tables of each kind of evidence made? Each returns what its lines say that they are."""
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.analysis.sources.lines import ENDS, SCHEMAS
+from harness.analysis.sources.sealing.brokers import write_state_changes
+from harness.analysis.sources.sealing.clients import write_operations
+from harness.analysis.sources.sealing.rows import (
+    Files,
+    Odd,
+    columns_of,
+    few_rows,
+    file_rows,
+    null_if_unknown,
+    require,
+    require_known,
+    require_unique,
+    where,
+)
+from harness.analysis.sources.sealing.writer import Write
+from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, UNIQUE_KEYS
+from harness.analysis.tables.schemas import REPLICA_RECORDS, REPLICAS
+
+
+def _replicas(write: Write, files: Files) -> set[str]:
+    dumps = []
+    present: set[str] = set()
+    for _, parts in groupby(sorted(files, key=lambda file: file[0].name), key=lambda file: file[0].name):
+        lines = pa.concat_tables([file_rows(path, SCHEMAS["replicas"], number) for path, number in parts])
+        records = where(lines, "type", "record").sort_by([("offset", "ascending"), ("broker", "ascending")])
+        numbered = pc.if_else(pc.greater_equal(records["producer_id"], 0), records["sequence"], NO_SEQUENCE)
+        sequence = pc.if_else(pc.is_null(records["producer_id"]), NO_SEQUENCE, numbered)
+        write(REPLICA_RECORDS.name, {**columns_of(records), "sequence": sequence})
+        write(DELETED, columns_of(where(lines, "type", DELETED)))
+        dumps.append(where(lines, "type", "replica"))
+        require_known(lines, "type")
+        present.update(lines["type"].unique().to_pylist())
+    if not dumps:
+        return present
+    states = pa.concat_tables(dumps)
+    require_known(states, "broker", "topic", "partition", "damage")
+    require_unique(states, "broker", "topic", "partition")
+    require(pc.all(pc.equal(states["damage"], ""), min_count=0).as_py(), "a replica's log is damaged")
+    write(REPLICAS.name, {**columns_of(states), "high_watermark": null_if_unknown(states["high_watermark"])})
+    return present
+
+
+def _few(kind: str) -> Callable[[Write, Files], set[str]]:
+    """Return what makes the table of a kind of which there are few lines."""
+
+    def make(write: Write, files: Files) -> set[str]:
+        for path, _ in files:
+            with path.open("rb") as file:
+                lines = file.readlines()
+            require(not lines or lines[-1].endswith(b"\n"), "the last line is torn")
+            contents = [json.loads(line) for line in lines]
+            table = few_rows([content for content in contents if ENDS not in content], SCHEMAS[kind])
+            if key := UNIQUE_KEYS.get(kind):
+                require_known(table, *key)
+                require_unique(table, *key)
+            write(kind, columns_of(table))
+        return set()
+
+    return make
+
+
+NOT_IN_ORDER = (Odd, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError)
+"""What is raised where evidence is not in perfect order."""
+MAKE: Mapping[str, Callable[[Write, Files], set[str]]] = {
+    "operations": write_operations,
+    "replicas": _replicas,
+    "state_changes": write_state_changes,
+    **{kind: _few(kind) for kind in ("journal", "zookeeper", "liveness")},
+}

@@ -1,0 +1,95 @@
+"""How are lines read as typed rows, without tolerating anything?"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.json import ParseOptions, ReadOptions, read_json
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.sources.lines import ENDS
+
+LONGEST_LINE = 1 << 26
+
+Columns = dict[str, Any]
+Files = Sequence[tuple[Path, int]]
+"""Files of lines, and how many lines each has."""
+
+
+class Odd(Exception):
+    """Evidence that is not in perfect order, which no error is."""
+
+
+def json_rows(source: Any, size_bytes: int, struct: T.StructType, lines: int) -> pa.Table:
+    """Return lines of so many bytes as typed rows, without a writer's end."""
+    schema = to_arrow_schema(T.StructType([*struct, T.StructField(ENDS, T.LongType())]))
+    if not lines:
+        return schema.empty_table()
+    table = read_json(
+        source,
+        read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE)),
+        parse_options=ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+    require(table.num_rows == lines, "lines are joined, empty or torn")
+    return table.filter(pc.is_null(table[ENDS]))
+
+
+def file_rows(path: Path, struct: T.StructType, lines: int) -> pa.Table:
+    """Return the lines of a whole file."""
+    if lines:
+        with path.open("rb") as file:
+            file.seek(-1, 2)
+            require(file.read() == b"\n", "the last line is torn")
+    return json_rows(path, path.stat().st_size, struct, lines)
+
+
+def require(holds: Any, what: str) -> None:
+    """Raise `Odd` where something does not hold."""
+    if not holds:
+        raise Odd(what)
+
+
+def require_known(columns: Mapping[str, Any] | pa.Table, *names: str) -> None:
+    """Require a value in every row of some columns."""
+    for name in names:
+        require(columns[name].null_count == 0, f"`{name}` is missing")
+
+
+def require_words(table: pa.Table, name: str, words: Iterable[str]) -> None:
+    """Require that a column has none but these words."""
+    unknown = set(table[name].unique().to_pylist()) - set(words)
+    require(not unknown, f"`{name}` is none that there is: {unknown}")
+
+
+def require_unique(table: pa.Table, *names: str) -> None:
+    """Require that no two rows share these columns."""
+    require(table.group_by(list(names)).aggregate([]).num_rows == table.num_rows, f"two lines have one {names}")
+
+
+def where(table: pa.Table, name: str, *values: str) -> pa.Table:
+    """Return the rows in which a column has one of these values."""
+    return table.filter(pc.is_in(table[name], pa.array(values)))
+
+
+def null_if_unknown(column: Any) -> Any:
+    """Return numbers with null in the place of -1."""
+    return pc.if_else(pc.equal(column, -1), None, column)
+
+
+def columns_of(table: pa.Table) -> Columns:
+    """Return the columns of rows by their names."""
+    return {name: table[name] for name in table.column_names}
+
+
+def few_rows(rows: Sequence[dict[str, Any]], struct: T.StructType) -> pa.Table:
+    """Return the objects of few lines as rows; what is text in the table and none in the line stays JSON."""
+    texts = [field.name for field in struct if field.dataType == T.StringType()]
+    for row in rows:
+        for name in texts:
+            if not isinstance(row.get(name), str | None):
+                row[name] = json.dumps(row[name], separators=(",", ":"), ensure_ascii=False)
+    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(struct))

@@ -1,0 +1,94 @@
+"""Which typed tables are all facts made of, whatever the evidence is read from?
+
+`harness/analysis/facts/typed.py` makes them of lines, `harness/analysis/sources/sealing/` without Spark.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from harness.analysis.sources.lines import JOURNAL_ENTRY, OPERATION, RUN_ID, SCHEMAS, ZNODE_CHANGE, struct_of
+from harness.analysis.sources.state_changes import STATE_CHANGE_TABLES
+from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.schemas import POLLS, REPLICA_RECORDS, REPLICAS
+from harness.analysis.tables.table import Table
+from harness.store.history import DeletedLog
+from harness.store.seal import DIGEST_BYTES
+
+NO_SEQUENCE = -1
+DELETED = "deleted"
+FACTS = (POLLS.name, REPLICAS.name, REPLICA_RECORDS.name)
+"""Tables that are facts."""
+
+
+UNIQUE_KEYS = {
+    "zookeeper": ("zxid", "path", "type", "version", "source"),
+    "journal": ("injection", "step", "time_ns"),
+}
+"""By kind of file, the columns that no two lines of a run share."""
+ARGUMENTS = (
+    "topic",
+    "partition",
+    "key",
+    "value",
+    "acks",
+    "group",
+    "member",
+    "instance",
+    "generation",
+    "mode",
+    "error",
+)
+
+
+def _long(name: str) -> T.StructField:
+    return T.StructField(name, T.LongType())
+
+
+OPERATIONS = T.StructType(
+    [
+        RUN_ID,
+        *(OPERATION[name] for name in ("process", "index", "kind")),
+        _long("invoke_ns"),
+        _long("complete_ns"),
+        T.StructField("outcome", T.StringType()),
+        *(OPERATION[name] for name in ARGUMENTS),
+        _long("ok_offset"),
+        _long("offset"),
+        _long("lines"),
+    ]
+)
+"""One row an operation: when it began and ended, how, and how many lines tell of it."""
+
+
+def _of_fact(fact: Table) -> T.StructType:
+    return from_arrow_schema(columns_of(fact))
+
+
+def _of_run(fields: Iterable[T.StructField]) -> T.StructType:
+    return T.StructType([RUN_ID, *fields])
+
+
+TYPED: dict[str, dict[str, T.StructType]] = {
+    "operations": {"operations": OPERATIONS, POLLS.name: _of_fact(POLLS)},
+    "journal": {"journal": _of_run(JOURNAL_ENTRY)},
+    "zookeeper": {"zookeeper": _of_run(ZNODE_CHANGE)},
+    "replicas": {
+        REPLICAS.name: _of_fact(REPLICAS),
+        REPLICA_RECORDS.name: _of_fact(REPLICA_RECORDS),
+        DELETED: _of_run(struct_of(DeletedLog)),
+    },
+    "state_changes": STATE_CHANGE_TABLES,
+    "liveness": {"liveness": _of_run(SCHEMAS["liveness"])},
+}
+"""Columns of the tables, by the kind of evidence that they are made of."""
+LAYOUT = 1
+"""Of the tables, beside their columns; another one makes them anew."""
+
+
+def layout_of(kind: str) -> str:
+    """Return a digest of how the tables of a kind look: what was written with another is not read."""
+    columns = {name: struct.simpleString() for name, struct in TYPED[kind].items()}
+    return hashlib.blake2b(f"{LAYOUT} {columns}".encode(), digest_size=DIGEST_BYTES).hexdigest()

@@ -1,0 +1,49 @@
+"""Which fact tables describe the order of a client's operations? `schemas` has all tables."""
+
+from harness.analysis.tables.table import EPOCH, NAMED, Column, Tables
+
+_PROCESS = Column("process", "string", "client process")
+CLIENT_TABLES = Tables()
+
+POLL_STEPS = CLIENT_TABLES.declare(
+    "poll_steps",
+    "one step of a reader from a record of a partition to one that is not at the next offset",
+    _PROCESS,
+    Column("mode", "string", "assign, subscribe or reread"),
+    *NAMED,
+    Column("previous_index", "bigint", "number of the poll that gave the record before"),
+    Column("previous_offset", "bigint", "offset of the record before"),
+    Column("previous_leader_epoch", "int", "leader epoch of the record before; null when the client did not say"),
+    Column("index", "bigint", "number of the poll that gave this record"),
+    Column("time_ns", "bigint", "when that poll ended"),
+    Column("offset", "bigint", "offset of this record"),
+    EPOCH,
+)
+
+SEND_REVERSALS = CLIENT_TABLES.declare(
+    "send_reversals",
+    "one acknowledged record that lies before one that its process had sent to the partition earlier",
+    _PROCESS,
+    *NAMED,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("earlier_index", "bigint", "number of the earlier send that lies furthest ahead"),
+    Column("earlier_offset", "bigint", "its offset"),
+    Column("earlier_complete_ns", "bigint", "when it was acknowledged"),
+    Column("earlier_leader_epoch", "int", "in which leader epoch that was; null when no broker's log says so"),
+    Column("index", "bigint", "number of this send"),
+    Column("offset", "bigint", "its offset"),
+    Column("value", "string", "its value id"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
+    EPOCH,
+)
+
+END_OFFSETS = CLIENT_TABLES.declare(
+    "end_offsets",
+    "one answer to where a partition ends for consumers",
+    _PROCESS,
+    Column("index", "bigint", "number of the operation within the process"),
+    *NAMED,
+    Column("offset", "bigint", "the end: offset of the next record that a consumer will get"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
+    Column("complete_ns", "bigint", "when it ended"),
+)

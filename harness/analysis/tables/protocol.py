@@ -1,0 +1,253 @@
+"""Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
+
+from harness.analysis.tables.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Tables
+
+PROTOCOL_TABLES = Tables()
+
+ELECTIONS = PROTOCOL_TABLES.declare(
+    "elections",
+    "one decision of a controller about who leads a partition, with all that it looked at",
+    *LINE,
+    *NAMED,
+    Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
+    Column("trigger", "string", "what made the controller decide"),
+    Column("controller_epoch", "int", "its epoch"),
+    Column("profile", "string", "2.5 or 0.8: by the rules of which Kafka; null in older logs"),
+    Column("assigned", "array<int>", "assigned replicas in their order; in a reassignment the target ones"),
+    Column("online", "array<int>", "brokers that may lead"),
+    Column("shutting_down", "array<int>", "brokers about to leave; null in older logs"),
+    Column("unclean_allowed", "boolean", "whether a replica outside the ISR may lead"),
+    Column("unclean", "boolean", "whether the controller says that one does"),
+    Column("previous_leader", "int", "leader before; null at the first election"),
+    Column("previous_leader_epoch", "int", "leader epoch before; null at the first election"),
+    Column("previous_isr", "array<int>", "in-sync replicas before; null at the first election"),
+    Column("leader", "int", "the leader that was chosen; null for none"),
+    Column("leader_epoch", "int", "leader epoch of the decision; null without a leader"),
+    Column("isr", "array<int>", "in-sync replicas from then on; null without a leader"),
+    Column("error", "string", "why there is no leader; empty otherwise"),
+)
+
+STATE_WRITES = PROTOCOL_TABLES.declare(
+    "state_writes",
+    "one write of a partition's state znode, as a broker says it ended",
+    *LINE,
+    *NAMED,
+    Column("op", "string", "create, set or delete"),
+    Column("expected_version", "int", "version that it was to replace; -1 for any"),
+    Column("result", "string", "ok, or the error"),
+    Column("zk_version", "int", "version of the znode after it; -1 when it failed"),
+    Column("writer", "string", "controller or leader"),
+)
+
+CONTROL_REQUESTS = PROTOCOL_TABLES.declare(
+    "control_requests",
+    "one partition of a LeaderAndIsr or StopReplica as a broker handled it, or any other request as a whole",
+    *LINE,
+    Column("api", "string", "LeaderAndIsr, StopReplica or UpdateMetadata"),
+    Column("sender", "int", "controller that sent it"),
+    Column("controller_epoch", "int", "controller epoch in it"),
+    Column("request_broker_epoch", "bigint", "registration that it was meant for; -1 for any"),
+    Column("broker_epoch", "bigint", "registration of the broker then"),
+    Column("verdict", "string", "applied, stale_controller_epoch or stale_broker_epoch"),
+    *NAMED,
+    EPOCH,
+    Column("partition_verdict", "string", "applied, or why this partition was left alone; null for a whole request"),
+)
+
+REGISTRATIONS = PROTOCOL_TABLES.declare(
+    "registrations",
+    "one registration of a broker, as ZooKeeper holds it or as the broker says that it registered",
+    Column("source", "string", "zookeeper or broker"),
+    Column("broker", "int", "broker id"),
+    Column("czxid", "bigint", "transaction that created it"),
+    Column("session", "string", "ZooKeeper session that owns it, or that the broker had, in hexadecimal"),
+    Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
+)
+
+LEADER_ISRS = PROTOCOL_TABLES.declare(
+    "leader_isrs",
+    "one set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("zk_version", "int", "version of the state znode that it took the set from; null in older logs"),
+    Column("isr", "array<int>", "the set, in ascending order"),
+    Column("advances", "bigint", "how often the high watermark rose with it"),
+    Column("incarnation", "string", "life of the broker that raised it highest"),
+    Column("seq", "bigint", "line in which it did"),
+    Column("high_watermark", "bigint", "the highest that it came to"),
+)
+
+ISR_PROPOSALS = PROTOCOL_TABLES.declare(
+    "isr_proposals",
+    "one change of its ISR that a leader was about to write",
+    *LINE,
+    *NAMED,
+    EPOCH,
+    Column("kind", "string", "shrink or expand"),
+    Column("old_isr", "array<int>", "in-sync replicas before"),
+    Column("new_isr", "array<int>", "in-sync replicas proposed"),
+    Column("log_end_offset", "bigint", "the leader's log end"),
+    Column("high_watermark", "bigint", "the leader's high watermark"),
+    Column("epoch_start_offset", "bigint", "where its epoch began; null in older logs"),
+    Column("ends", "array<bigint>", "log ends of the proposed members, in that order; null in older logs"),
+)
+
+ACKNOWLEDGEMENTS = PROTOCOL_TABLES.declare(
+    "acknowledgements",
+    "what a leader acknowledged in one leader epoch, with one acks level, while its ISR had one size",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("isr_size", "int", "members of the ISR when it answered"),
+    Column("answers", "bigint", "number of answers"),
+    Column("first_offset", "bigint", "lowest offset that was acknowledged"),
+    Column("seq", "bigint", "line of the answer that went furthest past the high watermark, or least stayed below it"),
+    Column("offset", "bigint", "last offset of that answer"),
+    Column("high_watermark", "bigint", "high watermark at that answer"),
+)
+
+REFUSALS = PROTOCOL_TABLES.declare(
+    "refusals",
+    "one error with which a leader refused batches in one leader epoch, with one acks level, while its ISR had one "
+    "size",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("error", "int", "Kafka's number of the error"),
+    Column("isr_size", "int", "members of the ISR when it answered"),
+    Column("answers", "bigint", "number of answers"),
+    Column("seq", "bigint", "line of one of them"),
+    Column("from_ns", "bigint", "when the first of them was given, on the broker's monotonic clock"),
+    Column("to_ns", "bigint", "when the last one was"),
+)
+
+REFUSED_RETRIES = PROTOCOL_TABLES.declare(
+    "refused_retries",
+    "one batch that a leader refused for its numbers although it had written the same one, as leader or follower",
+    *LINE,
+    *NAMED,
+    EPOCH,
+    Column("producer_id", "bigint", "id of the producer"),
+    Column("producer_epoch", "int", "its epoch"),
+    Column("base_sequence", "int", "number of the first record"),
+    Column("error", "int", "Kafka's number of the error"),
+    Column("offset", "bigint", "where it had written it"),
+    Column("last_offset", "bigint", "offset of its last record there"),
+    Column("log_start_offset", "bigint", "where its log began when it refused"),
+    Column("leader_end_offset", "bigint", "its log end when it took the lead; null when it never said so"),
+    Column("written_since", "boolean", "whether it wrote it after that; null likewise"),
+    Column("overwritten", "boolean", "whether it wrote at or before those offsets again until it refused"),
+    Column("later_batches", "bigint", "batches that it wrote behind it until then, of the same producer and epoch"),
+    Column("later_epoch", "boolean", "whether one of a later epoch of the producer was among them"),
+)
+
+CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
+    "consumer_fetches",
+    "what a broker served to consumers in one leader epoch that believed in one leader epoch",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("current_leader_epoch", "int", "leader epoch that the consumers believed in; -1 when they did not say"),
+    Column("answers", "bigint", "number of answers with records"),
+    Column("seq", "bigint", "line of the answer that went furthest past the high watermark, or least stayed below it"),
+    Column("offset", "bigint", "last offset of that answer"),
+    Column("high_watermark", "bigint", "high watermark at that answer"),
+)
+
+PRODUCER_ID_BLOCKS = PROTOCOL_TABLES.declare(
+    "producer_id_blocks",
+    "one block of producer ids that a broker claimed in ZooKeeper",
+    Column("zxid", "bigint", "transaction that claimed it; orders all claims"),
+    Column("zk_version", "int", "version of the znode that holds it"),
+    Column("broker", "int", "broker that claimed it"),
+    Column("first", "bigint", "its first id"),
+    Column("last", "bigint", "its last id"),
+)
+
+METADATA_CACHES = PROTOCOL_TABLES.declare(
+    "metadata_caches",
+    "one partition that the metadata cache of a broker's last life held when the load ended; or a cache without any",
+    BROKER,
+    Column("incarnation", "string", "that life"),
+    Column("ended_ns", "bigint", "when the last client's operation began or ended"),
+    Column("live_brokers", "array<int>", "who lived by that cache; null where it was never told, and in older logs"),
+    *NAMED,
+    Column("seq", "bigint", "line that said so last"),
+    Column("leader", "int", "leader; -1 for none"),
+    EPOCH,
+)
+
+DELETED_LOGS = PROTOCOL_TABLES.declare(
+    "deleted_logs",
+    "one folder of a deleted replica that was still on a broker's disk when it was dumped",
+    BROKER,
+    *NAMED,
+    Column("folder", "string", "its name"),
+    Column("stopped_ns", "bigint", "when the broker carried out a StopReplica of that replica last"),
+    Column("began_ns", "bigint", "when the broker registered first in its last life; null where it did not"),
+    Column("lived_ns", "bigint", "when the broker logged last, which was before the dump"),
+    Column("disk_failed", "boolean", "whether a data directory failed in that life"),
+)
+
+EPOCH_ANSWERS = PROTOCOL_TABLES.declare(
+    "epoch_answers",
+    "one answer of a leader to where a leader epoch ends, or a refusal",
+    *LINE,
+    *NAMED,
+    Column("leader_epoch", "int", "leader epoch in which it answers; -1 when it refuses, null in older logs"),
+    Column("sender", "int", "follower that asked; negative for a consumer"),
+    Column("current_leader_epoch", "int", "leader epoch that it believes in; -1 when it did not say"),
+    Column("asked_epoch", "int", "epoch whose end it asked for"),
+    Column("answer_epoch", "int", "largest epoch not above that; -1 when the leader does not know"),
+    Column("end_offset", "bigint", "where that ends; -1 likewise"),
+    Column("error", "int", "Kafka's number of the error; 0 for none"),
+    Column("log_end_offset", "bigint", "the leader's log end then; null in older logs"),
+    Column("leader_epochs", "array<array<bigint>>", "all epochs of its log then, with their start; null in older logs"),
+)
+
+TOPICS = PROTOCOL_TABLES.declare(
+    "topics",
+    "one topic that ever was in ZooKeeper, as it is in the end",
+    TOPIC,
+    Column("present", "boolean", "whether its znode is there"),
+    Column("zxid", "bigint", "transaction of the last change of its znode"),
+    Column("configured", "boolean", "whether it has a configuration znode"),
+    Column("deletion_pending", "boolean", "whether its deletion was requested and is not done"),
+    Column(
+        "assignment",
+        "array<struct<partition:int,replicas:array<int>>>",
+        "replicas of each of its partitions, as its znode has them; null when that is gone",
+    ),
+)
+
+TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
+    "topic_configs",
+    "one version of a topic's own configuration in ZooKeeper",
+    TOPIC,
+    Column("zxid", "bigint", "transaction that wrote it"),
+    Column("until_zxid", "bigint", "transaction that replaced or deleted it; null while it holds"),
+    Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
+    Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
+    Column("compacted", "boolean", "whether cleanup.policy has compact; null where the broker's own holds"),
+)
+
+COMPACTIONS = PROTOCOL_TABLES.declare(
+    "compactions",
+    "one range of a log from which a cleaner took what later records with the same keys replace",
+    *LINE,
+    *NAMED,
+    Column("from_offset", "bigint", "first offset of the range"),
+    Column("until_offset", "bigint", "offset after its last"),
+)
+
+SUPERSEDED = PROTOCOL_TABLES.declare(
+    "superseded",
+    "one offset whose record any cleaner of the partition may have removed, so that its absence proves nothing",
+    *NAMED,
+    Column("offset", "bigint", "offset of a record that was acknowledged or is in some replica's log"),
+    Column("last_offset", "bigint", "last record with its key that cleaners had seen: a later one, or this tombstone"),
+    Column("compacted_to", "bigint", "up to where cleaners came"),
+)

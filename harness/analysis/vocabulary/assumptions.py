@@ -1,0 +1,86 @@
+"""What do several checks take for granted of a run? What one alone does stands beside it."""
+
+from collections.abc import Callable
+from functools import cache
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.tables.schemas import TORN, VALUE_IDS
+from harness.analysis.vocabulary.findings import last_isr
+from harness.contracts.checks import Assumption
+
+_REPLICA = "replica of {topic}-{partition} on broker {broker}: "
+
+
+def _without_remark(subject: str, *, torn_too: bool = False) -> Assumption:
+    """There is no remark on what begins so; a torn last line is one only where it must not be."""
+    return Assumption(
+        facts=("evidence",),
+        broken=lambda evidence: evidence.where(
+            F.col("subject").startswith(subject) & (F.lit(torn_too) | (F.col("problem") != TORN))
+        ),
+        reason="{subject}: {count} {problem}",
+    )
+
+
+@cache
+def has_field(field: str, fact: str, older: Callable[[DataFrame], DataFrame] | None = None) -> Assumption:
+    """Every row of a fact has a field that logs of older brokers lack; `older` picks rows of theirs otherwise."""
+    return Assumption(
+        facts=(fact,),
+        broken=older or (lambda rows: rows.where(F.col(field).isNull())),
+        reason=f"the brokers' logs are older: they do not say {field}",
+    )
+
+
+def without_acks(appends: DataFrame) -> DataFrame:
+    """The appends of leaders that do not say with which acks they wrote."""
+    return appends.where((F.col("role") == "leader") & F.col("acks_all").isNull())
+
+
+def _missing_dumps(partition_states: DataFrame, replicas: DataFrame, topics: DataFrame) -> DataFrame:
+    """The members of the last ISRs of topics that were not deleted that have no dump."""
+    return (
+        last_isr(partition_states)
+        .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
+        .join(topics.where(~F.col("present")), on=["run_id", "topic"], how="left_anti")
+    )
+
+
+UNIQUE_VALUES = _without_remark(VALUE_IDS)
+"""Without unique values nothing can be followed."""
+CLIENTS_WHOLE = _without_remark("operations/")
+"""The history of the clients has no holes, in which a send may be missing."""
+BROKERS_WHOLE = _without_remark("brokers/")
+"""The brokers' logs have no holes, in which a write may be missing."""
+DUMPS_COMPLETE = (
+    _without_remark("replicas/", torn_too=True),
+    Assumption(
+        facts=("replicas",),
+        broken=lambda replicas: replicas.where(F.col("damage") != ""),
+        reason=f"{_REPLICA}{{damage}}",
+    ),
+    Assumption(
+        facts=("partition_states", "replicas", "topics"),
+        broken=_missing_dumps,
+        reason=f"{_REPLICA}its dump is missing",
+    ),
+)
+"""The dumps of all replicas are whole, torn last lines included, and those of the last ISRs are there."""
+COMPACTIONS_TOLD = Assumption(
+    facts=("topic_configs", "leadership_claims"),
+    broken=lambda topic_configs, claims: topic_configs.where(
+        F.col("compacted") & ~F.col("topic").startswith("__")
+    ).join(claims.select("run_id").distinct(), on="run_id", how="left_anti"),
+    reason="{topic} is compacted, and no broker's log tells what cleaners took",
+    of_compaction=True,
+)
+"""Brokers that compact what is judged say so; of internal topics, which always are, little is ever taken in a run."""
+HEALED = Assumption(
+    facts=("fault_windows",),
+    broken=lambda faults: faults.where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull()),
+    reason="fault {fault} was never healed",
+)
+"""Every fault was healed."""

@@ -1,0 +1,92 @@
+"""Which readers jumped ahead over records that others read, or went back: within one poll, or from poll to poll?"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.frames import PARTITION_KEY, in_order, made_once
+from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
+from harness.analysis.vocabulary.findings import event
+from harness.contracts.checks import Severity
+
+REBALANCED_MODES = ("subscribe", "")
+"""Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""
+
+
+def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
+    """One row a step over a record that somebody read and that is not deleted.
+
+    Columns: those of `poll_steps`, and the first such offset as `skipped`.
+    """
+    return _which(_skips(facts["poll_steps"], facts["polls"], facts["replicas"], facts[SUPERSEDED]), within_poll)
+
+
+@made_once
+def _skips(poll_steps: DataFrame, polls: DataFrame, replicas: DataFrame, superseded: DataFrame) -> DataFrame:
+    """Of both kinds; the record before a step was read too, so what follows it among all offsets read is skipped.
+
+    But for those that a cleaner may have emptied since.
+    """
+    ahead = poll_steps.where(F.col("offset") > F.col("previous_offset") + 1)
+    jumped = ahead.select(*PARTITION_KEY).distinct()
+    offsets = (
+        polls.join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
+        .select(*PARTITION_KEY, "offset")
+        .distinct()
+    )
+    stays = F.when(~F.col(SUPERSEDED), F.col("offset"))
+    after_it = in_order(*PARTITION_KEY, by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
+    following = with_superseded(offsets, superseded).select(
+        *PARTITION_KEY,
+        F.col("offset").alias("previous_offset"),
+        F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
+    )
+    start = replicas.groupBy(*PARTITION_KEY).agg(F.min("log_start_offset").alias("log_start_offset"))
+    return (
+        ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
+        .join(start, on=list(PARTITION_KEY), how="left")
+        .where(F.col("skipped") < F.col("offset"))
+        .where(F.coalesce(F.col("skipped") >= F.col("log_start_offset"), F.lit(True)))
+    )
+
+
+def regressions(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
+    """One row a step to an offset that the reader has passed, with the columns of `poll_steps`."""
+    return _which(facts["poll_steps"], within_poll).where(F.col("offset") <= F.col("previous_offset"))
+
+
+def _which(steps: DataFrame, within_poll: bool) -> DataFrame:
+    same = F.col("index") == F.col("previous_index")
+    return steps.where(same if within_poll else ~same)
+
+
+def step_events() -> Column:
+    """Return the two records of a step, as evidence."""
+    before = event("polls", "process", "mode", "previous_index as index", "previous_offset as offset")
+    return F.array(before, event("polls", "process", "mode", "index", "offset", "leader_epoch"))
+
+
+def note_if_moved(severity: Column) -> Column:
+    """Return the severity, or a note where a rebalance may have moved the reader (`with_moves`)."""
+    return F.when(F.col("moved"), Severity.NOTE.value).otherwise(severity)
+
+
+def with_moves(steps: DataFrame, ownerships: DataFrame) -> DataFrame:
+    """Return the steps with `moved`: a rebalance may have moved the reader, as no ownership of its own spans the step.
+
+    What began last before the step must have begun before the poll that it comes from: who is told anew of a partition
+    that it has kept was moved too. It must not end before the poll to which the step leads has ended: a rebalance may
+    come within a poll. Where a history does not tell of ownerships, any of its members may have been moved.
+    """
+    key = [*PARTITION_KEY, "process"]
+    owned = ownerships.select(*key, F.struct(F.col("index").alias("since"), "until_index", "until_ns").alias("owned"))
+    last = F.max(F.when(F.col("owned.since") < F.col("index"), F.col("owned"))).alias("owned")
+    ended_later = (F.col("owned.until_index") > F.col("index")) & (F.col("owned.until_ns") >= F.col("time_ns"))
+    not_ended = F.col("owned.until_index").isNull()
+    spans = (F.col("owned.since") < F.col("previous_index")) & (not_ended | ended_later)
+    return (
+        steps.join(owned, on=key, how="left")
+        .groupBy(*steps.columns)
+        .agg(last)
+        .withColumn("moved", F.col("mode").isin(*REBALANCED_MODES) & ~F.coalesce(spans, F.lit(False)))
+    )

@@ -1,0 +1,50 @@
+"""What became of records as clients saw them: which were acknowledged, which were read, how far did readers come?"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import PARTITION_KEY, made_once
+from harness.analysis.vocabulary.findings import event
+from harness.store.history import OpType
+
+
+def acknowledged(sends: DataFrame) -> DataFrame:
+    """One row a record that was acknowledged with its offset, which acks=0 never is; the columns of `sends`."""
+    return sends.where(is_acknowledged())
+
+
+def is_acknowledged() -> Column:
+    """Return whether a row of `sends` is a record that was acknowledged with its offset."""
+    return (F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull()
+
+
+@made_once
+def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
+    """One row an acknowledged record whose value nobody read from its partition, at whatever offset.
+
+    Columns: those of `sends`, and of its partition the first and the last offset that was read and the value of the
+    last, null where nobody read.
+    """
+    span = polls.groupBy(*PARTITION_KEY).agg(
+        F.min("offset").alias("first_read_offset"),
+        F.max("offset").alias("last_read_offset"),
+        F.max_by("value", "offset").alias("last_read_value"),
+    )
+    return (
+        acknowledged(sends)
+        .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
+        .join(span.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
+    )
+
+
+def acks_text() -> Column:
+    """Return a row's acks level as producers configure it."""
+    return F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string"))
+
+
+def send_and_last_read() -> Column:
+    """Return a record's send and the last record that was read of its partition, as evidence."""
+    return F.array(
+        event("sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"),
+        event("polls", "last_read_offset as offset", "last_read_value as value"),
+    )

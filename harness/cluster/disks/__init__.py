@@ -1,0 +1,1 @@
+"""What becomes of the disk of one server: damaged, full, failing, slow, or changed behind its back."""

@@ -1,0 +1,1 @@
+"""What one server can have less of: CPU time, memory, open files."""

@@ -1,0 +1,1 @@
+"""Brokers and ZooKeeper as child processes of a supervisor, on loopback."""

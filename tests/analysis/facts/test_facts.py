@@ -1,0 +1,931 @@
+"""Facts from literal lines: every case writes a run folder, all of them are read at once."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.analysis.tables.schemas import DUPLICATED, MISSING
+from harness.events import (
+    FORGOTTEN,
+    Append,
+    BatchRefused,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    Compaction,
+    ControlledPartition,
+    ControllerElected,
+    ControlReceive,
+    Election,
+    LogDirectoryFailure,
+    OffsetForLeaderEpoch,
+    PartitionState,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
+)
+from harness.store.history import (
+    DeletedLog,
+    InjectionStep,
+    JournalEntry,
+    OpKind,
+    OpType,
+    Record,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+)
+from tests.analysis.model_evidence import MS
+from tests.analysis.run_folders import Rows, RunWriter, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+pytestmark = pytest.mark.spark
+
+STATE_PATH = "/brokers/topics/orders/partitions/0/state"
+CASES: dict[str, Callable[[RunWriter], None]] = {}
+
+
+def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
+    """Add what `write` leaves behind as a run of its own, named as the function."""
+    CASES[write.__name__] = write
+    return write
+
+
+@pytest.fixture(scope="module")
+def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
+    return rows_of(spark, tmp_path_factory.mktemp("runs"), CASES)
+
+
+def send(out: RunWriter, index: int, type_: OpType, value: str = "", **fields: Any) -> None:
+    value = value or f"v{index}"
+    arguments = {"topic": "orders", "partition": 0, "value": value} | fields
+    out.operation("p0", OpKind.SEND, type_, index, **arguments)
+
+
+def answered(offset: int, epoch: int, *, last: int | None = None, error: int = 0) -> ProduceResponse:
+    return ProduceResponse(
+        correlation_id=0,
+        client="p0",
+        topic="orders",
+        partition=0,
+        acks=-1,
+        base_offset=offset,
+        last_offset=offset if last is None else last,
+        error=error,
+        isr_size=3,
+        high_watermark=0,
+        leader_epoch=epoch,
+        duration_ms=1.0,
+    )
+
+
+def state_json(leader: int, epoch: int, isr: list[int], controller_epoch: int = 1) -> str:
+    return f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,"leader_epoch":{epoch},"isr":{isr}}}'
+
+
+def leads(epoch: int, **fields: Any) -> BecomeLeader:
+    event = BecomeLeader(
+        topic="orders",
+        partition=0,
+        leader_epoch=epoch,
+        previous_leader_epoch=epoch - 1,
+        log_start_offset=0,
+        high_watermark=3,
+        log_end_offset=5,
+        isr=[1],
+        zk_version=0,
+    )
+    return replace(event, **fields)
+
+
+@case
+def sends_and_their_ends(out: RunWriter) -> None:
+    ends: list[tuple[OpType | None, dict[str, Any]]] = [
+        (OpType.OK, {"offset": 2**40}),
+        (OpType.FAIL, {"error": "MSG_SIZE"}),
+        (OpType.INFO, {"error": "TIMED_OUT"}),
+        (None, {}),
+    ]
+    for index, (type_, fields) in enumerate(ends):
+        send(out, index, OpType.INVOKE)
+        out.clock.tick()
+        if type_ is not None:
+            send(out, index, type_, **fields)
+    send(out, 4, OpType.INVOKE, acks=0, partition=-1)
+    send(out, 4, OpType.OK, acks=0)
+
+
+def test_a_send_has_one_row_with_its_end(rows: Rows) -> None:
+    table = rows(sends_and_their_ends, "sends", "index")
+    assert [row["outcome"] for row in table] == ["ok", "fail", "info", "info", "ok"]
+    assert [row["offset"] for row in table] == [2**40, None, None, None, None]
+    assert [row["error"] for row in table] == ["", "MSG_SIZE", "TIMED_OUT", "", ""]
+    assert [row["partition"] for row in table] == [0] * 5
+    assert table[0]["complete_ns"] - table[0]["invoke_ns"] == MS
+    assert table[3]["complete_ns"] is None
+    assert table[4]["acks"] == 0
+
+
+@case
+def acknowledged_in_an_epoch(out: RunWriter) -> None:
+    out.event(1, answered(0, 0))
+    for index, epoch in ((0, 1), (1, 1)):
+        send(out, index, OpType.INVOKE)
+        out.clock.tick()
+        if index == 0:
+            out.event(2, answered(0, epoch, last=0))
+            out.event(2, answered(0, 9, error=6))
+        out.clock.tick()
+        send(out, index, OpType.OK, offset=index)
+        out.clock.tick()
+        out.event(3, answered(0, 5))
+
+
+def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows: Rows) -> None:
+    table = rows(acknowledged_in_an_epoch, "sends", "index")
+    assert [row["leader_epoch"] for row in table] == [1, None]
+
+
+@case
+def polled(out: RunWriter) -> None:
+    records = (
+        Record(topic="orders", partition=0, offset=5, value="a", leader_epoch=2),
+        Record(topic="orders", partition=1, offset=0, value="b"),
+    )
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0, mode="assign")
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, mode="assign", records=records)
+    out.operation("c0", OpKind.POLL, OpType.FAIL, 1, mode="assign", error="X")
+
+
+def test_a_poll_has_one_row_a_record_in_its_order(rows: Rows) -> None:
+    table = rows(polled, "polls", "position")
+    assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in table] == [
+        (0, 0, 5, "a"),
+        (1, 1, 0, "b"),
+    ]
+    assert [row["leader_epoch"] for row in table] == [2, None]
+
+
+@case
+def broker_that_starts_with_its_clock_an_hour_back(out: RunWriter) -> None:
+    started = BrokerStart(config_digest="", clean_marker=True, planted_bugs=[])
+    out.event(1, started)
+    out.clock.now_ns += MS
+    out.event(2, started, clock_ahead_ns=-3_600_000 * MS)
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+
+
+def test_a_znode_has_its_instant_whatever_the_clock_of_a_later_start_showed(rows: Rows) -> None:
+    (row,) = rows(broker_that_starts_with_its_clock_an_hour_back, "partition_states", "zxid")
+    assert 0 < row["time_ns"] < 60_000 * MS
+
+
+@case
+def state_of_a_partition(out: RunWriter) -> None:
+    out.event(1, BrokerStart(config_digest="", clean_marker=True, planted_bugs=[]))
+    out.znode("/brokers/topics/orders", '{"version":2,"partitions":{"0":[1,2,3]}}')
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+    out.znode(STATE_PATH, state_json(2, 1, [2]))
+    out.event(3, ZkWrite(path=STATE_PATH, op="set", expected_version=0, result="ok", new_version=1, by="controller",
+                         controller_epoch=1))  # fmt: skip
+    out.event(2, ZkWrite(path=STATE_PATH, op="set", expected_version=0, result="badversion", new_version=-1,
+                         by="leader", controller_epoch=1))  # fmt: skip
+    out.znode("/brokers/topics/orders", '{"version":2,"partitions":{"0":[2,3]}}')
+    out.znode(STATE_PATH, state_json(2, 1, [3, 2]))
+    out.event(2, leads(1))
+    out.event(3, leads(1))
+
+
+def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Rows) -> None:
+    table = rows(state_of_a_partition, "partition_states", "zxid")
+    assert [(row["zk_version"], row["leader"], row["isr"]) for row in table] == [
+        (0, 1, [1, 2]),
+        (1, 2, [2]),
+        (2, 2, [3, 2]),
+    ]
+    assert [row["previous_zk_version"] for row in table] == [None, 0, 1]
+    assert [row["previous_isr"] for row in table] == [None, [1, 2], [2]]
+    assert [row["assignment"] for row in table] == [[1, 2, 3], [1, 2, 3], [2, 3]]
+    assert [row["writer"] for row in table] == [None, "controller", None]
+    assert [row["life"] for row in table] == [1, 1, 1]
+
+
+def test_a_topic_has_the_replicas_that_its_znode_held_last(rows: Rows) -> None:
+    (table,) = rows(state_of_a_partition, "topics")
+    assert table["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
+
+
+def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows: Rows) -> None:
+    (first, *_) = rows(state_of_a_partition, "partition_states", "zxid")
+    assert first["time_ns"] == 1_000 * MS
+
+
+def test_an_isr_change_is_a_version_with_other_members(rows: Rows) -> None:
+    table = rows(state_of_a_partition, "isr_changes", "zxid")
+    assert [(row["old_isr"], row["new_isr"]) for row in table] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
+
+
+def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Rows) -> None:
+    table = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
+    assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in table] == [
+        (0, 1, False, 0),
+        (1, 2, True, 1),
+        (1, 3, True, None),
+    ]
+    assert [row["start_offset"] for row in table] == [None, 5, 5]
+    assert [row["unclean"] for row in table] == [False, False, None]
+
+
+@case
+def replaced_in_one_record(out: RunWriter) -> None:
+    out.znode("/brokers/ids/1", "{}")
+    out.znode("/brokers/ids/1", None)
+    out.znode("/brokers/ids/1", "{}", multi=True)
+
+
+def test_a_registration_that_replaces_another_at_once_stands(rows: Rows) -> None:
+    table = rows(replaced_in_one_record, "registrations", "czxid")
+    first, second = ((row["czxid"], row["until_zxid"]) for row in table)
+    assert first[1] == second[0]
+    assert second[1] is None
+
+
+@case
+def elected_from_who_is_eligible(out: RunWriter) -> None:
+    for leader, epoch, isr, eligible in ((1, 0, [1], []), (-1, 1, [], [1]), (1, 2, [1], []), (2, 3, [2], [])):
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "controller_epoch": 1}
+        out.znode(STATE_PATH, json.dumps(state))
+
+
+@case
+def elected_as_the_last_known(out: RunWriter) -> None:
+    for leader, epoch, isr, eligible, last_known in (
+        (1, 0, [1], [], []),
+        (-1, 1, [], [], [1]),
+        (1, 2, [1], [], []),
+        (-1, 3, [], [], [1]),
+        (2, 4, [2], [], []),
+        (-1, 5, [], [3], [2]),
+        (2, 6, [2], [], []),
+    ):
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": eligible, "last_known": last_known}
+        out.znode(STATE_PATH, json.dumps(state | {"controller_epoch": 1}))
+
+
+def test_who_led_last_is_elected_cleanly_where_nobody_else_may_lead(rows: Rows) -> None:
+    table = rows(elected_as_the_last_known, "leader_epochs", "zxid")
+    assert [row["unclean"] for row in table] == [False, False, False, False, True, False, True]
+    assert [row["may_be_empty"] for row in rows(elected_as_the_last_known, "isr_changes", "zxid")] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_who_is_eligible_beside_the_isr_is_elected_cleanly(rows: Rows) -> None:
+    table = rows(elected_from_who_is_eligible, "leader_epochs", "zxid")
+    assert [(row["leader"], row["unclean"]) for row in table] == [(1, False), (-1, False), (1, False), (2, True)]
+
+
+@case
+def uncleanly_elected(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1]))
+    out.znode(STATE_PATH, state_json(-1, 1, [1]))
+    out.znode(STATE_PATH, state_json(2, 2, [2]))
+    state = PartitionState(leader=2, leader_epoch=2, isr=[2], zk_version=2, controller_epoch=1)
+    out.event(3, election(state, unclean=True))
+
+
+@case
+def uncleanly_elected_unseen(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+    out.znode(STATE_PATH, "not json")
+    out.znode(STATE_PATH, state_json(2, 2, [2]))
+    state = PartitionState(leader=2, leader_epoch=2, isr=[2], zk_version=2, controller_epoch=1)
+    out.event(3, election(state, unclean=True))
+
+
+def election(result: PartitionState, *, unclean: bool) -> Election:
+    return Election(
+        topic="orders",
+        partition=0,
+        strategy="offline",
+        trigger="",
+        controller_epoch=1,
+        previous=None,
+        online=[2],
+        shutting_down=[],
+        assigned=[1, 2],
+        profile="2.5",
+        unclean_allowed=True,
+        unclean=unclean,
+        result=result,
+        error="",
+    )
+
+
+@pytest.mark.parametrize("written", [uncleanly_elected, uncleanly_elected_unseen])
+def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
+    rows: Rows, written: Callable[..., Any]
+) -> None:
+    table = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
+    assert table[2]["unclean"] is True
+    assert table[2]["unclean_allowed"] is True
+    assert table[0]["unclean"] is False
+
+
+def controller_json(broker: int, **others: int) -> str:
+    return json.dumps({"version": 2, "brokerid": broker, "timestamp": "0"} | others)
+
+
+@case
+def seen_twice(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
+    data = controller_json(1, kraftControllerEpoch=-1)
+    for source, session in (("observer", ""), ("transaction_log", "0x1")):
+        change = partial(ZnodeChange, zxid=7, time_ms=0, session=session, source=source)
+        zookeeper.write(change(type="create", path="/controller", data=data, version=0, ephemeral_owner="0x1"))
+        zookeeper.write(change(type="set", path="/controller_epoch", data="4", version=4, ephemeral_owner=""))
+    out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
+
+
+def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: Rows) -> None:
+    table = rows(seen_twice, "controller_epochs", "source")
+    assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in table] == [
+        ("broker", 2, 4, None),
+        ("zookeeper", 1, 4, 7),
+    ]
+
+
+@case
+def elected_before_2_2(out: RunWriter) -> None:
+    out.znode("/controller", controller_json(1))
+    out.znode("/controller_epoch", "1")
+    out.znode("/controller", None)
+    out.znode("/controller", controller_json(2))
+    out.znode("/brokers/topics/t", "{}")
+    out.znode("/controller_epoch", "2")
+    out.znode("/controller", None)
+    out.znode("/controller_epoch", "3")
+
+
+def test_an_epoch_raised_in_a_transaction_of_its_own_is_of_who_was_controller_then(rows: Rows) -> None:
+    table = rows(elected_before_2_2, "controller_epochs", "controller_epoch")
+    assert [(row["controller_epoch"], row["broker"]) for row in table] == [(1, 1), (2, 2), (3, None)]
+
+
+@case
+def elected_late(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
+    changes = [
+        ("create", "/controller", controller_json(1), "0x1"),
+        ("delete", "/controller", "", "0x9"),
+        ("create", "/controller", controller_json(2), "0x2"),
+        ("set", "/controller_epoch", "5", "0x1"),
+        ("set", "/controller_epoch", "6", "0x2"),
+        ("create", "/controller_epoch", "7", "0x9"),
+    ]
+    for zxid, (type_, path, data, session) in enumerate(changes):
+        owner = session if path == "/controller" else ""
+        change = ZnodeChange(
+            zxid=zxid,
+            time_ms=0,
+            type=type_,
+            path=path,
+            data=data,
+            version=zxid,
+            session=session,
+            ephemeral_owner=owner,
+            source="transaction_log",
+        )
+        zookeeper.write(change)
+
+
+def test_an_epoch_is_whose_session_raised_it_whoever_is_controller_by_then(rows: Rows) -> None:
+    table = rows(elected_late, "controller_epochs", "zxid")
+    assert [(row["controller_epoch"], row["broker"], row["session"]) for row in table] == [
+        (5, 1, "0x1"),
+        (6, 2, "0x2"),
+        (7, None, None),
+    ]
+
+
+@case
+def of_both_kinds(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
+    elected: tuple[dict[str, int], ...] = ({}, {"kraftControllerEpoch": -1}, {"kraftControllerEpoch": 3})
+    for epoch, others in enumerate(elected, 1):
+        change = partial(ZnodeChange, zxid=epoch, time_ms=0, session="", source="transaction_log", version=epoch)
+        data = controller_json(1, **others)
+        zookeeper.write(change(type="create", path="/controller", data=data, ephemeral_owner="0x1"))
+        zookeeper.write(change(type="set", path="/controller_epoch", data=str(epoch), ephemeral_owner=""))
+
+
+def test_a_quorum_elected_who_has_an_epoch_of_it(rows: Rows) -> None:
+    table = rows(of_both_kinds, "controller_epochs", "controller_epoch")
+    assert [row["source"] for row in table] == ["zookeeper", "zookeeper", "quorum"]
+
+
+@case
+def made_anew(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1]))
+    out.znode(STATE_PATH, None)
+    out.znode(STATE_PATH, state_json(2, 0, [2]))
+
+
+def test_a_topic_made_anew_begins_another_life(rows: Rows) -> None:
+    table = rows(made_anew, "partition_states", "zxid")
+    assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
+
+
+@case
+def claimed_ids(out: RunWriter) -> None:
+    out.znode("/latest_producer_id_block", "")
+    for broker, first in ((1, 0), (2, 1000)):
+        block = {"version": 1, "broker": broker, "block_start": str(first), "block_end": str(first + 999)}
+        out.znode("/latest_producer_id_block", json.dumps(block))
+    out.znode("/latest_producer_id_block", None)
+
+
+def test_a_block_of_producer_ids_is_whoever_wrote_it(rows: Rows) -> None:
+    table = rows(claimed_ids, "producer_id_blocks", "zxid")
+    assert [(row["zk_version"], row["broker"], row["first"], row["last"]) for row in table] == [
+        (1, 1, 0, 999),
+        (2, 2, 1000, 1999),
+    ]
+
+
+def wrote(acks: int | None, *, isr_size: int, role: str = "leader") -> Append:
+    return Append(
+        topic="orders",
+        partition=0,
+        role=role,
+        leader_epoch=0,
+        base_offset=0,
+        last_offset=4,
+        batch_epoch=0,
+        crc=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        isr_size=isr_size,
+        acks=acks,
+    )
+
+
+def numbered(base_sequence: int, offset: int, *, records: int = 1, **other: Any) -> Append:
+    batch = wrote(-1, isr_size=2)
+    numbers = {"producer_id": 7, "producer_epoch": 0, "base_sequence": base_sequence}
+    return replace(batch, base_offset=offset, last_offset=offset + records - 1, **(numbers | other))
+
+
+def refused(base_sequence: int, *, records: int = 1, **other: Any) -> BatchRefused:
+    return BatchRefused(
+        topic="orders",
+        partition=0,
+        leader_epoch=3,
+        log_start_offset=0,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=base_sequence,
+        last_sequence=base_sequence + records - 1,
+        **({"error": 45} | other),
+    )
+
+
+@case
+def retried(out: RunWriter) -> None:
+    for sequence in range(3):
+        out.event(1, numbered(sequence, sequence))
+    out.event(1, leads(3, log_end_offset=3))
+    out.event(1, numbered(3, 3, records=2))
+    out.event(1, refused(1))
+    out.event(1, refused(3, records=2, error=47))
+    for other in (refused(3), refused(9), refused(1, error=2)):
+        out.event(1, other)
+    out.event(1, numbered(1, 1))
+    out.event(1, numbered(0, 5, producer_epoch=1))
+    out.event(1, refused(0))
+    out.event(2, refused(0))
+
+
+def test_a_refused_retry_has_what_its_leader_wrote_then_and_since(rows: Rows) -> None:
+    names = ("base_sequence", "offset", "written_since", "overwritten", "later_batches", "later_epoch", "broker")
+    table = [tuple(row[name] for name in names) for row in rows(retried, "refused_retries", "seq")]
+    assert table == [
+        (1, 1, False, False, 2, False, 1),
+        (3, 3, True, False, 0, False, 1),
+        (0, 0, False, False, 3, True, 1),
+    ]
+    assert {row["leader_end_offset"] for row in rows(retried, "refused_retries")} == {3}
+
+
+@case
+def written_over(out: RunWriter) -> None:
+    out.event(1, numbered(0, 4))
+    out.event(1, numbered(0, 3, producer_id=8, records=2))
+    out.event(1, refused(0))
+
+
+def test_a_refused_retry_may_be_of_what_was_written_over(rows: Rows) -> None:
+    (row,) = rows(written_over, "refused_retries")
+    assert (row["overwritten"], row["later_batches"]) == (True, 0)
+    assert (row["leader_end_offset"], row["written_since"]) == (None, None)
+
+
+def updated(live: list[int], *leaders: tuple[str, int, int], api: str = "UpdateMetadata") -> ControlReceive:
+    partitions = [
+        ControlledPartition(
+            topic=topic,
+            partition=0,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=[1],
+            zk_version=0,
+            replicas=[1],
+            verdict="applied",
+        )
+        for topic, leader, epoch in leaders
+    ]
+    return ControlReceive(
+        api=api,
+        sender=1,
+        controller_epoch=1,
+        request_broker_epoch=-1,
+        verdict="applied",
+        partitions=partitions,
+        live_brokers=live if api == "UpdateMetadata" else None,
+    )
+
+
+@case
+def metadata_updates(out: RunWriter) -> None:
+    started = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
+    out.event(1, started)
+    out.event(1, updated([1, 2], ("orders", 1, 0), ("gone", 1, 0), ("kept", 2, 4)))
+    out.event(1, updated([], ("orders", 9, 9), api="LeaderAndIsr"))
+    out.event(1, updated([1], ("orders", 2, 1), ("gone", FORGOTTEN, 0)))
+    out.event(2, started)
+    send(out, 0, OpType.INVOKE)
+    out.clock.tick()
+    out.event(1, updated([1, 2, 3], ("orders", 3, 2)))
+
+
+def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows: Rows) -> None:
+    names = ("broker", "topic", "leader", "leader_epoch", "live_brokers")
+    table = {tuple(str(row[name]) for name in names) for row in rows(metadata_updates, "metadata_caches")}
+    assert table == {
+        ("1", "orders", "2", "1", "[1]"),
+        ("1", "kept", "2", "4", "[1]"),
+        ("2", "None", "None", "None", "None"),
+    }
+
+
+@case
+def put_aside(out: RunWriter) -> None:
+    for broker in (1, 2):
+        out.event(broker, BrokerStart(config_digest="", clean_marker=False, planted_bugs=[]))
+        out.clock.tick()
+        out.event(broker, BrokerRegistered(czxid=1))
+        out.clock.tick()
+        out.event(broker, updated([], ("orders", -1, 0), api="StopReplica"))
+        out.clock.tick()
+        out.event(broker, updated([1, 2]))
+    out.event(2, LogDirectoryFailure(error="EIO", replicas=1))
+    for broker, topic in ((1, "orders"), (1, "never"), (2, "orders")):
+        line = DeletedLog(broker=broker, topic=topic, partition=0, folder=f"{topic}-0.0-delete")
+        out.writer(out.folder.deleted_logs(broker)).write(line)
+
+
+def test_a_folder_of_a_deleted_log_has_when_it_could_be_removed(rows: Rows) -> None:
+    table = {(row["broker"], row["topic"]): row for row in rows(put_aside, "deleted_logs")}
+    ours, unheard, failed = table[1, "orders"], table[1, "never"], table[2, "orders"]
+    assert ours["began_ns"] < ours["stopped_ns"] < ours["lived_ns"]
+    assert (unheard["began_ns"], unheard["stopped_ns"]) == (ours["began_ns"], None)
+    assert [row["disk_failed"] for row in (ours, unheard, failed)] == [False, False, True]
+    assert ours["folder"] == "orders-0.0-delete"
+
+
+@case
+def where_an_epoch_ends(out: RunWriter) -> None:
+    out.event(
+        1,
+        OffsetForLeaderEpoch(
+            topic="orders",
+            partition=0,
+            sender=2,
+            current_leader_epoch=3,
+            asked_epoch=0,
+            answer_epoch=0,
+            end_offset=7,
+            error=0,
+            leader_epoch=3,
+            log_end_offset=9,
+            leader_epochs=[(0, 0), (3, 7)],
+        ),
+    )
+
+
+def test_an_answer_has_the_epochs_of_its_leader(rows: Rows) -> None:
+    (row,) = rows(where_an_epoch_ends, "epoch_answers")
+    assert (row["leader_epochs"], row["log_end_offset"], row["error"]) == ([[0, 0], [3, 7]], 9, 0)
+    assert (row["broker"], row["sender"], row["leader_epoch"], row["end_offset"]) == (1, 2, 3, 7)
+
+
+@case
+def written_in_sync(out: RunWriter) -> None:
+    for acks, isr_size in ((-1, 3), (-1, 2), (1, 1)):
+        out.event(1, wrote(acks, isr_size=isr_size))
+    out.event(2, wrote(None, isr_size=0, role="follower"))
+    out.event(3, wrote(None, isr_size=1))
+
+
+def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: Rows) -> None:
+    table = rows(written_in_sync, "appends", "broker")
+    assert [(row["batches"], row["acks_all"], row["smallest_isr"]) for row in table] == [
+        (3, 2, 2),
+        (1, None, None),
+        (1, None, None),
+    ]
+
+
+@case
+def refused_answers(out: RunWriter) -> None:
+    for error in (20, 20, 19, 0):
+        out.clock.tick()
+        out.event(1, answered(-1, 0, error=error))
+
+
+def test_refusals_are_counted_by_their_error(rows: Rows) -> None:
+    table = rows(refused_answers, "refusals", "error")
+    assert [(row["error"], row["isr_size"], row["answers"]) for row in table] == [(19, 3, 1), (20, 3, 2)]
+    other, twice = table
+    assert other["from_ns"] == other["to_ns"] > twice["to_ns"] > twice["from_ns"]
+
+
+@case
+def a_fault(out: RunWriter) -> None:
+    for step, targets, detail in (
+        (InjectionStep.POSTPONED, (), "waits"),
+        (InjectionStep.INTENDED, (), "will"),
+        (InjectionStep.INJECTED, ("1",), "did"),
+        (InjectionStep.MISMATCH, ("1",), "not as asked"),
+    ):
+        out.clock.tick()
+        out.writer(out.folder.journal).write(
+            JournalEntry(
+                time_ns=out.clock.now_ns,
+                injection=3,
+                fault="kill",
+                step=step,
+                targets=targets,
+                parameters={} if step is InjectionStep.POSTPONED else {"deep": {"er": [1]}},
+                detail=detail,
+            )
+        )
+
+
+def test_an_injection_has_one_row_with_its_steps(rows: Rows) -> None:
+    (row,) = rows(a_fault, "fault_windows")
+    assert (row["injection"], row["fault"], row["targets"]) == (3, "kill", ["1"])
+    assert row["parameters"] == '{"deep":{"er":[1]}}'
+    assert (row["step"], row["detail"]) == ("mismatch", "not as asked")
+    assert row["injected_ns"] - row["intended_ns"] == MS
+    assert row["healed_ns"] is None
+
+
+@case
+def gaps(out: RunWriter) -> None:
+    def attempt(index: int, ms: float, type_: OpType | None) -> None:
+        send(out, index, OpType.INVOKE)
+        out.clock.tick(ms)
+        if type_ is not None:
+            send(out, index, type_, offset=index if type_ is OpType.OK else -1)
+
+    attempt(0, 1, OpType.OK)
+    out.clock.tick(1000)  # nobody tries
+    attempt(1, 100, OpType.FAIL)
+    attempt(2, 300, OpType.OK)
+    attempt(3, 200, OpType.OK)
+    attempt(4, 500, None)
+    attempt(5, 1, OpType.INFO)
+
+
+def test_a_gap_is_time_without_success_while_somebody_tries(rows: Rows) -> None:
+    table = rows(gaps, "availability", "from_ns")
+    assert [(row["gap_ms"], row["open"], row["attempts"]) for row in table] == [(400.0, False, 2), (501.0, True, 2)]
+
+
+@case
+def commits(out: RunWriter) -> None:
+    where = {"group": "g0", "topic": "orders", "partition": 0}
+    for index, (kind, type_, offset) in enumerate(
+        [
+            (OpKind.COMMIT, OpType.OK, 10),
+            (OpKind.COMMIT, OpType.INFO, 20),
+            (OpKind.COMMIT, OpType.INFO, 5),
+            (OpKind.COMMIT, OpType.FAIL, 30),
+            (OpKind.FETCH_COMMITTED, OpType.OK, 5),
+            (OpKind.FETCH_COMMITTED, OpType.OK, 5),
+        ]
+    ):
+        arguments = {"offset": offset} if kind is OpKind.COMMIT else {}
+        out.operation("c0", kind, OpType.INVOKE, index, **where, **arguments)
+        out.clock.tick()
+        out.operation("c0", kind, type_, index, **where, offset=offset)
+    for broker in (1, 2):
+        for offset, key, value in (
+            (7, '{"type":"group","group":"g0"}', '{"protocol_type":"consumer","generation":4}'),
+            (8, '{"type":"offset","group":"g0","topic":"orders","partition":0}', '{"offset":10,"leader_epoch":-1}'),
+        ):
+            out.writer(out.folder.replica_dump(broker, "__consumer_offsets", 3)).write(
+                ReplicaRecord(
+                    broker=broker,
+                    topic="__consumer_offsets",
+                    partition=3,
+                    offset=offset,
+                    leader_epoch=0,
+                    timestamp_ms=0,
+                    key=key,
+                    value=value,
+                    digest="",
+                    producer_id=-1,
+                    producer_epoch=-1,
+                    sequence=offset,
+                )
+            )
+
+
+def test_a_record_without_a_producer_has_no_number_whatever_its_batch_says(rows: Rows) -> None:
+    assert {row["sequence"] for row in rows(commits, "replica_records")} == {-1}
+
+
+def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Rows) -> None:
+    table = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
+    table.sort(key=lambda row: row["index"])
+    assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 2
+    assert [row["offset"] for row in table] == [10, 20, 5, 30, 5, 5]
+    assert table[0]["counts_ns"] == table[0]["complete_ns"]
+    assert [row["counts_ns"] for row in (table[1], table[3])] == [None, None]
+    assert table[2]["counts_ns"] == table[2]["invoke_ns"]
+    assert table[4]["counts_ns"] == table[4]["invoke_ns"]
+    assert [row["final"] for row in table] == [False] * 5 + [True]
+
+
+def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows: Rows) -> None:
+    (row,) = [row for row in rows(commits, "committed_offsets") if row["source"] == "log"]
+    assert (row["group"], row["topic"], row["partition"], row["offset"]) == ("g0", "orders", 0, 10)
+    assert (row["log_partition"], row["log_offset"]) == (3, 8)
+
+
+@case
+def truncation(out: RunWriter) -> None:
+    out.event(2, Truncate(topic="orders", partition=0, log_end_offset=9, to=4, high_watermark=6, leader_epoch=3,
+                          reason="epoch", asked_epoch=2, answer_epoch=1, answer_end_offset=4,
+                          latest_epoch=2, local_epoch=1, local_end_offset=5))  # fmt: skip
+
+
+def test_a_truncation_keeps_what_was_asked_and_answered(rows: Rows) -> None:
+    (row,) = rows(truncation, "truncations")
+    assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
+    assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
+    assert (row["latest_epoch"], row["local_epoch"], row["local_end_offset"]) == (2, 1, 5)
+
+
+@case
+def a_compacted_topic(out: RunWriter) -> None:
+    for policy in ("compact,delete", "delete"):
+        out.znode("/config/topics/orders", f'{{"version":1,"config":{{"cleanup.policy":"{policy}"}}}}')
+    out.znode("/config/topics/orders", '{"version":1,"config":{}}')
+    out.event(2, Compaction(topic="orders", partition=0, from_offset=0, until_offset=5))
+    out.event(1, Compaction(topic="orders", partition=0, from_offset=5, until_offset=8))
+    sent = ["a", "b", "a", "c", "", "", "b", "c", "a", "c"]
+    for index, key in enumerate(sent):
+        send(out, index, OpType.INVOKE, key=key)
+        send(out, index, OpType.OK, offset=index, key=key)
+    send(out, 10, OpType.INVOKE, key="d", partition=1)
+    send(out, 10, OpType.OK, offset=0, key="d", partition=1)
+    for offset, key, value in ((3, "c", "v3"), (6, "b", ""), (7, "d", "unacknowledged"), (8, "d", "v8")):
+        hold(out, offset, key, value)
+
+
+def hold(out: RunWriter, offset: int, key: str, value: str) -> None:
+    out.writer(out.folder.replica_dump(1, "orders", 0)).write(
+        ReplicaRecord(
+            broker=1,
+            topic="orders",
+            partition=0,
+            offset=offset,
+            leader_epoch=0,
+            timestamp_ms=0,
+            key=key,
+            value=value,
+            digest="",
+            producer_id=-1,
+            producer_epoch=-1,
+            sequence=-1,
+        )
+    )
+
+
+def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: Rows) -> None:
+    ranges = [
+        (row["broker"], row["from_offset"], row["until_offset"]) for row in rows(a_compacted_topic, "compactions")
+    ]
+    assert sorted(ranges) == [(1, 5, 8), (2, 0, 5)]
+    assert [row["compacted"] for row in rows(a_compacted_topic, "topic_configs", "zxid")] == [True, False, None]
+    gone = rows(a_compacted_topic, "superseded", "offset")
+    assert [(row["offset"], row["last_offset"], row["compacted_to"]) for row in gone] == [
+        (0, 2, 8),
+        (1, 6, 8),
+        (3, 7, 8),
+        (6, 6, 8),
+    ]
+
+
+@case
+def damaged_evidence(out: RunWriter) -> None:
+    out.event(1, leads(0))
+    out.event(1, leads(1))
+    out.skip_seq(1)
+    out.event(1, leads(2))
+    out.raw(out.folder.state_change_log(1), '{"seq":')
+    send(out, 0, OpType.INVOKE)
+    out.raw(out.folder.operations_of("p0"), "\x00\x00\nrubbish\n")
+
+
+def test_unreadable_and_missing_lines_are_counted_a_file(rows: Rows) -> None:
+    table = rows(damaged_evidence, "evidence")
+    assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in table} == {
+        ("brokers/1/state-change.jsonl", "torn last line", 1),
+        ("brokers/1/state-change.jsonl", "missing lines", 1),
+        ("operations/p0.jsonl", "unreadable lines", 2),
+    }
+
+
+def test_lines_before_a_bad_one_are_not_lost(rows: Rows) -> None:
+    assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
+    assert len(rows(damaged_evidence, "sends")) == 1
+
+
+@case
+def duplicated_evidence(out: RunWriter) -> None:
+    """Files that hold everything twice, one that is there under two names, a process whose beginnings were lost."""
+    out.event(1, leads(0))
+    out.event(1, leads(1))
+    send(out, 0, OpType.INVOKE)
+    send(out, 0, OpType.OK)
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0)
+    out.znode("/controller_epoch", "0")
+    dump = ReplicaState(broker=1, topic="orders", partition=0, log_start_offset=0, log_end_offset=0, high_watermark=0,
+                        recovery_point=0, leader_epochs=(), damage="")  # fmt: skip
+    out.writer(out.folder.replica_dump(1, "orders", 0)).write(dump)
+    for path in [path for paths in out.folder.evidence().values() for path in paths]:
+        path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    out.event(2, leads(0))
+    out.event(2, leads(1))
+    log = out.folder.state_change_log(2)
+    rotated, copied = (log.with_name(f"state-change-{name}.jsonl") for name in ("rotated", "copied"))
+    one, two = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    log.write_text(one, encoding="utf-8")
+    rotated.write_text(two, encoding="utf-8")
+    copied.write_text(two, encoding="utf-8")
+    with out.folder.operations_of("c1").open("w", encoding="utf-8") as file:
+        file.write('{"index":2,"process":"c1","kind":"poll","type":"ok","time_ns":1}\n')
+
+
+def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows: Rows) -> None:
+    table = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
+    assert table == {
+        ("brokers/1/state-change.jsonl", DUPLICATED, 2),
+        ("brokers/2/state-change-copied.jsonl", DUPLICATED, 1),
+        ("operations of p0", DUPLICATED, 2),
+        ("operations/c0.jsonl", DUPLICATED, 2),
+        ("operations/c1.jsonl", MISSING, 3),
+        ("zookeeper.jsonl", DUPLICATED, 1),
+        ("replicas/1/replica-orders-0.jsonl", DUPLICATED, 1),
+    }
+
+
+@case
+def values_sent_twice(out: RunWriter) -> None:
+    for index, value in enumerate(["b", "a", "a", "b", "c"]):
+        send(out, index, OpType.INVOKE, value)
+
+
+def test_value_ids_that_are_not_unique_are_remarked(rows: Rows) -> None:
+    (row,) = rows(values_sent_twice, "evidence")
+    assert (row["subject"], row["problem"], row["count"]) == ("value ids", "sent more than once, first a", 2)

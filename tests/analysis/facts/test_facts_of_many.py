@@ -1,0 +1,134 @@
+"""A large history is judged in other ways than a small one, and gets the same answers."""
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.typed_history import RUN_ID, make
+from harness.analysis.facts.availability import availability
+from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
+from harness.analysis.facts.clients import sends
+from harness.analysis.facts.steps import (
+    poll_steps,
+    poll_steps_of_many,
+    send_reversals,
+    send_reversals_of_many,
+)
+from harness.analysis.gate import sliced
+from harness.analysis.judge import Question, judge_sources
+from harness.analysis.sources.state_changes import StateChanges
+from harness.contracts import registry
+from harness.contracts.checks import Settings, Sliced
+from harness.store.folder import RunFolder
+from tests.analysis.gate_histories import tables
+from tests.verdicts import FAIL, PASS
+
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
+
+SEEDS = range(800)
+SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
+SLICED_CHECKS = [c for c in map(registry.check, registry.names(registry.Kind.CHECK)) if isinstance(c, Sliced)]
+PLACE_IN_A_POLL = ("run_id", "process", "mode", "topic", "partition", "index", "position")
+PLACE_OF_A_SEND = ("run_id", "process", "topic", "partition", "index")
+
+
+@pytest.fixture(scope="module")
+def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    folder: Path = tmp_path_factory.mktemp("facts")
+    for name, table in tables(SEEDS).items():
+        fact_path(folder, name).mkdir()
+        pq.write_table(table, fact_path(folder, name) / "part-0.parquet")
+    return read_facts(spark, folder)
+
+
+def in_order(rows: DataFrame, *place: str) -> DataFrame:
+    """Return the rows of the runs in which no two have the same place: in what order they come is chance."""
+    twice = rows.groupBy(*place).count().where("count > 1").select("run_id").distinct()
+    return rows.join(twice, on="run_id", how="left_anti")
+
+
+def texts(rows: DataFrame) -> Counter[str]:
+    return Counter(row.text for row in rows.select(F.to_json(F.struct(*rows.columns)).alias("text")).collect())
+
+
+@pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
+def test_steps_of_many_polls(few: int, facts: Facts) -> None:
+    polls = in_order(facts["polls"], *PLACE_IN_A_POLL)
+    expected = texts(poll_steps(polls))
+    assert expected.total() > 100
+    assert texts(poll_steps_of_many(polls, few)) == expected
+
+
+@pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
+def test_reversals_of_many_sends(few: int, facts: Facts) -> None:
+    rows = in_order(facts["sends"], *PLACE_OF_A_SEND)
+    expected = texts(send_reversals(rows))
+    assert expected.total() > 50
+    assert texts(send_reversals_of_many(rows, few)) == expected
+
+
+@pytest.mark.parametrize("few", [1_000_000, 0], ids=["with few pauses", "with many pauses"])
+def test_when_many_sends_were_not_answered(few: int, facts: Facts) -> None:
+    expected = texts(availability(facts["sends"]))
+    assert expected.total() > 100
+    assert texts(availability(facts["sends"], many=True, few=few)) == expected
+
+
+def test_in_which_epoch_many_sends_were_acknowledged(spark: SparkSession, facts: Facts) -> None:
+    operations = facts["sends"].selectExpr("*", "'send' as kind", "offset as ok_offset")
+    random = Random(7)
+    answers = [_answer(random, seed) for seed in SEEDS for _ in range(random.choice((1, 2, 12)))]
+    lines = StateChanges({"produce_resp": spark.createDataFrame(pa.Table.from_pylist(answers))})
+    expected = texts(sends(operations, lines))
+    epochs = Counter(row.leader_epoch for row in sends(operations, lines).select("leader_epoch").collect())
+    assert len(epochs) > 3
+    assert texts(sends(operations, lines, many=True)) == expected
+
+
+def _answer(random: Random, seed: int) -> dict[str, object]:
+    """Return an answer to a batch of up to four records; some offsets are answered more than once."""
+    base = random.randint(0, 40)
+    return {
+        "run_id": str(seed),
+        "ev": "produce_resp",
+        "topic": "t",
+        "partition": random.choice((0, 0, 1)),
+        "base_offset": base,
+        "last_offset": base + random.randint(-1, 3),
+        "error": random.choice(("0", "0", "0", "6")),
+        "time_ns": base * 100_000_000 + random.choice((10_000_000, 40_000_000, 600_000_000)),
+        "leader_epoch": random.randint(0, 4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("damage", "finders"),
+    [
+        pytest.param("true", set(), id="in which nothing is wrong"),
+        pytest.param('"partition" <> 1 OR "offset" <> 2500', {"lost-write"}, id="of which a record was read by nobody"),
+    ],
+)
+def test_a_long_history_is_judged_by_slices(
+    damage: str, finders: set[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    history = make(tmp_path, 30_000)
+    polls = history.paths["polls"]
+    duckdb.sql(f"COPY (SELECT * FROM '{polls}' WHERE {damage}) TO '{tmp_path}/damaged.parquet'")
+    (tmp_path / "damaged.parquet").replace(polls)
+    question = Question(settings={RUN_ID: SETTINGS})
+    into = RunFolder(tmp_path / RUN_ID)
+    (judgement,) = judge_sources(spark, history.sources(spark), [question], into=into)
+    assert {check.check for check in judgement.checks if check.verdict == FAIL} == finders
+    judged = {check.name for check in SLICED_CHECKS}
+    assert {check.check for check in judgement.checks if check.verdict == PASS} >= judged - finders
+    facts = read_facts(spark, into.facts)
+    with sliced(facts, {RUN_ID: written_counts(into.facts)}, tmp_path) as slices:
+        assert 0 < slices["polls"].count() < facts["polls"].count() / 10
+    assert not list(into.facts.glob(".*")), "slices are gone when they were judged"
