@@ -21,6 +21,8 @@ from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
 from tests.raising import raising
 
+pytestmark = pytest.mark.real_time("threads of their own wait for disks")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:

@@ -12,6 +12,8 @@ from harness.progress import Silent
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entered
 
+pytestmark = pytest.mark.real_time("another process is waited for")
+
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path

@@ -426,7 +426,7 @@ async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
 
 
 async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nemesis_module, "LATE_S", 0.0)
+    monkeypatch.setattr(nemesis_module, "LATE_S", -1.0)  # in virtual time none is late
     await stage.perform(planned())
     assert read_journal(stage.path)[0].detail.endswith("s late")
 
