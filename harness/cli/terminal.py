@@ -40,7 +40,7 @@ NEXT = {
     Phase.DRIVE: "load and faults",
     Phase.COLLECT: "collecting evidence",
     Phase.STOP: "stopping the cluster",
-    Phase.JUDGE: "checks in Spark",
+    Phase.JUDGE: "checks",
     Phase.EXPECTATIONS: "suites in Great Expectations",
     Phase.REPORT: "writing the report",
 }

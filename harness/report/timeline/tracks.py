@@ -4,6 +4,8 @@ import html
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from itertools import pairwise
 from typing import Any
 
 from harness.report.evidence import Evidence, Operations
@@ -14,6 +16,10 @@ from harness.values import ACKS_ALL
 BROKER_COLOURS = 8
 LANE_PX, CHECK_PX, LOWEST_PX = 24, 36, 40
 """A lane; one of a check, whose name takes two lines; the lowest track."""
+CHARACTERS = 90
+"""Of a name that stands in a lane, in the whole width of a page."""
+THINNEST = 400
+"""Part of the width, one in so many, that a fault has at least: a bounce is over at once."""
 LEAST_MS = 0.01
 """The axis of latency is logarithmic."""
 OUTCOMES = {
@@ -234,12 +240,49 @@ def of_faults(in_force: Sequence[FaultWindow], end_s: float) -> Track:
     lanes = [_lane(window.target) for window in in_force]
     hover = [f"{window.fault} {_lane(window.target)}{'' if window.healed else ', never healed'}" for window in in_force]
     bars = _bars("fault", in_force, lanes, "var(--fault)", hover, [window.fault for window in in_force])
-    bars["textposition"] = ["inside" if window.length_s > end_s / 3 else "outside" for window in in_force]
-    for number, window in enumerate(in_force):
-        if window.from_s > end_s / 2:  # what is written outside of a bar stands at its end: here where it begins
+    bars["x"] = [max(length_s, round(end_s / THINNEST, 4)) for length_s in bars["x"]]
+    places = name_places(in_force, end_s)
+    bars["textposition"] = [places[number].text_position for number in range(len(in_force))]
+    for number, place in places.items():
+        if place is NamePlace.BEFORE:  # what is written outside of a bar stands at its end: here where it begins
             bars["base"][number] += bars["x"][number]
             bars["x"][number] *= -1
     return Track(title="Faults in force", traces=[bars] if in_force else [], **_lanes(sorted(set(lanes))))
+
+
+class NamePlace(StrEnum):
+    """Where the name of a fault is written: in its bar, beside it, or nowhere, where others leave no room."""
+
+    INSIDE = auto()
+    AFTER = auto()
+    BEFORE = auto()
+    NOWHERE = auto()
+
+    @property
+    def text_position(self) -> str:
+        """As plotly calls it."""
+        return {NamePlace.INSIDE: "inside", NamePlace.NOWHERE: "none"}.get(self, "outside")
+
+
+def name_places(in_force: Sequence[FaultWindow], end_s: float) -> dict[int, NamePlace]:
+    """Return where the name of each fault has room in its lane, by its number; whoever points at it reads it anyway."""
+    places = {}
+    for target in {window.target for window in in_force}:
+        lane = sorted((window.from_s, number) for number, window in enumerate(in_force) if window.target == target)
+        free_from_s = 0.0
+        for (_, number), (next_s, _) in pairwise([*lane, (end_s, -1)]):
+            window = in_force[number]
+            needed_s = len(window.fault) * end_s / CHARACTERS
+            if window.length_s > needed_s:
+                places[number] = NamePlace.INSIDE
+            elif next_s - window.to_s > needed_s:
+                places[number] = NamePlace.AFTER
+            elif window.from_s - free_from_s > needed_s:
+                places[number] = NamePlace.BEFORE
+            else:
+                places[number] = NamePlace.NOWHERE
+            free_from_s = max(free_from_s, window.to_s + needed_s * (places[number] is NamePlace.AFTER))
+    return places
 
 
 def _lane(target: str) -> str:
