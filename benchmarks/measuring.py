@@ -84,12 +84,14 @@ def table_of_columns(title: str, columns: Sequence[Mapping[str, str]]) -> Table:
     return table
 
 
-def comparison(heading: str, figures: Mapping[str, Mapping[str, float]], title: str | None = None) -> Table:
+def comparison(
+    heading: str, figures: Mapping[str, Mapping[str, float]], title: str | None = None, *, ratio: str = "ours / Kafka"
+) -> Table:
     """Return a table with a row for each figure, a column for each peer and, with two of them, the ratio."""
     peers = list(figures.values())
-    table = Table(heading, *figures, *(["ours / Kafka"] if len(peers) == 2 else []), title=title)
+    table = Table(heading, *figures, *([ratio] if len(peers) == 2 else []), title=title)
     for figure in peers[0]:
         values = [peer[figure] for peer in peers]
-        ratio = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
-        table.add_row(figure, *(f"{value:,.2f}" for value in values), *ratio)
+        quotient = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
+        table.add_row(figure, *(f"{value:,.2f}" for value in values), *quotient)
     return table
