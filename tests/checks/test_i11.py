@@ -8,6 +8,15 @@ CASES = {
     "it passes the log end": fails(marked(1, 0, 6, 5), text="never passes the log end"),
     "a new leader is past it": fails(RISE, claimed(1, 1, high_watermark=9, end=5), text="never passes"),
     "it goes back under one leader": fails(RISE, marked(1, 5, 3, 5, seq=2), text="from 5 to 3"),
+    "a rise after it has gone back is no second finding": fails(
+        RISE, marked(1, 5, 3, 5, seq=2), marked(1, 3, 6, 6, seq=3), text="from 5 to 3"
+    ),
+    "it goes back from where the leader had begun highest": fails(
+        claimed(1, 0, high_watermark=8, end=8),
+        claimed(1, 0, high_watermark=5, end=8, seq=1),
+        marked(1, 6, 9, 9, seq=2),
+        text="from 8 to 6",
+    ),
     "it goes back from where the leader began": fails(
         claimed(1, 0, high_watermark=8, end=8), marked(1, 0, 5, 8, seq=1), text="from 8 to 5"
     ),
@@ -33,6 +42,9 @@ CASES = {
         claimed(1, 0, high_watermark=5, end=9), marked(1, 5, 7, 9, seq=1), marked(1, 5, 7, 9, seq=2), text="from 7 to 5"
     ),
     "a rise to where it was": passes(RISE, marked(1, 5, 5, 9, seq=2), marked(1, 5, 7, 9, seq=3)),
+    "a rise to where it was, told of after the next one": passes(
+        RISE, marked(1, 5, 7, 9, seq=2), marked(1, 5, 5, 9, seq=3)
+    ),
     "no high watermark was seen": unknown(text="high_watermarks"),
 }
 

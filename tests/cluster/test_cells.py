@@ -70,7 +70,7 @@ class Row:
 ROWS = {
     "add-partitions": Row(duration_s=0),
     "bounce": Row(target="0,2", duration_s=0),
-    "cancel-reassignment": Row(duration_s=0),
+    "cancel-reassignment": Row(duration_s=0, cluster={"brokers": 4}),  # two without a replica: one may be controller
     "change-config": Row(target="all", parameters={"config": {"log.segment.bytes": "2000000"}}),
     "clock": Row(parameters={"step_s": 60}),
     "connection-storm": Row(target="all", parameters={"connections": 50}),
