@@ -7,7 +7,7 @@ from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injectio
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
-SEE_TIMEOUT_S = 2.0
+SEE_TIMEOUT_S = 10.0
 
 
 class DiskFull(BrokerFault):
