@@ -1,11 +1,14 @@
 from tests.analysis.fact_rows import elected_uncleanly, read, sent
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
+from tests.checks.answers import NOT_UNIQUE, UNCLEAN, excused, fails, passes, table_of, unknown
 
 TWO = [read("a", 0), read("b", 0, process="c1")]
 
 CASES = {
     "all agree": passes(sent("a", 0), read("a", 0), read("b", 1)),
     "two readers read two values": fails(*TWO, offsets=[0], text="orders-0 offset 0 holds a and b"),
+    "the finding has the oldest epoch in which it was seen": fails(
+        read("a", 0, leader_epoch=3), read("b", 0, process="c1", leader_epoch=2), epochs=[2]
+    ),
     "the finding shows who says what": fails(*TWO, facts=["polls", "polls"]),
     "a producer's acknowledgement names another value": fails(sent("a", 0), read("b", 0)),
     "with acks=1 the acknowledged value may change": passes(sent("a", 0, acks=1), read("b", 0)),
@@ -20,6 +23,7 @@ CASES = {
     "an unclean election before either was written": fails(
         sent("a", 0, leader_epoch=1), read("b", 0, leader_epoch=2), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
+    "a value was sent twice": unknown(*TWO, NOT_UNIQUE),
     "nobody read anything": unknown(sent("a", 0)),
 }
 

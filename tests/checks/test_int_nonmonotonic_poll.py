@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import read
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
 
 SEEN = [read("a", 2)]
 
@@ -9,6 +9,7 @@ CASES = {
     "it goes back": fails(*SEEN, stepped(5, 2, polls=(1, 1)), offsets=[2], text="offset 2 after offset 5"),
     "so it does where the reader subscribed": fails(*SEEN, stepped(5, 2, polls=(1, 1), mode="subscribe")),
     "the step back lies between two polls": passes(*SEEN, stepped(5, 2)),
+    "the clients' history has holes": unknown(*SEEN, stepped(5, 2, polls=(1, 1)), UNREADABLE, text="unreadable lines"),
     "nobody read anything": unknown(text="polls"),
 }
 
