@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import elected_uncleanly, sent
 from tests.analysis.protocol_rows import overtaken
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 SENT = [sent("a", 7), sent("b", 4)]
 LATER = overtaken(acknowledged_ns=2, invoke_ns=5)
@@ -23,6 +23,7 @@ CASES = {
         elected_uncleanly(2, 1),
         settings=UNCLEAN,
     ),
+    "the clients' history has holes": unknown(*SENT, LATER, UNREADABLE, text="unreadable lines"),
     "nobody sent anything": unknown(text="sends"),
 }
 

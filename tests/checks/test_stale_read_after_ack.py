@@ -13,6 +13,10 @@ CASES = {
     "the end is past an earlier one, and before a later one": fails(
         *TOLD, sent("b", 6, complete_ns=2_000_000_000), ended_at(5, at_s=9), offsets=[5]
     ),
+    "another answer is past it": fails(*TOLD, ended_at(4, at_s=9), ended_at(9, at_s=10), offsets=[4]),
+    "of two that it is before the furthest is named": fails(
+        *TOLD, sent("b", 6, complete_ns=2_000_000_000), ended_at(4, at_s=9), text="after b had been acknowledged at"
+    ),
     "nobody knows when the partition changed": fails(TOLD[1], ended_at(4, at_s=2.000000001), offsets=[4]),
     "the partition is just settling": passes(*TOLD, ended_at(4, at_s=2)),
     "it was acknowledged after the question": passes(
