@@ -26,6 +26,7 @@ CASES = {
     "the topic is compacted, and the brokers' logs tell of it": fails(
         *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)
     ),
+    "the topic is not compacted": fails(*PASSED, configured(compacted=False)),
     "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),
     "the finding shows both sides": fails(*PASSED, facts=["sends", "polls"]),
