@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from expectations.lazy_modules import import_lazily
+from expectations.lazy_modules import light_import
 from harness.analysis.engine.jvm import watched
 from harness.analysis.engine.session import spark_session
 from harness.analysis.sources.origins import FINDINGS
@@ -59,10 +59,10 @@ def run(
 
     A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
-    import_lazily("altair", "scipy.stats")
+    with light_import():
+        from expectations.suites import SUITES
     from expectations.data_docs import make_offline
     from expectations.losses import losses_allowed
-    from expectations.suites import SUITES
     from expectations.tables import stored_table
 
     may_lose = losses_allowed(folder, settings)
