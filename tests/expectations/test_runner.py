@@ -231,9 +231,7 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
     ("script", "imported"),
     [
         pytest.param("import expectations.runner", set(), id="nothing before a suite runs"),
-        pytest.param(
-            "import expectations.runner as r; r.import_library()", {"great_expectations"}, id="it alone"
-        ),
+        pytest.param("import expectations.runner as r; r.import_library()", {"great_expectations"}, id="it alone"),
         pytest.param(
             "import sqlalchemy, expectations.runner as r; r.import_library()",
             {"great_expectations", "sqlalchemy"},
