@@ -1,13 +1,16 @@
-"""How does a module wait with its import until something of it is used?
+"""How does a module wait with its import until something of it is used, or stay away?
 
-Great Expectations imports statistics and charts for a few of its expectations even where none of them is used; that is
-two fifths of what its import costs. The standard library's `LazyLoader` does not help: an import statement reads an
+Great Expectations imports statistics, charts and schemas of JSON for a few of its expectations even where none of them
+is used, and what it can do without (databases, Spark's machine learning) wherever that is installed; that is more than
+half of what its import costs. The standard library's `LazyLoader` does not help: an import statement reads an
 attribute of a module that is imported already, which makes that loader load it.
 """
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -32,3 +35,24 @@ def import_lazily(*names: str) -> None:
             module = _LazyModule(name)
             module.__spec__ = spec
             sys.modules[name] = module
+
+
+@contextmanager
+def passed_over(*names: str) -> Iterator[None]:
+    """Let these modules look as if they were not installed; one that is imported already stays as it is."""
+    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None is how Python is told so
+    absent = [name for name in names if name not in modules]
+    modules.update(dict.fromkeys(absent))
+    try:
+        yield
+    finally:
+        for name in absent:
+            del modules[name]
+
+
+@contextmanager
+def light_import() -> Iterator[None]:
+    """Let Great Expectations be imported without what only expectations that no suite has take."""
+    import_lazily("altair", "jsonschema", "scipy.stats")
+    with passed_over("pyspark.ml", "sqlalchemy"):
+        yield

@@ -1,6 +1,7 @@
 """Runs the suites on a run's tables as one checkpoint, writes Data Docs beside them, and says what came out.
 
-Great Expectations is imported when the first suite runs, never before, and is told to send nothing home.
+Great Expectations is imported when the first suite runs, or shortly before (`import_library`), and is told to send
+nothing home.
 """
 
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from expectations.lazy_modules import import_lazily
+from expectations.lazy_modules import light_import
 from harness.analysis.engine.jvm import watched
 from harness.analysis.engine.session import spark_session
 from harness.analysis.sources.origins import FINDINGS
@@ -59,7 +60,7 @@ def run(
 
     A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
-    import_lazily("altair", "scipy.stats")
+    import_library()
     from expectations.data_docs import make_offline
     from expectations.losses import losses_allowed
     from expectations.suites import SUITES
@@ -90,6 +91,12 @@ def run(
     stored = [result.model_dump(mode="json") for result in results]
     folder.expectations.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
     return results
+
+
+def import_library() -> None:
+    """Import the suites, and Great Expectations with them."""
+    with light_import():
+        import expectations.suites  # noqa: F401
 
 
 def needed_tables(checks: Sequence[str]) -> set[str]:

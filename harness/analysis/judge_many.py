@@ -2,19 +2,18 @@
 
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.dataset as pads
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from harness.analysis.engine.dialect import to_read, to_write
 from harness.analysis.engine.halves import by_halves
-from harness.analysis.facts.build import fact_path, in_threads
+from harness.analysis.facts.build import fact_path
 from harness.analysis.judge import Judgement, judge_sources, questions
 from harness.analysis.sources.reading import read
 from harness.analysis.tables.schemas import TABLES
@@ -98,39 +97,40 @@ def _judged(
     sources = read(spark, list(folders.values()), make_tables=keep)
     judgements = judge_sources(spark, sources, criteria, into=into, keep=keep, progress=progress)
     if keep:
-        _give_facts(spark, into, folders)
-        _give_findings(spark, into, folders)
+        _give(into, folders)
     return [(folders[judgement.run_id], judgement) for judgement in judgements]
 
 
-def _give_facts(spark: SparkSession, into: RunFolder, folders: dict[str, RunFolder]) -> None:
+def _give(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
+    """Put the facts and findings of each run in its folder, in the place of what is there."""
+    into.findings.mkdir(exist_ok=True)  # that nothing was found is evidence
     for folder in folders.values():
         shutil.rmtree(folder.facts, ignore_errors=True)
-
-    def give(name: str) -> None:
-        parted = into.root / f"{name}-by-run"
-        rows = spark.read.parquet(to_read(spark, fact_path(into.facts, name))).withColumn(BY_RUN, F.col("run_id"))
-        rows.write.partitionBy(BY_RUN).parquet(to_write(spark, parted))
-        _give(parted, {run_id: fact_path(folder.facts, name) for run_id, folder in folders.items()})
-
-    in_threads([partial(give, name) for name in TABLES])
-
-
-def _give_findings(spark: SparkSession, into: RunFolder, folders: dict[str, RunFolder]) -> None:
-    for folder in folders.values():
         shutil.rmtree(folder.findings, ignore_errors=True)
-    if any(into.findings.glob("check=*")):
-        rows = spark.read.parquet(to_read(spark, into.findings)).withColumn(BY_RUN, F.col("run_id"))
-        parted = into.root / "findings-by-run"
-        rows.write.partitionBy(BY_RUN, "check").parquet(to_write(spark, parted))
-        _give(parted, {run_id: folder.findings for run_id, folder in folders.items()})
+    if len(folders) == 1:
+        (folder,) = folders.values()
+        shutil.move(into.facts, folder.facts)
+        shutil.move(into.findings, folder.findings)
+        return
+    for name in TABLES:
+        places = {run_id: fact_path(folder.facts, name) for run_id, folder in folders.items()}
+        _split(fact_path(into.facts, name), places)
     for folder in folders.values():
-        folder.findings.mkdir(exist_ok=True)  # that nothing was found is evidence
+        folder.findings.mkdir()
+    for of_check in into.findings.glob("check=*"):
+        _split(of_check, {run_id: folder.findings / of_check.name for run_id, folder in folders.items()})
 
 
-def _give(parted: Path, places: dict[str, Path]) -> None:
-    """Move each run's part of a table to its place."""
-    for path in parted.glob(f"{BY_RUN}=*"):
-        place = places[unquote(path.name.removeprefix(f"{BY_RUN}="))]
+def _split(table: Path, places: Mapping[str, Path]) -> None:
+    """Write the rows of each run to its place, none where there are none: with Arrow, without a job and its plan."""
+    rows = pads.dataset(table, format="parquet")
+    columns = {name: pads.field(name) for name in rows.schema.names} | {BY_RUN: pads.field("run_id")}
+    by_run = pads.partitioning(pa.schema([(BY_RUN, pa.string())]), flavor="hive")
+    parted = table.with_name(f"{table.name}-by-run")
+    pads.write_dataset(
+        rows.scanner(columns=columns), parted, format="parquet", partitioning=by_run, max_partitions=len(places)
+    )
+    for part in parted.glob(f"{BY_RUN}=*"):
+        place = places[unquote(part.name.removeprefix(f"{BY_RUN}="))]
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(path, place)
+        shutil.move(part, place)

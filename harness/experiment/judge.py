@@ -1,8 +1,9 @@
 """The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.analysis.sources.origins import FINDINGS, ORIGINS, kinds_of, untold
@@ -333,6 +334,25 @@ def run_checks(
     rows = number_of(sum(counts.values()), "row")
     progress.message(f"{number_of(len(answers), 'answer')} of checks, from {rows} of facts")
     return Checked(checks=answers, counts=counts)
+
+
+@contextmanager
+def suites_imported_meanwhile() -> Iterator[None]:
+    """Have the library of the suites imported while the checks judge, and their thread mostly waits for the engine.
+
+    Enter this with a session that is open: of what both threads import, all is there then.
+    """
+    importing = Thread(target=_import_suites, name="suites-import", daemon=True)
+    importing.start()
+    try:
+        yield
+    finally:
+        importing.join()
+
+
+def _import_suites() -> None:
+    with suppress(Exception):  # whoever runs the suites meets it again
+        registry.import_module("expectations.runner").import_library()
 
 
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:

@@ -1,6 +1,7 @@
 """Judges recorded runs again, all of them by one set of jobs, and says whose answers are others now."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from harness.experiment.judge import (
     holes_in,
     not_judged,
     settings_of,
+    suites_imported_meanwhile,
     within_holes,
 )
 from harness.progress import Progress
@@ -89,7 +91,8 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {}
-    with watched(), scratch_folder() as scratch:
+    meanwhile = suites_imported_meanwhile() if keep else nullcontext()
+    with watched(), scratch_folder() as scratch, meanwhile:
         for folder, answer in judge_many(spark, cases, scratch, keep=keep, progress=progress):
             judged[folder.root] = answer
             if len(folders) > 1:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
+from harness.analysis.facts.build import written_counts
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import Case, judge_many
+from harness.analysis.tables.schemas import TABLES
 from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -98,6 +100,19 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
     assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}
+
+
+def test_a_run_that_is_judged_alone_gets_its_facts_and_findings_too(spark: "SparkSession", tmp_path: Path) -> None:
+    folder = write_intact_run(tmp_path / "alone")
+    lose(folder, 7)
+    (folder.findings / "check=gone").mkdir(parents=True)
+    (folder.facts / "gone.parquet").mkdir(parents=True)
+    case = Case(folder=folder, settings=SETTINGS, checks=("lost-write",))
+    ((_, judgement),) = judge_many(spark, [case], tmp_path / "scratch", keep=True)
+    assert isinstance(judgement, Judgement)
+    assert {path.name for path in folder.findings.iterdir() if path.is_dir()} == {"check=lost-write"}
+    assert {path.stem for path in folder.facts.iterdir()} == set(TABLES)
+    assert written_counts(folder.facts) == judgement.counts
 
 
 class DecidesInPython(Broken):

@@ -16,10 +16,10 @@ ENGINES = ("pandas", "spark")
 @pytest.fixture(scope="session")
 def gx_context() -> Any:
     """A context in memory, without progress bars, that reports to nobody."""
-    from expectations.lazy_modules import import_lazily
+    from expectations.lazy_modules import light_import
 
-    import_lazily("altair", "scipy.stats")
-    import great_expectations as gx
+    with light_import():
+        import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,
         InMemoryStoreBackendDefaults,

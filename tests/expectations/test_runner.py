@@ -227,9 +227,33 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
     assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
 
-def test_great_expectations_is_imported_when_a_suite_runs_and_not_before() -> None:
-    script = "import sys, expectations.runner; sys.exit('great_expectations' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0
+@pytest.mark.parametrize(
+    ("script", "imported"),
+    [
+        pytest.param("import expectations.runner", set(), id="nothing before a suite runs"),
+        pytest.param("import expectations.runner as r; r.import_library()", {"great_expectations"}, id="it alone"),
+        pytest.param(
+            "import sqlalchemy, expectations.runner as r; r.import_library()",
+            {"great_expectations", "sqlalchemy"},
+            id="what is there already stays",
+        ),
+        pytest.param(
+            "import expectations.runner as r; r.import_library(); import sqlalchemy, pyspark.ml",
+            {"great_expectations", "sqlalchemy", "pyspark.ml"},
+            id="what was passed over can be imported later",
+        ),
+        pytest.param(
+            "from harness.experiment.judge import suites_imported_meanwhile as m\nwith m(): pass",
+            {"great_expectations"},
+            id="by a thread, which is waited for",
+        ),
+    ],
+)
+def test_what_is_imported_for_the_suites(script: str, imported: set[str]) -> None:
+    heavy = ("great_expectations", "sqlalchemy", "pyspark.ml", "jsonschema.validators")
+    script += f"\nimport sys; print(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=300, capture_output=True, text=True)
+    assert set(done.stdout.split()) == imported
 
 
 def test_a_table_that_only_spark_can_hold_is_unknown_where_there_is_no_jvm(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,6 +80,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(session, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "judge_many", made.judge_many)
+    monkeypatch.setattr(rejudging, "suites_imported_meanwhile", nullcontext)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
     for module in (judging, rejudging):
         monkeypatch.setattr(module, "holes_in", lambda *_: [])
