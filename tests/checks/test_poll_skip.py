@@ -38,6 +38,9 @@ CASES = {
     "it was given the partition in between": noted(*MEMBER, owned(process="c0", index=12)),
     "it gave the partition back in between": noted(*MEMBER, owned(process="c0", until_index=13)),
     "it gave the partition back while it polled": noted(*MEMBER, owned(process="c0", until_index=14, until_ns=14)),
+    "it gave the partition back when its poll had just ended": fails(
+        *MEMBER, owned(process="c0", until_index=14, until_ns=15), offsets=[5]
+    ),
     "it gave the partition back and got it again": noted(
         *MEMBER, owned(process="c0", index=3, until_index=12), owned(process="c0", index=12)
     ),
