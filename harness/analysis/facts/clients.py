@@ -11,8 +11,8 @@ from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
 """Records; a longer range of offsets in a log line is not a batch and is not unfolded."""
-FEW = 5_000_000
-"""Answers that every task may have."""
+FEW = 2_000_000
+"""Answers that every task may have, some 60 bytes each."""
 _BLOCK_BITS = 6
 _BLOCK = 2**_BLOCK_BITS
 """Offsets of a block: as many as a long has bits."""
