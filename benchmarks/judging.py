@@ -7,7 +7,8 @@ Each size is an intact synthetic history, written to disk first, and judged in a
 Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown. With clients
 alone, what they saw is all the evidence, as for checkers that know no replicas; it is judged as `chaos judge` does.
 Typed histories are made as the tables that evidence is sealed into: of clients, replicas and ZooKeeper, and without
-suites. Checks that they have no evidence for are UNKNOWN; no other may be, nor any fail.
+suites. Checks that they have no evidence for are UNKNOWN; no other may be, nor any fail. With CHAOS_ENGINE=sail Sail
+judges, whose memory is that of Python.
 """
 
 import argparse

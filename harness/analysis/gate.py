@@ -15,6 +15,8 @@ of them. A check may be sliced if by that alone it finds the same: `sliced` of i
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,7 +28,7 @@ from harness.analysis.frames import PARTITION_KEY, as_number, balanced_union, in
 from harness.analysis.tables.clients import POLL_STEPS
 from harness.analysis.tables.protocol import SUPERSEDED
 from harness.analysis.tables.schemas import LEADER_EPOCHS, POLLS, REPLICA_RECORDS, REPLICAS, SENDS, TRUNCATIONS
-from harness.analysis.vocabulary.records import is_acknowledged
+from harness.store.history import OpType
 
 SLICED = (SENDS.name, POLLS.name, REPLICA_RECORDS.name)
 """The facts of which there are slices."""
@@ -35,6 +37,8 @@ BITS = 6
 """A block has 2⁶ offsets: a bit each in a long."""
 MOST = 0.1
 """Of all rows, in blocks that are not clean: with more of them, slices cost more than they spare."""
+NAMED, SPANS = 10_000, 100
+"""Blocks, and runs of blocks that follow each other: of so many at most, files are asked for their offsets alone."""
 FOLDER = ".gate"
 _MARKED = "marked"
 _BLOCK = ("place", "block")
@@ -65,7 +69,7 @@ def sliced(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder
 
 
 def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
-    """One row a block that stays: its `id`, and how many rows of all sources are in it."""
+    """One row a block that stays: its `id`, its place in the partition, and how many rows of all sources are in it."""
     sums = balanced_union([_sums(facts[name], name, bits) for name in SLICED])
     marks = _placed(_marks(facts), bits).select(*_BLOCK, F.lit(_MARKED).alias("fact")).distinct()
     blocks = (
@@ -91,7 +95,7 @@ def dirty_blocks(facts: Facts, bits: int = BITS) -> DataFrame:
         blocks.withColumn("odd", ~F.coalesce(clean, F.lit(False)))
         .withColumn("dirty", F.col("odd") | beside[0] | beside[1])
         .where("dirty")
-        .select(as_number(*_BLOCK).alias("id"), "number")
+        .select(as_number(*_BLOCK).alias("id"), "block", "number")
     )
 
 
@@ -159,10 +163,11 @@ def slices(facts: Facts, blocks: DataFrame, folder: Folder, bits: int = BITS) ->
     """Return what stays of the facts where these blocks do: rows in them, rows without a place, and the closure."""
     ids = F.broadcast(blocks.select("id"))
     staying = ids.withColumn("stays", F.lit(True))
+    near = _near(blocks, bits)
 
     def touching(rows: DataFrame) -> DataFrame:
-        flagged = _with_ids(rows, bits).join(staying, on="id", how="left")
-        return flagged.where(F.coalesce("stays", F.lit(False)) | ~_has_place(rows)).select(*rows.columns)
+        flagged = _with_ids(rows.where(near | _has_no_place(rows)), bits).join(staying, on="id", how="left")
+        return flagged.where(F.coalesce("stays", F.lit(False)) | _has_no_place(rows)).select(*rows.columns)
 
     touched = through_files({name: touching(facts[name]) for name in SLICED}, folder / "touched")
     explained = touched[SENDS.name].select(*_VALUE)
@@ -172,15 +177,28 @@ def slices(facts: Facts, blocks: DataFrame, folder: Folder, bits: int = BITS) ->
         return touched
 
     def closing(rows: DataFrame) -> DataFrame:
-        of_values = rows.where(_has_place(rows)).join(values, on=list(_VALUE), how="left_semi")
+        of_values = rows.where(~_has_no_place(rows)).join(values, on=list(_VALUE), how="left_semi")
         return _with_ids(of_values, bits).join(ids, on="id", how="left_anti").select(*rows.columns)
 
     closure = through_files({name: closing(facts[name]) for name in SLICED}, folder / "closure")
     return {name: rows.unionByName(closure[name]) for name, rows in touched.items()}
 
 
+def _near(blocks: DataFrame, bits: int) -> Column:
+    """Return whether an offset is one of these blocks', in whatever partition; true where that takes many words.
+
+    Files say which offsets each part of theirs has, so that most parts are not read.
+    """
+    numbers = {row.block for row in blocks.select("block").distinct().limit(NAMED + 1).collect()}
+    firsts, lasts = ([n for n in sorted(numbers) if n + step not in numbers] for step in (-1, 1))
+    if len(numbers) > NAMED or len(firsts) > SPANS:
+        return F.lit(True)
+    spans = (F.col("offset").between(a << bits, (b + 1 << bits) - 1) for a, b in zip(firsts, lasts, strict=True))
+    return reduce(or_, spans, F.lit(False))
+
+
 def _placed(rows: DataFrame, bits: int) -> DataFrame:
-    return _with_blocks(rows.where(_has_place(rows)), bits)
+    return _with_blocks(rows.where(~_has_no_place(rows)), bits)
 
 
 def _with_blocks(rows: DataFrame, bits: int) -> DataFrame:
@@ -192,7 +210,12 @@ def _with_ids(rows: DataFrame, bits: int) -> DataFrame:
     return _with_blocks(rows, bits).withColumn("id", as_number(*_BLOCK))
 
 
-def _has_place(rows: DataFrame) -> Column:
-    """Return whether a row says of an offset that something stands there: a send does if it was acknowledged."""
-    named = F.col("topic").isNotNull() & F.col("partition").isNotNull() & F.col("offset").isNotNull()
-    return F.coalesce(named & is_acknowledged() if "outcome" in rows.columns else named, F.lit(False))
+def _has_no_place(rows: DataFrame) -> Column:
+    """Return whether a row says of no offset that something stands there: of sends, all that were not acknowledged.
+
+    In such words as files are asked in, and never null.
+    """
+    nowhere = F.col("topic").isNull() | F.col("partition").isNull() | F.col("offset").isNull()
+    if "outcome" not in rows.columns:
+        return nowhere
+    return nowhere | F.col("outcome").isNull() | (F.col("outcome") != OpType.OK.value)

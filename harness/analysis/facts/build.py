@@ -14,7 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.engine.dialect import forgetting, is_local, is_sail, to_read, to_write
+from harness.analysis.engine.dialect import forgetting, is_local, to_read, to_write
 from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import sends
@@ -192,7 +192,7 @@ def _empty(sources: Sources, names: Collection[str]) -> Facts:
 
 def through_disk(sources: Sources) -> bool:
     """Return whether facts are files of their own to whoever asks them: those of runs that no task has together."""
-    return not sources.together and not is_sail(sources.spark)
+    return not sources.together
 
 
 @contextmanager
@@ -201,8 +201,7 @@ def built_facts(
 ) -> Iterator[Facts]:
     """Yield the facts of these names, and those that they are made of, each computed once.
 
-    Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so; so do
-    Sail's, whose memory is files.
+    Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
     names = with_what_they_are_made_of(names)

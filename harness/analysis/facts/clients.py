@@ -1,6 +1,6 @@
 """What did clients send and read? One row a record that was sent, one row a record that was read."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown, partition_number
@@ -11,10 +11,22 @@ from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
 """Records; a longer range of offsets in a log line is not a batch and is not unfolded."""
+FEW = 2_000_000
+"""Answers that every task may have, some 60 bytes each."""
 _BLOCK_BITS = 6
-"""A block has as many offsets as a long has bits."""
-_ANSWERED_IN = """array_max(transform(
-    filter(answers, each -> each.time_ns between invoke_ns and complete_ns), each -> each.leader_epoch))"""
+_BLOCK = 2**_BLOCK_BITS
+"""Offsets of a block: as many as a long has bits."""
+_ANSWER = "struct(base_offset, last_offset, time_ns, leader_epoch)"
+_EPOCH = """array_max(transform(
+    filter(answers, each -> offset between each.base_offset and each.last_offset
+        and each.time_ns between invoke_ns and complete_ns),
+    each -> each.leader_epoch))"""
+"""In which a send was acknowledged: by an answer to its offset while it was under way."""
+_ONLY_ANSWER = f"""get(answers, cast(
+    bit_count(begins & ~shiftleft(-2L, cast(offset & {_BLOCK - 1} as int))) as int) - 1)"""
+"""Where answers stand apart, the only one that can have a send's offset: the last that begins there or before."""
+_EPOCH_OF_ONE = """if(
+    offset <= answer.last_offset and answer.time_ns between invoke_ns and complete_ns, answer.leader_epoch, null)"""
 
 
 def completed(lines: DataFrame) -> DataFrame:
@@ -44,13 +56,14 @@ def of_kind(operations: DataFrame, *kinds: OpKind) -> DataFrame:
     return operations.where(F.col("kind").isin([kind.value for kind in kinds]))
 
 
-def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = False) -> DataFrame:
+def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = False, few: int = FEW) -> DataFrame:
     """One row a record that a client tried to write, with the epoch in which it was acknowledged.
 
     Args:
         operations: All of them.
         state_changes: Lines of brokers.
-        many: Whether there are so many that it pays to look first where an offset was acknowledged more than once.
+        many: Whether there are so many that answers are looked up by blocks of offsets.
+        few: With no more answers, every task has all of them, so that no send has to move.
     """
     attempts = of_kind(operations, OpKind.SEND).select(
         "run_id",
@@ -68,15 +81,18 @@ def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = Fa
         "error",
         "lines",
     )
+    answered = _answered(state_changes)
     if not many:
         place = [*PARTITION_KEY, "offset"]
-        rows = attempts.join(_all(_answered(state_changes, *PARTITION_KEY), *place), on=place, how="left")
-        return conform(rows.withColumn("leader_epoch", F.expr(_ANSWERED_IN)), SENDS)
-    numbered = attempts.withColumn("number", partition_number())
-    rows = numbered.join(_answers_to_many(state_changes).hint("shuffle_hash"), on=["number", "offset"], how="left")
-    in_time = F.col("answer.time_ns").between(F.col("invoke_ns"), F.col("complete_ns"))
-    of_one = F.when(in_time, F.col("answer.leader_epoch"))
-    return conform(rows.withColumn("leader_epoch", F.coalesce(of_one, F.expr(_ANSWERED_IN))), SENDS)
+        offsets = answered.withColumn("offset", F.explode(F.sequence("base_offset", "last_offset")))
+        answers = offsets.groupBy(*place).agg(F.collect_list(F.expr(_ANSWER)).alias("answers"))
+        rows = attempts.join(answers, on=place, how="left")
+        return conform(rows.withColumn("leader_epoch", F.expr(_EPOCH)), SENDS)
+    blocks = _in_blocks(answered).hint("broadcast" if answered.count() <= few else "shuffle_hash")
+    placed = attempts.withColumns({"number": partition_number(), "block": F.shiftright("offset", _BLOCK_BITS)})
+    rows = blocks.join(placed, on=["number", "block"], how="right").withColumn("answer", F.expr(_ONLY_ANSWER))
+    epoch = F.when(F.col("apart"), F.expr(_EPOCH_OF_ONE)).otherwise(F.expr(_EPOCH))
+    return conform(rows.withColumn("leader_epoch", epoch), SENDS)
 
 
 def successes(state_changes: StateChanges) -> DataFrame:
@@ -84,42 +100,34 @@ def successes(state_changes: StateChanges) -> DataFrame:
     return state_changes.of("produce_resp").where((F.col("error") == "0") & (F.col("base_offset") >= 0))
 
 
-def _answered(state_changes: StateChanges, *partition: Column | str) -> DataFrame:
-    """One row a leader's answer and offset in it: `partition`, when it was, and in which leader epoch."""
+def _answered(state_changes: StateChanges) -> DataFrame:
+    """Return the lines of leaders' answers that a batch was written, of batches that can be unfolded."""
     length = F.col("last_offset") - F.col("base_offset")
+    return successes(state_changes).where(length.between(0, _LARGEST_BATCH))
+
+
+def _in_blocks(answered: DataFrame) -> DataFrame:
+    """One row a block of a partition of which leaders acknowledged offsets, with all such `answers` in order.
+
+    Partitions are numbers. A block's offsets are bits of a long: where an answer `begins`, and which ones any has. As
+    many of these as offsets in all answers mean that no two share one: they stand `apart`.
+    """
+    blocks = F.sequence(F.shiftright("base_offset", _BLOCK_BITS), F.shiftright("last_offset", _BLOCK_BITS))
+    ends = {
+        "first": F.greatest(F.col("base_offset") - F.col("block") * _BLOCK, F.lit(0)).cast("int"),
+        "last": F.least(F.col("last_offset") - F.col("block") * _BLOCK, F.lit(_BLOCK - 1)).cast("int"),
+    }
+    offsets = F.bit_count(F.bit_or(F.expr("shiftleft(-1L, first) & ~shiftleft(-2L, last)")))
     return (
-        successes(state_changes)
-        .where(length.between(0, _LARGEST_BATCH))
-        .select(
-            *partition,
-            F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
-            F.struct("time_ns", "leader_epoch").alias("answer"),
+        answered.select("*", partition_number().alias("number"), F.explode(blocks).alias("block"))
+        .withColumns(ends)
+        .groupBy("number", "block")
+        .agg(
+            F.array_sort(F.collect_list(F.expr(_ANSWER))).alias("answers"),
+            F.bit_or(F.expr("shiftleft(1L, first)")).alias("begins"),
+            (F.sum(F.expr("last - first + 1")) == offsets).alias("apart"),
         )
     )
-
-
-def _all(answered: DataFrame, *place: str) -> DataFrame:
-    """One row a place that leaders acknowledged, with all answers."""
-    return answered.groupBy(*place).agg(F.collect_list("answer").alias("answers"))
-
-
-def _answers_to_many(state_changes: StateChanges) -> DataFrame:
-    """One row an offset that leaders acknowledged, with its `answer`, or all `answers` in blocks where one has two.
-
-    Partitions are numbers. An offset is a bit of a block's, so there are as many bits as answers where none has two.
-    """
-    answered = _answered(state_changes, partition_number().alias("number"))
-    answered = answered.withColumn("block", F.shiftright("offset", _BLOCK_BITS))
-    bit, block = F.expr(f"shiftleft(1L, cast(offset & {2**_BLOCK_BITS - 1} as int))"), ["number", "block"]
-    several = F.broadcast(
-        answered.groupBy(*block)
-        .agg(F.count("*").alias("times"), F.bit_count(F.bit_or(bit)).alias("offsets"))
-        .where(F.col("times") > F.col("offsets"))
-        .select(*block)
-    )
-    one = answered.join(several, on=block, how="left_anti").drop("block")
-    more = _all(answered.join(several, on=block, how="left_semi"), "number", "offset")
-    return one.unionByName(more, allowMissingColumns=True)
 
 
 def polls(lines: DataFrame) -> DataFrame:
