@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType
 
 from harness.analysis.engine.hadoop import Folder
 from harness.analysis.engine.storage import literal_glob
@@ -52,6 +53,15 @@ def checkpoint(frame: DataFrame) -> DataFrame:
     if is_sail(frame.sparkSession):
         return frame.localCheckpoint(eager=True)  # Sail has no other, and writes it to files
     return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
+
+
+def scanned(rows: DataFrame) -> DataFrame:
+    """Return the rows of files so that any condition may be put to them.
+
+    Sail 0.7.2 hands conditions on to the files, and cannot where one looks into an array: such rows it stores anew.
+    """
+    arrays = any(isinstance(column.dataType, ArrayType) for column in rows.schema)
+    return checkpoint(rows) if arrays and is_sail(rows.sparkSession) else rows
 
 
 def to_read(spark: SparkSession, path: Folder) -> str:

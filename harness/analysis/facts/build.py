@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from harness.analysis.engine.dialect import forgetting, is_local, to_read, to_write
+from harness.analysis.engine.dialect import forgetting, is_local, scanned, to_read, to_write
 from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import sends
@@ -224,7 +226,7 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         sources = replace(sources, lines=through_files(sources.lines, lines))
         tables = tables_of(sources)
         empty = _without_rows(sources, names)
-        first = _empty(sources, empty) | {name: tables[name] for name in names & sources.sealed_facts.keys()}
+        first = _empty(sources, empty) | {name: scanned(tables[name]) for name in names & sources.sealed_facts.keys()}
         written = _written_already(sources, names, folder)
         write_facts({name: frame for name, frame in first.items() if name not in written}, folder)
         rest = names - first.keys()
@@ -265,9 +267,13 @@ def through_files(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
     """Return the same rows, read from where they are written below `folder`."""
     write_facts(frames, folder)
     return {
-        name: frame.sparkSession.read.schema(frame.schema).parquet(to_read(frame.sparkSession, fact_path(folder, name)))
+        name: scanned(_read(frame.sparkSession, frame.schema, fact_path(folder, name)))
         for name, frame in frames.items()
     }
+
+
+def _read(spark: SparkSession, columns: StructType, path: Folder) -> DataFrame:
+    return spark.read.schema(columns).parquet(to_read(spark, path))
 
 
 @contextmanager
@@ -339,6 +345,8 @@ def fact_path(folder: R, name: str) -> R:
 
 def _write(frame: DataFrame, path: Folder) -> None:
     frame.write.mode("overwrite").parquet(to_write(frame.sparkSession, path))
+    if isinstance(path, Path) and not path.exists():  # Sail writes nothing where there are no rows
+        pq.write_table(to_arrow_schema(frame.schema).empty_table(), _new_file(path))
 
 
 def _save(frame: DataFrame, path: Folder) -> None:

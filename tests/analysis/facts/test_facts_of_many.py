@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.typed_history import RUN_ID, make
 from harness.analysis.facts.availability import availability
-from harness.analysis.facts.build import Facts, fact_path, read_facts, written_counts
+from harness.analysis.facts.build import Facts, fact_path, read_facts, through_files, written_counts
 from harness.analysis.facts.clients import sends
 from harness.analysis.facts.steps import (
     poll_steps,
@@ -58,6 +58,16 @@ def in_order(rows: DataFrame, *place: str) -> DataFrame:
 
 def texts(rows: DataFrame) -> Counter[str]:
     return Counter(row.text for row in rows.select(F.to_json(F.struct(*rows.columns)).alias("text")).collect())
+
+
+def test_any_condition_can_be_put_to_what_went_through_files(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, [2, 3]), (2, [])], "number int, parts array<int>")
+    read = through_files({"some": rows, "none": rows.where("number > 2")}, tmp_path)
+    looking_into = F.exists("parts", lambda part: part > 2)
+    assert {name: [row.number for row in frame.where(looking_into).collect()] for name, frame in read.items()} == {
+        "some": [1],
+        "none": [],
+    }
 
 
 @pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
