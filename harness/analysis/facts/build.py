@@ -345,7 +345,7 @@ def fact_path(folder: R, name: str) -> R:
 
 def _write(frame: DataFrame, path: Folder) -> None:
     frame.write.mode("overwrite").parquet(to_write(frame.sparkSession, path))
-    if isinstance(path, Path) and not path.exists():  # Sail writes nothing where there are no rows
+    if isinstance(path, Path) and not any(path.glob("*.parquet")):  # Sail writes no file where there are no rows
         pq.write_table(to_arrow_schema(frame.schema).empty_table(), _new_file(path))
 
 

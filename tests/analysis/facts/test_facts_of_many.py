@@ -6,6 +6,7 @@ from random import Random
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +69,14 @@ def test_any_condition_can_be_put_to_what_went_through_files(spark: SparkSession
         "some": [1],
         "none": [],
     }
+
+
+def test_what_has_no_rows_takes_the_place_of_what_had(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1,), (2,)], "number int")
+    through_files({"some": rows}, tmp_path)
+    read = through_files({"some": rows.where("number > 2")}, tmp_path)
+    assert read["some"].collect() == []
+    assert pads.dataset(fact_path(tmp_path, "some"), format="parquet").schema.names == ["number"]
 
 
 @pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
