@@ -117,7 +117,7 @@ def _give(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
         _split(fact_path(into.facts, name), places)
     for folder in folders.values():
         folder.findings.mkdir()
-    for of_check in into.findings.glob("check=*"):
+    for of_check in list(into.findings.glob("check=*")):  # what is split off is put beside it meanwhile
         _split(of_check, {run_id: folder.findings / of_check.name for run_id, folder in folders.items()})
 
 
