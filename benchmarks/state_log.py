@@ -35,12 +35,15 @@ LineStateLog.emit = lambda self, event: None
 def without_state_log(folder: Path) -> Iterator[None]:
     """Let processes that are started meanwhile write no state-change log."""
     (folder / "sitecustomize.py").write_text(SILENT, encoding="utf-8")
-    before = os.environ.get("PYTHONPATH", "")
+    before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), before)))
     try:
         yield
     finally:
-        os.environ["PYTHONPATH"] = before
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def figures_of(peer: Peer, seconds: float) -> dict[str, float]:
