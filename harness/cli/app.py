@@ -29,7 +29,7 @@ from harness.cli.validate import validate
 from harness.cli.why import why
 
 OBJECTS_PER_COLLECTION = 50_000
-"""With Python's few hundred, a tenth of judging is looking for garbage, which imports and plans hardly leave."""
+"""With Python's few hundred, 7 % of judging by Sail is looking for garbage, which imports and plans hardly leave."""
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "smoke --seed 7 --set duration_s=20"),

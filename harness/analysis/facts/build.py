@@ -272,7 +272,7 @@ def through_files(frames: Mapping[str, DataFrame], folder: Folder) -> Facts:
     }
 
 
-def _read(spark: SparkSession, columns: StructType, path: Folder) -> DataFrame:
+def _read(spark: SparkSession, columns: StructType | str, path: Folder) -> DataFrame:
     return spark.read.schema(columns).parquet(to_read(spark, path))
 
 
@@ -333,7 +333,7 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
     facts = {}
     for name, table in TABLES.items():
         path = fact_path(folder, name)
-        rows = spark.read.schema(table.ddl).parquet(to_read(spark, path)) if path.is_dir() else None
+        rows = _read(spark, table.ddl, path) if path.is_dir() else None
         facts[name] = no_rows(spark, of_table(table)) if rows is None else rows
     return facts
 
