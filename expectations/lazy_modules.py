@@ -39,7 +39,7 @@ def import_lazily(*names: str) -> None:
 
 @contextmanager
 def passed_over(*names: str) -> Iterator[None]:
-    """Let these modules look, to all threads, as if they were not installed; what is imported already stays as it is."""
+    """Let these modules look, to all threads, as if they were not installed; what is imported already stays."""
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None is how Python is told so
     absent = [name for name in names if name not in modules]
     modules.update(dict.fromkeys(absent))
