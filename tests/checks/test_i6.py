@@ -28,6 +28,12 @@ CASES = {
     "a broker's log has holes": unknown(*LOST, UNHEARD),
     "the dump of an ISR member is missing": unknown(*LOST[:-1], text="its dump is missing"),
     "an unclean election gave it up": excused(*LOST, elected_uncleanly(2, 1), settings=UNCLEAN),
+    "an unclean election was before the high watermark's last leader": fails(
+        *LOST, waited_for([1, 2], 5, leader_epoch=2), elected_uncleanly(1, 1), settings=UNCLEAN
+    ),
+    "the same, in another order": fails(
+        waited_for([1, 2], 5, leader_epoch=2), *LOST, elected_uncleanly(1, 1), settings=UNCLEAN
+    ),
     "the power was cut": excused(*LOST, settings=POWER_LOSS),
     "an older broker does not say the version": unknown(
         STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None), text="do not say zk_version"

@@ -2,6 +2,8 @@ from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sen
 from tests.analysis.protocol_rows import superseded
 from tests.checks.answers import NOT_UNIQUE, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
+LAST_READ = '"offset":0,"value":"z"'
+"""Of the values at the last offset that was read, always the same one: a replay must say the same."""
 LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
 
 CASES = {
@@ -12,6 +14,8 @@ CASES = {
     "it is in the log, though a cleaner may take it": noted(sent("a", 0), *LOGS, superseded(0)),
     "another record is in its place": fails(sent("b", 0), *LOGS),
     "another record was read in its place, last of all": fails(sent("b", 0), read("a", 0), *LOGS),
+    "two readers differ in the last record": fails(sent("b", 1), read("a", 0), read("z", 0), *LOGS, shown=LAST_READ),
+    "they differ, and came in another order": fails(sent("b", 1), read("z", 0), read("a", 0), *LOGS, shown=LAST_READ),
     "value ids are not unique": unknown(sent("b", 1), *LOGS, NOT_UNIQUE),
     "the clients' history has holes": unknown(sent("b", 1), *LOGS, UNREADABLE),
     "only a replica outside the ISR has it": fails(sent("b", 1), *LOGS, held(2, "b", 1)),

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, made_once
+from harness.analysis.frames import PARTITION_KEY, in_turn, made_once
 from harness.analysis.vocabulary.findings import event
 from harness.store.history import OpType
 
@@ -28,7 +28,7 @@ def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
     span = polls.groupBy(*PARTITION_KEY).agg(
         F.min("offset").alias("first_read_offset"),
         F.max("offset").alias("last_read_offset"),
-        F.max_by("value", "offset").alias("last_read_value"),
+        F.max_by("value", in_turn("offset", "value")).alias("last_read_value"),
     )
     return (
         acknowledged(sends)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY
+from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY, in_turn
 from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
@@ -42,13 +42,9 @@ class CommittedOffsets:
         return self._too_far(commits, facts, settings).unionByName(self._vanished(commits, facts, settings))
 
     def _too_far(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        exposed = (
-            facts["leader_isrs"]
-            .groupBy(*PARTITION_KEY)
-            .agg(
-                F.max_by(F.struct("high_watermark", "leader_epoch", "broker", "seq"), "high_watermark").alias("highest")
-            )
-        )
+        place = ("high_watermark", "leader_epoch", "broker", "seq")
+        highest = F.max_by(F.struct(*place), in_turn(*place)).alias("highest")
+        exposed = facts["leader_isrs"].groupBy(*PARTITION_KEY).agg(highest)
         readers = facts["polls"].select(*PARTITION_KEY, "process").distinct()
         rows = (
             commits.join(exposed, on=list(PARTITION_KEY), how="inner")
@@ -72,7 +68,7 @@ class CommittedOffsets:
     def _vanished(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         last = (
             commits.groupBy(*OFFSET_KEY)
-            .agg(F.max_by(F.struct("offset", "process", "index", "complete_ns"), "complete_ns").alias("last"))
+            .agg(F.max_by(F.struct("offset", "process", "index", "complete_ns"), in_turn("complete_ns", "index", "process")).alias("last"))
             .select(*OFFSET_KEY, "last.*")
         )
         in_log = facts["committed_offsets"].where(F.col("source") == "log")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, in_turn
 from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, has_field
 from harness.analysis.vocabulary.findings import event, finding, ids, last_isr, phrase, severity, with_unclean_election
@@ -59,9 +59,8 @@ class StrongIsr:
         )
 
     def _after_the_run(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        furthest = F.max_by(
-            F.struct("high_watermark", "leader_epoch", "broker", "incarnation", "seq"), "high_watermark"
-        )
+        place = ("high_watermark", "leader_epoch", "broker", "incarnation", "seq")
+        furthest = F.max_by(F.struct(*place), in_turn(*place))
         exposed = facts["leader_isrs"].groupBy(*PARTITION_KEY).agg(furthest.alias("exposed"))
         rows = (
             facts["replicas"]
