@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 1_500_000_000
 """Lines that are judged by one set of jobs."""
+NEW = ".judged-again"
+"""Folder of a run's new facts and findings, until they replace those that it has."""
 BY_RUN = "of_run"
 """Begins the name of a folder with the rows of one run; they have their `run_id` all the same."""
 
@@ -102,11 +104,29 @@ def _judged(
 
 
 def _give(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
-    """Put the facts and findings of each run in its folder, in the place of what is there."""
+    """Put the facts and findings of each run in its folder; what is there goes when all that is new lies beside it."""
     into.findings.mkdir(exist_ok=True)  # that nothing was found is evidence
-    for folder in folders.values():
-        shutil.rmtree(folder.facts, ignore_errors=True)
-        shutil.rmtree(folder.findings, ignore_errors=True)
+    beside = {run_id: RunFolder(folder.root / NEW) for run_id, folder in folders.items()}
+    try:
+        for new in beside.values():
+            shutil.rmtree(new.root, ignore_errors=True)  # what was killed has left it
+            new.root.mkdir()
+        _part(into, beside)
+        for run_id, new in beside.items():
+            _replace(folders[run_id].facts, new.facts)
+            _replace(folders[run_id].findings, new.findings)
+    finally:
+        for new in beside.values():
+            shutil.rmtree(new.root, ignore_errors=True)
+
+
+def _replace(old: Path, new: Path) -> None:
+    shutil.rmtree(old, ignore_errors=True)
+    new.rename(old)
+
+
+def _part(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
+    """Put the facts and findings of each run in an empty folder."""
     if len(folders) == 1:
         (folder,) = folders.values()
         shutil.move(into.facts, folder.facts)

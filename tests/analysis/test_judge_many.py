@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from harness.analysis.facts.build import written_counts
 from harness.analysis.judge import Judgement
-from harness.analysis.judge_many import Case, judge_many
+from harness.analysis.judge_many import NEW, Case, judge_many
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
@@ -113,6 +113,18 @@ def test_a_run_that_is_judged_alone_gets_its_facts_and_findings_too(spark: "Spar
     assert {path.name for path in folder.findings.iterdir() if path.is_dir()} == {"check=lost-write"}
     assert {path.stem for path in folder.facts.iterdir()} == set(TABLES)
     assert written_counts(folder.facts) == judgement.counts
+
+
+def test_what_a_run_has_stays_until_all_that_is_new_is_there(spark: "SparkSession", tmp_path: Path) -> None:
+    folders = [write_intact_run(tmp_path / name) for name in ("first", "second")]
+    for folder in folders:
+        (folder.facts / "from-before.parquet").mkdir(parents=True)
+    (folders[1].root / NEW).write_text("nothing new can be put here")
+    cases = [Case(folder=folder, settings=SETTINGS, checks=("lost-write",)) for folder in folders]
+    with pytest.raises(FileExistsError):
+        list(judge_many(spark, cases, tmp_path / "scratch", keep=True))
+    assert [[path.name for path in folder.facts.iterdir()] for folder in folders] == [["from-before.parquet"]] * 2
+    assert not (folders[0].root / NEW).exists()
 
 
 class DecidesInPython(Broken):

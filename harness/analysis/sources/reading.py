@@ -125,15 +125,18 @@ def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None)
         typed: The tables that runs have beside their lines, which are read of the others alone; None if none has any.
     """
     spark = table.sparkSession
-    tasks = max(tasks_for(spark, size_bytes), 1)
+    paths = {} if typed is None else typed.paths
+    any_lines = typed is None or any(typed.without.values())
+    read_bytes = as_lines(paths.values()) + (size_bytes if any_lines else 0)
+    tasks = max(tasks_for(spark, read_bytes), 1)
     table = table.repartition(tasks, "run_id")
     lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
-    paths = {} if typed is None else typed.paths
     return Sources(
         spark=spark,
         lines={kind: _parsed(rows, SCHEMAS[kind], kind) for kind, rows in lines.items() if rows is not None},
         tables={name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()},
         size_bytes=size_bytes,
+        read_bytes=read_bytes,
         torn=(),
         together=True,
     )

@@ -5,6 +5,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -90,5 +91,9 @@ LAYOUT = 1
 
 def layout_of(kind: str) -> str:
     """Return a digest of how the tables of a kind look: what was written with another is not read."""
-    columns = {name: struct.simpleString() for name, struct in TYPED[kind].items()}
-    return hashlib.blake2b(f"{LAYOUT} {columns}".encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(f"{LAYOUT} {_columns_of(kind)}".encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+@cache
+def _columns_of(kind: str) -> str:
+    return str({name: struct.simpleString() for name, struct in TYPED[kind].items()})

@@ -66,11 +66,9 @@ class CommittedOffsets:
         )
 
     def _vanished(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        last = (
-            commits.groupBy(*OFFSET_KEY)
-            .agg(F.max_by(F.struct("offset", "process", "index", "complete_ns"), in_turn("complete_ns", "index", "process")).alias("last"))
-            .select(*OFFSET_KEY, "last.*")
-        )
+        place = ("complete_ns", "index", "process", "offset")
+        last_of_all = F.max_by(F.struct(*place), in_turn(*place)).alias("last")
+        last = commits.groupBy(*OFFSET_KEY).agg(last_of_all).select(*OFFSET_KEY, "last.*")
         in_log = facts["committed_offsets"].where(F.col("source") == "log")
         logged = in_log.select("run_id").distinct()
         rows = (

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,8 @@ Pack = Mapping[str, bytes]
 """Tables of a run by their names: a digest, and a stream of Arrow."""
 GROUP_BYTES = 2**25
 """So many bytes of rows of a table are written at once."""
+WRITERS = 2
+"""Tables that are written at once, beside the thread that reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
     folder.mkdir(parents=True)
     without: dict[str, list[str]] = {kind: [] for kind in TYPED}
     files: dict[str, _File] = {}
-    with ExitStack() as stack:
+    with ThreadPoolExecutor(max_workers=WRITERS) as pool:
         for run_id, pack in packs:
             for kind, names in TYPED.items():
                 try:
@@ -88,8 +90,12 @@ def unpacked(packs: Iterable[tuple[str, Pack]], folder: Path) -> Unpacked:
                     continue
                 for name, table in tables.items():
                     if name not in files:
-                        files[name] = stack.enter_context(_File(path_of(folder, name), table.schema))
-                    files[name].write(table)
+                        files[name] = _File(path_of(folder, name), table.schema, pool)
+                    files[name].write(table, len(pack[name]))
+        for file in files.values():
+            file.flush()
+        for file in files.values():
+            file.close()
     return Unpacked(paths={name: file.path for name, file in files.items()}, without=without)
 
 
@@ -110,26 +116,37 @@ def _table(run_id: str, kind: str, name: str, pack: bytes) -> pa.Table:
 class _File:
     """A file of a table, which many runs are written to: rows wait until there are enough for a group."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, pool: ThreadPoolExecutor) -> None:
         self.path = path
         self._writer = parquet.ParquetWriter(path, schema)
+        self._pool = pool
+        self._writing: Future[None] | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
 
-    def __enter__(self) -> "_File":
-        return self
+    def write(self, table: pa.Table, size_bytes: int) -> None:
+        """Add rows that were packed in so many bytes."""
+        self._waiting.append(table)
+        self._waiting_bytes += size_bytes
+        if self._waiting_bytes >= GROUP_BYTES:
+            self.flush()
 
-    def __exit__(self, *_error: object) -> None:
-        self._flush()
+    def flush(self) -> None:
+        """Let the rows be written that wait, once those before them are."""
+        self._wait()
+        if self._waiting:
+            self._writing = self._pool.submit(self._writer.write_table, pa.concat_tables(self._waiting))
+        self._waiting, self._waiting_bytes = [], 0
+
+    def close(self) -> None:
+        """Return when all rows are in the file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._wait()
         self._writer.close()
 
-    def write(self, table: pa.Table) -> None:
-        self._waiting.append(table)
-        self._waiting_bytes += table.nbytes
-        if self._waiting_bytes >= GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._writer.write_table(pa.concat_tables(self._waiting))
-        self._waiting, self._waiting_bytes = [], 0
+    def _wait(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
