@@ -111,7 +111,7 @@ def _give(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
         for new in beside.values():
             shutil.rmtree(new.root, ignore_errors=True)  # what was killed has left it
             new.root.mkdir()
-        _part(into, beside)
+        _distribute(into, beside)
         for run_id, new in beside.items():
             _replace(folders[run_id].facts, new.facts)
             _replace(folders[run_id].findings, new.findings)
@@ -125,7 +125,7 @@ def _replace(old: Path, new: Path) -> None:
     new.rename(old)
 
 
-def _part(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
+def _distribute(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
     """Put the facts and findings of each run in an empty folder."""
     if len(folders) == 1:
         (folder,) = folders.values()
