@@ -158,7 +158,9 @@ def judged_as_history(spark: "SparkSession", folder: RunFolder) -> JudgingResult
 
     paths = {"operations": [str(folder.root / "operations")]}
     result = judge_history(spark, paths, AllowedSettings(min_insync_replicas=2), folder)
-    return sum(result.counts.values()), [(check.check, check.verdict) for check in result.checks], time.time()
+    verdicts = [(check.check, check.verdict) for check in result.checks]
+    verdicts += [(f"of all checks: {remark}", SystemVerdict.UNKNOWN) for remark in result.remarks]
+    return sum(result.counts.values()), verdicts, time.time()
 
 
 def judged_as_tables(history: TypedHistory, spark: "SparkSession", folder: RunFolder) -> JudgingResult:
