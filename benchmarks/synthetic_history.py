@@ -41,7 +41,8 @@ def generate(
         runs: Folder in which the run's own is made.
         operations: How many operations clients carry out, each an invoke and an end.
         sparse: Whether offsets leave gaps, as in a compacted topic, and go up to 2^40.
-        clients_alone: Whether brokers, replicas and ZooKeeper leave no evidence.
+        clients_alone: Whether brokers, replicas and ZooKeeper leave no evidence; lines are then as others write them,
+            without numbers and chains.
     """
     plan = make_plan(load_scenario("smoke"), operations)
     folder = phases.create(load_scenario("smoke"), plan, runs)
@@ -55,7 +56,8 @@ def generate(
                 history.disturb(*faults[cycle])
             history.cycle()
         history.end()
-    seal(folder)
+    if not clients_alone:
+        seal(folder)
     return folder, sum(client.operations for client in (*history.producers, *history.consumers))
 
 
@@ -257,7 +259,10 @@ def _writing(folder: RunFolder, stride: int, *, clients_alone: bool) -> Iterator
 
         def clients(role: str, number: int) -> list[_Client]:
             names = [f"{role}-{n + 1}" for n in range(number)]
-            return [_Client(name, chain(written(folder.operations_of(name)))) for name in names]
+            files = [written(folder.operations_of(name)) for name in names]
+            return [
+                _Client(name, file if clients_alone else chain(file)) for name, file in zip(names, files, strict=True)
+            ]
 
         brokers = [Broker(broker, chain(opened(folder.state_change_log(broker)))) for broker in BROKERS]
         yield _History(
