@@ -1,7 +1,7 @@
 """How does each engine read files of evidence, so that each row says of which file it is?
 
-Apache Spark says it of any row. Sail does not, nor which lines do not fit: its lines are parsed here, and its tables
-are read one by one.
+Apache Spark says it of any row. Sail does not, nor which lines do not fit: its lines are parsed here, by Arrow where
+all of a block fit and else one by one, and its tables are read one by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.engine.dialect import is_connect, is_sail
 from harness.analysis.engine.jvm import still_there
 from harness.analysis.engine.session import configured
 from harness.analysis.engine.storage import file_path_column, literal_glob
-from harness.analysis.sources.parsed_lines import OTHERS, fitted, in_messages, in_parts, object_of
+from harness.analysis.sources.parsed_lines import (
+    OTHERS,
+    blocks,
+    fitted,
+    in_messages,
+    object_of,
+    table_of,
+    with_columns,
+)
 from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, no_rows, with_corrupt
 from harness.errors import EvidenceError
 from harness.ingest.files import BYTE_ORDER_MARK, Files, StoredFile
@@ -31,14 +40,15 @@ from harness.ingest.local_files import LocalFiles, local_path, opened
 FILE, LINE, TEXT = "file", "line", "text"
 """Of which file a row is, in which line from one, and what it says."""
 KEYS, BROKEN = "keys", "broken"
-"""The keys of a line, and whether it is no object of JSON, or has a value of another type."""
-_BESIDE = [
-    T.StructField(KEYS, T.ArrayType(T.StringType())),
-    T.StructField(BROKEN, T.BooleanType()),
-    T.StructField(FILE, T.StringType()),
-    T.StructField(TEXT, T.StringType()),
-    T.StructField(LINE, T.LongType()),
-]
+"""Keys of a line, among them all without a column, and whether it is no object of JSON, or has a value of another
+type."""
+_BESIDE = {
+    KEYS: T.ArrayType(T.StringType()),
+    BROKEN: T.BooleanType(),
+    FILE: T.StringType(),
+    TEXT: T.StringType(),
+    LINE: T.LongType(),
+}
 _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
 """Each file is read as a whole, so that rows come in their order."""
 
@@ -48,22 +58,22 @@ def files_of(spark: SparkSession) -> Files:
     return LocalFiles() if is_connect(spark) else HadoopFiles(spark)
 
 
-def lines(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType) -> DataFrame:
-    """Return one row a line that is not blank: columns of `schema`, `KEYS`, `BROKEN`, `FILE`, and `TEXT`.
+def lines(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str) -> DataFrame:
+    """Return one row a line that is not blank: columns of `schema`, `KEYS`, `BROKEN` and `FILE`, and `TEXT` if named.
 
     Raises:
         EvidenceError: a file cannot be read; Apache Spark says so when the rows are.
     """
     if is_sail(spark):
-        return _parsed_here(spark, files, schema)
-    return _parsed(spark.read.text([literal_glob(file.path) for file in files]), schema)
+        return _parsed_here(spark, files, schema, *more)
+    return _parsed(spark.read.text([literal_glob(file.path) for file in files]), schema, *more)
 
 
 def numbered_lines(spark: SparkSession, file: StoredFile, schema: T.StructType) -> DataFrame:
-    """Return the same of one file with `LINE`."""
+    """Return the same of one file with `LINE` and `TEXT`."""
     if is_sail(spark):
-        return _parsed_here(spark, [file], schema)
-    return _parsed(_numbered(spark.read.text(literal_glob(file.path))), schema, LINE)
+        return _parsed_here(spark, [file], schema, LINE, TEXT)
+    return _parsed(_numbered(spark.read.text(literal_glob(file.path))), schema, LINE, TEXT)
 
 
 def tables(spark: SparkSession, files: Sequence[StoredFile]) -> list[Sequence[StoredFile]]:
@@ -154,34 +164,48 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
         texts.where(F.length(F.trim(line)) > 0)
         .withColumns({"parsed": parsed, KEYS: F.json_object_keys(line), TEXT: line, FILE: file_path_column()})
         .withColumn(BROKEN, F.col(f"parsed.{CORRUPT}").isNotNull() | F.col(KEYS).isNull() | ~F.is_valid_utf8(line))
-        .select(*(f"parsed.{name}" for name in schema.names), KEYS, BROKEN, FILE, TEXT, *more)
+        .select(*(f"parsed.{name}" for name in schema.names), KEYS, BROKEN, FILE, *more)
     )
 
 
-def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType) -> DataFrame:
-    columns = T.StructType([*schema, *_BESIDE])
-    frame = in_parts(spark, (row for file in files for row in parsed_rows(file, schema)), columns)
+def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str) -> DataFrame:
+    names = (KEYS, BROKEN, FILE, *more)
+    columns = T.StructType([*schema, *(T.StructField(name, _BESIDE[name]) for name in names)])
+    frame = in_messages(spark, (part for file in files for part in parsed_parts(file, schema, columns)))
     if frame is None:
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in columns])
     return frame
 
 
-def parsed_rows(file: StoredFile, schema: T.StructType) -> Iterator[dict[str, Any]]:
-    """Yield what `numbered_lines` returns of a file, row by row, without any engine.
+def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType) -> Iterator[pa.Table]:
+    """Yield what `numbered_lines` returns of a file, without any engine, in parts of the columns that are named.
 
     Raises:
         EvidenceError: the file cannot be read.
     """
-    for number, text in enumerate(_texts(file), start=1):
-        if not text.strip(b" "):
-            continue
-        place = {FILE: file.shown, LINE: number, TEXT: text.decode(errors="replace")}
-        content = object_of(text, OTHERS)
-        if content is None:
-            yield place | {BROKEN: True}
+    wanted = to_arrow_schema(columns)
+    for block in blocks(_not_blank(file)):
+        numbers, texts = zip(*block, strict=True)
+        shown = [text.decode(errors="replace") for text in texts]
+        place = {FILE: [file.shown] * len(block), LINE: numbers, TEXT: shown}
+        if (rows := table_of(texts, schema, other_keys=False)) is not None:
+            place |= {KEYS: [[]] * len(block), BROKEN: [False] * len(block)}
         else:
-            row, fits = fitted(content, schema)
-            yield row | place | {KEYS: list(content), BROKEN: not fits}
+            rows = pa.Table.from_pylist([_row(text, schema) for text in texts], wanted)
+        yield with_columns(rows, place, wanted)
+
+
+def _row(text: bytes, schema: T.StructType) -> dict[str, Any]:
+    content = object_of(text, OTHERS)
+    if content is None:
+        return {BROKEN: True}
+    row, fits = fitted(content, schema)
+    return row | {KEYS: list(content), BROKEN: not fits}
+
+
+def _not_blank(file: StoredFile) -> Iterator[tuple[int, bytes]]:
+    """Yield number, from one, and text of every line."""
+    return ((number, text) for number, text in enumerate(_texts(file), start=1) if text.strip(b" "))
 
 
 def _texts(file: StoredFile) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 from harness.analysis.engine.dialect import is_connect
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
-from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_rows
+from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_parts
 from tests.analysis.sources.test_parsed_lines import LINES
 
 pytestmark = pytest.mark.spark
@@ -57,15 +57,25 @@ def what_counts(row: dict[str, Any]) -> dict[str, Any]:
     values = {name: row.get(name) for name in SCHEMA.names} | {
         "inner": None if inner is None else {"x": inner.get("x")}
     }
-    return values | {BROKEN: False, TEXT: row[TEXT], KEYS: list(dict.fromkeys(row[KEYS]))}
+    unknown = [key for key in dict.fromkeys(row[KEYS]) if key not in SCHEMA.names]
+    return values | {BROKEN: False, TEXT: row[TEXT], KEYS: unknown}
 
 
 Rows = list[dict[str, Any]]
+COLUMNS = (
+    T.StructType([*SCHEMA, T.StructField(KEYS, T.ArrayType(T.StringType()))]).add(BROKEN, "boolean").add(TEXT, "string")
+)
+
+
+def parsed(path: Path) -> Rows:
+    """Return the rows of a file as parsed here."""
+    (file,) = stored_files(LocalFiles(), str(path))
+    return [what_counts(row) for part in parsed_parts(file, SCHEMA, COLUMNS) for row in part.to_pylist()]
 
 
 @pytest.fixture(scope="module")
-def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Rows, Rows]]:
-    """The rows of each file, as parsed here and as Apache Spark reads them."""
+def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Rows, Path]]:
+    """The rows of each file as Apache Spark reads them, and the file."""
     if is_connect(spark):
         pytest.skip("Apache Spark was not chosen")
     folder = tmp_path_factory.mktemp("lines")
@@ -73,13 +83,22 @@ def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
         (folder / f"{name}.jsonl").write_bytes(content)
     files = stored_files(LocalFiles(), str(folder))
     by_spark: dict[str, Rows] = {file.shown: [] for file in files}
-    for row in lines(spark, files, SCHEMA).collect():
+    for row in lines(spark, files, SCHEMA, TEXT).collect():
         by_spark[row[FILE]].append(what_counts(row.asDict(recursive=True)))
-    here = {file.shown: [what_counts(row) for row in parsed_rows(file, SCHEMA)] for file in files}
-    return {Path(path).stem: (here[path], rows) for path, rows in by_spark.items()}
+    return {Path(path).stem: (rows, Path(path)) for path, rows in by_spark.items()}
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_line_of_others_is_read_as_apache_spark_reads_it(name: str, read: dict[str, tuple[Rows, Rows]]) -> None:
-    here, by_spark = read[name]
-    assert here == by_spark
+def test_a_line_of_others_is_read_as_apache_spark_reads_it(name: str, read: dict[str, tuple[Rows, Path]]) -> None:
+    by_spark, path = read[name]
+    assert parsed(path) == by_spark
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_so_it_is_beside_a_line_that_does_not_fit(
+    name: str, read: dict[str, tuple[Rows, Path]], tmp_path: Path
+) -> None:
+    by_spark, path = read[name]
+    beside = tmp_path / "beside.jsonl"
+    beside.write_bytes(path.read_bytes() + b"\nnonsense\n")
+    assert parsed(beside) == [*by_spark, {BROKEN: True, TEXT: "nonsense"}]

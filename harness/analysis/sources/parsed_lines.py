@@ -8,19 +8,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from harness.analysis.engine.dialect import checkpoint
 from harness.analysis.frames import balanced_union
+from harness.analysis.sources.arrow_lines import arrow_rows
 from harness.analysis.sources.lines import ENDS
 
-ROWS_AT_ONCE = 20_000
-"""Rows that are made of lines at once."""
+LINES_AT_ONCE = 20_000
+"""Lines that are parsed at once."""
 MESSAGE_BYTES = 2**25
 """A part that goes to the engine; gRPC takes no message above four times that."""
 TAKEN_ALONG_BYTES = 2**20
@@ -28,7 +30,10 @@ TAKEN_ALONG_BYTES = 2**20
 _SPACE = " \t\r\n"
 """What JSON takes for space."""
 _LARGEST_LONG = 2**63
+_NO_NUMBERS = (b"NaN", b"Inf")
+"""What Arrow takes for a number of JSON, and Spark does not."""
 
+Item = TypeVar("Item")
 Line = tuple[str, str, bytes]
 """Run id, file within the run folder, and a line without its end."""
 
@@ -40,22 +45,62 @@ def lines_of(path: Path, run_id: str, file: str) -> Iterator[Line]:
 
 def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, corrupt: str) -> DataFrame | None:
     """Return one row a line that is no writer's end: its columns, the text of one that does not fit, run and file."""
-    columns = T.StructType([*schema, *(T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))])
-    return in_parts(spark, (row for line in lines if (row := row_of(line, schema, corrupt)) is not None), columns)
+    return in_messages(spark, (rows_of(block, schema, corrupt) for block in blocks(lines)))
 
 
-def in_parts(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: T.StructType) -> DataFrame | None:
-    """Return rows as a frame; None if there are none.
+def rows_of(lines: Sequence[Line], schema: T.StructType, corrupt: str) -> pa.Table:
+    """Return the same of some lines as a table."""
+    places = (T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))
+    columns = to_arrow_schema(T.StructType([*schema, *places]))
+    run_ids, files, texts = zip(*lines, strict=True)
+    rows = table_of(texts, T.StructType([*schema, T.StructField(ENDS, T.LongType())]), other_keys=True)
+    if rows is None:
+        one_by_one = (_row(line, schema, corrupt) for line in lines)
+        return pa.Table.from_pylist([row for row in one_by_one if row is not None], schema=columns)
+    return with_columns(rows, {"run_id": run_ids, "file": files}, columns).filter(pc.is_null(rows[ENDS]))
 
-    What is large goes to the engine once, in messages that it takes; a frame of what is small takes it along.
+
+def with_columns(rows: pa.Table, more: Mapping[str, Sequence[Any]], columns: pa.Schema) -> pa.Table:
+    """Return these columns of rows, of values beside them, or of nothing."""
+
+    def column(field: pa.Field) -> Any:
+        if field.name in more:
+            return pa.array(more[field.name], field.type)
+        return rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+
+    return pa.table([column(field) for field in columns], schema=columns)
+
+
+def blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield what is parsed at once."""
+    rest = iter(items)
+    return iter(lambda: list(islice(rest, LINES_AT_ONCE)), [])
+
+
+def table_of(texts: Sequence[bytes], schema: T.StructType, *, other_keys: bool) -> pa.Table | None:
+    """Return lines as Arrow parses them, a row each; None where one may not fit, and all are to be parsed one by one.
+
+    Args:
+        texts: Lines that are not blank, without their ends.
+        schema: The columns.
+        other_keys: Whether a line may have keys without a column.
     """
-    schema, rest = to_arrow_schema(columns), iter(rows)
-    parts = iter(lambda: list(islice(rest, ROWS_AT_ONCE)), [])
-    return in_messages(spark, (pa.Table.from_pylist(part, schema=schema) for part in parts))
+    text = b"\n".join(texts) + b"\n"
+    if any(word in text for word in _NO_NUMBERS):
+        return None
+    try:
+        text.decode()
+        rows = arrow_rows(pa.BufferReader(text), len(text), schema, other_keys=other_keys)
+    except (pa.ArrowException, ValueError):
+        return None
+    return rows if len(rows) == len(texts) else None
 
 
 def in_messages(spark: SparkSession, tables: Iterable[pa.Table]) -> DataFrame | None:
-    """Return the rows of tables, each with some or none, as a frame in the same way."""
+    """Return the rows of tables, each with some or none, as a frame; None if there are no tables.
+
+    What is large goes to the engine once, in messages that it takes; a frame of what is small takes it along.
+    """
     frames = []
     for message in (message for table in tables for message in _messages(table)):
         frame = spark.createDataFrame(message, from_arrow_schema(message.schema))
@@ -69,7 +114,7 @@ def _messages(part: pa.Table) -> Iterator[pa.Table]:
     return (part.slice(first, rows) for first in range(0, max(len(part), 1), rows))
 
 
-def row_of(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
+def _row(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
     """Return the columns of one line that have a value; None for the end of a writer."""
     run_id, file, text = line
     place = {"run_id": run_id, "file": file}

@@ -56,7 +56,7 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession
     from pyspark.sql import types as T
 
     from harness.analysis.engine.dialect import is_connect
-    from harness.analysis.sources.parsed_lines import row_of
+    from harness.analysis.sources.parsed_lines import rows_of
     from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
 
     if is_connect(spark):
@@ -73,9 +73,11 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession
     columns = T.StructType([*with_corrupt(schema), T.StructField("lines", T.LongType())])
     lines = spark.read.schema(columns).options(**PERMISSIVE).json(str(tmp_path / "lines.jsonl"))
     by_spark = [row.asDict(recursive=True) for row in lines.where(F.col("lines").isNull()).drop("lines").collect()]
-    row = row_of(("run", "file", LINES[name]), schema, CORRUPT)
-    parsed = [] if row is None else [{column: row.get(column) for column in with_corrupt(schema).names}]
-    for each in parsed:
-        if each["inner"] is not None:
-            each["inner"] = {"x": None} | each["inner"]
-    assert parsed == by_spark
+    line, other = ("run", "file", LINES[name]), ("run", "file", b"nonsense")
+    alone, (*beside, last) = (
+        rows_of(lines, schema, CORRUPT).select(with_corrupt(schema).names).to_pylist()
+        for lines in ([line], [line, other])
+    )
+    assert alone == by_spark
+    assert beside == by_spark
+    assert last[CORRUPT] == "nonsense"

@@ -7,13 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.json import ParseOptions, ReadOptions, read_json
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.analysis.sources.arrow_lines import arrow_rows
 from harness.analysis.sources.lines import ENDS
-
-LONGEST_LINE = 1 << 26
 
 Columns = dict[str, Any]
 Files = Sequence[tuple[Path, int]]
@@ -26,14 +24,10 @@ class Odd(Exception):
 
 def json_rows(source: Any, size_bytes: int, struct: T.StructType, lines: int) -> pa.Table:
     """Return lines of so many bytes as typed rows, without a writer's end."""
-    schema = to_arrow_schema(T.StructType([*struct, T.StructField(ENDS, T.LongType())]))
+    with_end = T.StructType([*struct, T.StructField(ENDS, T.LongType())])
     if not lines:
-        return schema.empty_table()
-    table = read_json(
-        source,
-        read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE)),
-        parse_options=ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-    )
+        return to_arrow_schema(with_end).empty_table()
+    table = arrow_rows(source, size_bytes, with_end)
     require(table.num_rows == lines, "lines are joined, empty or torn")
     return table.filter(pc.is_null(table[ENDS]))
 
