@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.analysis.judge import unknown_runs
+from harness.analysis.running import unknown_runs
 from harness.analysis.vocabulary.findings import EVIDENCE_LIMIT
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.judge import unknown_runs
+from harness.analysis.running import unknown_runs
 from harness.contracts.checks import Assumption, Check, Settings, read_by
 from tests.analysis.fact_rows import facts, read, sent
 
