@@ -28,6 +28,7 @@ from rich.console import Console
 from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
 from benchmarks.synthetic_history import generate
 from benchmarks.typed_history import RUN_ID, TypedHistory, make
+from harness.analysis.sources.reading import ROW_BYTES, SEALED_LINE_BYTES, as_lines, session_bytes
 from harness.contracts.checks import Settings
 from harness.experiment.judge import settings_of
 from harness.ingest.settings import AllowedSettings
@@ -80,7 +81,8 @@ def main() -> None:
                 options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
             )
             judging = judged_as_history if options.clients_alone else judged_as_run
-            judged, peak = in_own_process(judge, folder, judging)
+            size_bytes = folder.evidence_bytes() if options.clients_alone else session_bytes([folder])
+            judged, peak = in_own_process(judge, folder, size_bytes, judging)
             if judged.failed:
                 raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
             columns.append(figures(operations, judged, peak))
@@ -91,7 +93,8 @@ def typed_figures(root: Path, number: int) -> dict[str, str]:
     """Make a typed history and return its column of the table."""
     root.mkdir()
     history = make(root, number)
-    judged, peak = in_own_process(judge, RunFolder(root / RUN_ID), partial(judged_as_tables, history))
+    size_bytes = as_lines(history.paths.values()) * SEALED_LINE_BYTES // ROW_BYTES
+    judged, peak = in_own_process(judge, RunFolder(root / RUN_ID), size_bytes, partial(judged_as_tables, history))
     if judged.failed:
         raise SystemExit(f"{root}: an intact history must pass, and these did not: {judged.failed}")
     return figures(history.operations, judged, peak)
@@ -113,12 +116,12 @@ def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
     }
 
 
-def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
-    """Judge a run folder, and send the figures."""
+def judge(folder: RunFolder, size_bytes: int, judging: Judging, answer: Connection) -> None:
+    """Judge a run folder by a session that is fitted to so much evidence, and send the figures."""
     from harness.analysis.engine.session import spark_session
 
     instants = [time.time()]
-    with spark_session(size_bytes=folder.evidence_bytes(), anywhere=True, lasting=not folder.plan.exists()) as spark:
+    with spark_session(size_bytes=size_bytes, anywhere=True) as spark:
         spark.range(1).count()
         instants.append(time.time())
         facts_rows, verdicts, checked = judging(spark, folder)

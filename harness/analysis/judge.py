@@ -17,7 +17,7 @@ from harness.analysis.engine.session import spark_session, tuned
 from harness.analysis.facts.build import Facts, built_facts, row_counts, through_disk, written_counts
 from harness.analysis.gate import sliced
 from harness.analysis.running import Unknown, any_power_loss, only, run_checks
-from harness.analysis.sources.reading import Sources, read
+from harness.analysis.sources.reading import Sources, read, session_bytes
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
 from harness.contracts.checks import (
@@ -99,7 +99,7 @@ def judge_runs(
         PluginError: there is no check of one of the names.
         SparkError: Spark has ended.
     """
-    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders), anywhere=True) as spark:
+    with spark_session(size_bytes=session_bytes(folders), anywhere=True) as spark:
         question = Question(settings={folder.run_id: settings for folder in folders}, checks=checks)
         return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
 

@@ -73,6 +73,7 @@ def judge(
     from harness.contracts.registry import Kind, check_key, known, names, unknown_message
     from harness.ingest.expansion import EXPANSION
     from harness.ingest.judging import judge_history, report
+    from harness.ingest.local_files import local_bytes
     from harness.ingest.settings import load_settings
 
     paths = {
@@ -94,7 +95,7 @@ def judge(
     local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), places)
     progress = TerminalProgress(PatientConsole(stderr=True))
     try:
-        with spark_session(master, progress=progress, anywhere=True) as spark:
+        with spark_session(master, size_bytes=local_bytes(places), progress=progress, anywhere=True) as spark:
             folder = local or _stored_folder(behind_uri(into or "", spark), places)
             result = judge_history(
                 spark, paths, allowed, folder, checks=keys, expansion=expansion or EXPANSION, progress=progress

@@ -322,8 +322,9 @@ def run_checks(
         from harness.analysis.engine.jvm import watched
         from harness.analysis.engine.session import spark_session
         from harness.analysis.judge import judge
+        from harness.analysis.sources.reading import session_bytes
 
-        stack.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress, anywhere=True))
+        stack.enter_context(spark_session(size_bytes=session_bytes([folder]), progress=progress, anywhere=True))
         with watched():
             judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks

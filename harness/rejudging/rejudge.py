@@ -11,6 +11,7 @@ from harness.analysis.engine.jvm import watched
 from harness.analysis.engine.session import spark_session
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import BATCH_BYTES, Case, judge_many
+from harness.analysis.sources.reading import session_bytes
 from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
@@ -88,7 +89,7 @@ Judgements = dict[Path, Judgement | EvidenceError]
 def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
     """Return what the checks make of each run; the session is left open in the thread."""
     cases = [_case(folder) for folder in folders]
-    size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
+    size_bytes = min(session_bytes(folders), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {}
     meanwhile = suites_imported_meanwhile() if keep else nullcontext()

@@ -12,7 +12,7 @@ from harness.analysis.engine.dialect import is_connect
 from harness.errors import EvidenceError
 from harness.ingest.files import Files, stored_files
 from harness.ingest.hadoop_files import HadoopFiles
-from harness.ingest.local_files import LocalFiles
+from harness.ingest.local_files import LocalFiles, local_bytes
 
 pytestmark = pytest.mark.spark
 
@@ -138,3 +138,17 @@ def test_what_is_no_evidence_is_refused(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(EvidenceError, match=reason):
         stored_files(files, str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("texts", "size_bytes"),
+    [
+        pytest.param(["{}/a.jsonl", "{}/deep/c.json"], 2 * len(LINE), id="two files"),
+        pytest.param(["{}/[ab].*"], 2 * len(LINE), id="a glob"),
+        pytest.param(["{}/link"], len(LINE), id="a folder"),
+        pytest.param(["{}/none.jsonl", "{}/a.jsonl"], len(LINE), id="what is not there counts nothing"),
+        pytest.param(["s3a://bucket/a.jsonl", "{}/a.jsonl"], len(LINE), id="what lies elsewhere counts nothing"),
+    ],
+)
+def test_the_size_of_what_lies_on_this_machine(folder: Path, texts: list[str], size_bytes: int) -> None:
+    assert local_bytes(text.format(folder) for text in texts) == size_bytes

@@ -27,12 +27,15 @@ from harness.analysis.sources.sealing.sealed import sealed_tables
 from harness.analysis.sources.typed import FACTS, TYPED
 from harness.analysis.tables.table import Table
 from harness.store.folder import RunFolder
+from harness.store.seal import sealed_lines
 
 CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
 ROW_BYTES = 64
 """What a row of a table counts for, in bytes of lines: a task reads half a million."""
+SEALED_LINE_BYTES = 16
+"""What a sealed line counts for where a session is fitted: its tables are judged before a second compiler pays."""
 _COLUMNS = {name: columns for of_kind in TYPED.values() for name, columns in of_kind.items()}
 
 
@@ -98,6 +101,11 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
         torn=tuple(torn),
         together=together,
     )
+
+
+def session_bytes(folders: Iterable[RunFolder]) -> int:
+    """Return the size that a session is fitted to: of all lines of runs, little of those that tables stand for."""
+    return sum(sealed_lines(folder) * SEALED_LINE_BYTES or folder.evidence_bytes() for folder in folders)
 
 
 def as_lines(tables: Iterable[Path]) -> int:

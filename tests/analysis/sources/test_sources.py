@@ -213,3 +213,14 @@ def test_a_type_without_a_column_type_is_refused() -> None:
 
     with pytest.raises(TypeError, match="no column type for <class 'complex'>"):
         struct_of(Odd)
+
+
+def test_a_session_is_fitted_to_the_lines_of_runs_of_which_sealed_ones_count_little(tmp_path: Path) -> None:
+    from harness.analysis.sources.reading import SEALED_LINE_BYTES, session_bytes
+    from harness.store.seal import sealed_lines
+
+    sealed, copy = (sealed_run(tmp_path, name, model_lines(history(1))) for name in ("sealed", "copy"))
+    copy.seal.unlink()
+    assert session_bytes([copy]) == copy.evidence_bytes()
+    assert session_bytes([sealed]) == sealed_lines(sealed) * SEALED_LINE_BYTES < sealed.evidence_bytes() / 4
+    assert session_bytes([sealed, copy]) == session_bytes([sealed]) + session_bytes([copy])
