@@ -251,14 +251,18 @@ NOT_PROVABLE = Remark(
 )
 
 
-def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], scenario: Scenario) -> list[CheckResult]:
+def within_holes(
+    checks: Sequence[CheckResult], holes: Sequence[Hole], scenario: Scenario | None = None
+) -> list[CheckResult]:
     """Return the answers; a check that rests on a kind of evidence with a hole cannot tell, whatever it found.
 
-    What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong.
+    What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong. A
+    history that others recorded has no scenario: whatever a check may ever read it rests on.
     """
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
-        reason = _unreliable(kinds_of(_read_by(registry.check(result.check), scenario)), holes)
+        check = registry.check(result.check)
+        reason = _unreliable(kinds_of(_read_by(check, scenario) if scenario else read_by(check)), holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
         counted = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""

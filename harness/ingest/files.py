@@ -1,18 +1,23 @@
 """Which files of evidence does a path, a folder, a glob or a URI stand for?"""
 
 import json
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import Protocol
 
 from harness.analysis.engine.storage import display_path
 from harness.errors import EvidenceError
+from harness.system.chain import has_link
 
 JSON, PARQUET = "json", "parquet"
 _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
 BYTE_ORDER_MARK = "\ufeff".encode()
 """What some tools write first in a file, and Hadoop passes over."""
 LONGEST_LINE = 1_000_000
-"""Bytes at a file's end in which its last line is looked for."""
+"""Bytes at a file's end in which its last line is looked for, and at its beginning, its first."""
+FIRST_LINES = 2**16
+"""Bytes of the lines among which one that is chained is looked for: the first may be the one that is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,8 @@ class StoredFile:
     """`JSON` or `PARQUET`."""
     torn: bool
     """Whether it is text that ends in half a line."""
+    chained: bool
+    """Whether it is text whose lines are numbered and chained (`harness/system/chain.py`)."""
 
     @property
     def shown(self) -> str:
@@ -48,6 +55,9 @@ class Files(Protocol):
 
     def end(self, path: str, offset: int) -> bytes:
         """Return the bytes of a file from an offset on."""
+
+    def text(self, path: str) -> AbstractContextManager[BufferedReader]:
+        """Open a file of text, which is unpacked if its name says so."""
 
     def unpacked(self, path: str, limit: int) -> int:
         """Return how many bytes compressed text has, of which no more than `limit` are looked at."""
@@ -94,7 +104,16 @@ def _stored(files: Files, path: str, size: int) -> StoredFile:
     if format_ is None or (compressed and format_ == PARQUET):
         raise EvidenceError(f"{display_path(path)}: its name must end in one of {', '.join(_SUFFIXES)}")
     torn = format_ == JSON and not compressed and _is_torn(files, path, size)
-    return StoredFile(path=path, size=size, format=format_, torn=torn)
+    chained = format_ == JSON and _is_chained(files, path)
+    return StoredFile(path=path, size=size, format=format_, torn=torn, chained=chained)
+
+
+def _is_chained(files: Files, path: str) -> bool:
+    """Return whether a line among the first is chained; a file that cannot be read is left to whoever reads it all."""
+    with suppress(EvidenceError), files.text(path) as stream:
+        first = stream.readline(LONGEST_LINE)
+        return has_link(first + stream.read(max(0, FIRST_LINES - len(first))))
+    return False
 
 
 def _is_torn(files: Files, path: str, size: int) -> bool:

@@ -41,6 +41,7 @@ from harness.store.history import (
     ReplicaState,
     ZnodeChange,
 )
+from harness.store.seal import UNCHAINED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,28 @@ class LineKind:
         return tuple(field.name for field in self.fields if field.required)
 
 
+LINE_NUMBER, CHAIN = "line", "chain"
+LINKS = (
+    Field(
+        name=LINE_NUMBER,
+        type="whole number",
+        required=False,
+        default=None,
+        choices=(),
+        about="Number of the line among those of its writer, from 0.",
+    ),
+    Field(
+        name=CHAIN,
+        type="text",
+        required=False,
+        default=None,
+        choices=(),
+        about="CRC-32 of all lines of its writer up to and with `line` of this one, as eight hexadecimal digits.",
+    ),
+)
+"""With what a line of any kind but a dump's may end, so that a file proves that it is whole."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """One kind of evidence."""
@@ -86,9 +109,15 @@ class Format:
     lines: tuple[LineKind, ...]
 
     @property
+    def chained(self) -> bool:
+        """Whether lines may be numbered and chained."""
+        return self.kind not in UNCHAINED
+
+    @property
     def names(self) -> list[str]:
         """Every field of any line."""
-        return list(dict.fromkeys(field.name for line in self.lines for field in line.fields))
+        of_lines = [field for line in self.lines for field in line.fields]
+        return list(dict.fromkeys(field.name for field in (*of_lines, *(LINKS if self.chained else ()))))
 
     @property
     def defaults(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from pyspark.sql import SparkSession
 from harness.analysis.engine.jvm import still_there
 from harness.analysis.engine.storage import display_path, is_uri, java_path, reason
 from harness.errors import EvidenceError
-from harness.ingest.files import counts
+from harness.ingest.files import FIRST_LINES, counts, is_compressed
+from harness.ingest.local_files import SCHEME, LocalFiles
 
 _GLOB = re.compile(r"[*?\[{]")
+_HERE = LocalFiles()
 
 
 class HadoopFiles:
@@ -37,13 +40,27 @@ class HadoopFiles:
             stream.seek(offset)
             return bytes(self._io.toByteArray(stream))
 
+    @contextmanager
+    def text(self, path: str) -> Iterator[BufferedReader]:
+        """Open a file of text, which is unpacked if its name says so; Python reads what it can without the JVM."""
+        compressed = is_compressed(self, path)
+        if path.startswith(SCHEME) and (not compressed or is_compressed(_HERE, path)):
+            with _HERE.text(path) as here:
+                yield here
+            return
+        with _readable(path), self._opened(path) as stream:
+            raw = self._unpacking(path, stream) if compressed else stream
+            yield BufferedReader(_Stream(self._jvm.java.io.DataInputStream(raw)), FIRST_LINES)
+
     def unpacked(self, path: str, limit: int) -> int:
         """Return how many bytes compressed text has."""
         with _readable(path), self._opened(path) as stream:
-            hadoop = self._jvm.org.apache.hadoop
-            codecs = hadoop.io.compress.CompressionCodecFactory(self._spark._jsc.hadoopConfiguration())
-            codec = codecs.getCodec(java_path(self._spark, path))
-            return int(self._io.skip(codec.createInputStream(stream), limit))
+            return int(self._io.skip(self._unpacking(path, stream), limit))
+
+    def _unpacking(self, path: str, stream: JavaObject) -> JavaObject:
+        compress = self._jvm.org.apache.hadoop.io.compress
+        codecs = compress.CompressionCodecFactory(self._spark._jsc.hadoopConfiguration())
+        return codecs.getCodec(java_path(self._spark, path)).createInputStream(stream)
 
     def _matches(self, text: str) -> Iterator[tuple[str, int]]:
         path = java_path(self._spark, text if is_uri(text) else str(Path(text).absolute()))
@@ -83,6 +100,23 @@ class HadoopFiles:
     @property
     def _io(self) -> Any:
         return self._jvm.org.apache.commons.io.IOUtils
+
+
+class _Stream(RawIOBase):
+    """What a stream of Java holds."""
+
+    def __init__(self, stream: JavaObject) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Return that it is there to be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as there are bytes."""
+        part = bytes(self._stream.readNBytes(len(buffer)))
+        buffer[: len(part)] = part
+        return len(part)
 
 
 def _named(status: JavaObject) -> tuple[str, int]:

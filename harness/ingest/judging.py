@@ -14,17 +14,19 @@ from harness.analysis.judge import Question, judge_sources
 from harness.analysis.tables.schemas import UNREADABLE
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
+from harness.experiment.judge import remark_on, within_holes
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
-from harness.progress import Listener, number_of
+from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import Remark, RunResult
+from harness.store.seal import Hole
 from harness.verdict import SystemVerdict, mood_of
 
 
@@ -60,6 +62,7 @@ def judge_history(
     question = Question(settings={name: settings.for_checks()}, checks=tuple(checks))
     plugins = question.plugins()
     try:
+        holes = _holes(evidence, progress or Silent())
         sources = evidence.sources(name, {"acks": settings.acks})
         (judgement,) = judge_sources(spark, sources, [question], into=folder, progress=progress)
         unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(UNREADABLE)]
@@ -73,13 +76,25 @@ def judge_history(
         name=name,
         evidence=listed,
         settings=settings_in_words(settings),
-        checks=doubted(judged, settings, judgement.counts),
+        checks=doubted(within_holes(judged, holes), settings, judgement.counts),
         unjudged=unjudged,
-        remarks=[*judgement.remarks, *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in explained)],
+        remarks=[
+            *map(remark_on, holes),
+            *judgement.remarks,
+            *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in explained),
+        ],
         counts=judgement.counts,
     )
     folder.verdict.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _holes(evidence: RecordedEvidence, progress: Listener) -> list[Hole]:
+    number = sum(map(len, evidence.chained.values()))
+    if not number:
+        return []
+    with step(progress, f"{number_of(number, 'file')} of chained lines must be whole"):
+        return evidence.holes()
 
 
 def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str]) -> None:

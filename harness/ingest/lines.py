@@ -28,8 +28,10 @@ from harness.errors import EvidenceError
 from harness.ingest import reading
 from harness.ingest.expansion import EXPANSION, check_expansion
 from harness.ingest.files import JSON, PARQUET, Files, StoredFile, stored_files
-from harness.ingest.formats import Format, formats
+from harness.ingest.formats import CHAIN, LINE_NUMBER, Format, formats
+from harness.ingest.proof import holes_in
 from harness.ingest.reading import BROKEN, FILE, KEYS, LINE, TEXT
+from harness.store.seal import Hole
 
 MISREAD = "not JSON, or a value of another type"
 EXPLAINED_FILES = 5
@@ -51,11 +53,11 @@ class RecordedEvidence:
                 size, or a table has other columns.
         """
         self.spark = spark
-        where = reading.files_of(spark)
-        self.files = {kind: _all(where, paths.get(kind, ())) for kind in SCHEMAS}
+        self._where = reading.files_of(spark)
+        self.files = {kind: _all(self._where, paths.get(kind, ())) for kind in SCHEMAS}
         for files in self.files.values():
             for file in files:
-                check_expansion(where, file, expansion)
+                check_expansion(self._where, file, expansion)
         self._tables = {
             kind: _tables(spark, formats()[kind], [file for file in files if file.format == PARQUET])
             for kind, files in self.files.items()
@@ -110,6 +112,25 @@ class RecordedEvidence:
     def _named(self, kind: str) -> Column:
         """The file of a row as remarks name it."""
         return F.concat(F.lit(f"{PLACES[kind]}/"), F.substr(FILE, F.lit(len(_parent(self.files[kind])) + 1)))
+
+    @property
+    def chained(self) -> dict[str, list[StoredFile]]:
+        """The files that prove whether they are whole, by the kind of evidence in them."""
+        of_kinds = {kind: [file for file in files if file.chained] for kind, files in self.files.items()}
+        return {kind: files for kind, files in of_kinds.items() if files and formats()[kind].chained}
+
+    def holes(self) -> list[Hole]:
+        """Return what is wrong with those.
+
+        Raises:
+            EvidenceError: one cannot be read.
+        """
+        return [
+            hole
+            for kind, files in self.chained.items()
+            for file in files
+            for hole in holes_in(self._where, file, kind, _named(kind, file.path, self.files[kind]))
+        ]
 
     def explain(self, subjects: Sequence[str]) -> list[str]:
         """Return, of the first few files with lines that do not fit, where the first such line is and what is wrong."""
@@ -271,8 +292,8 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, nu
     problems += [f"no column `{name}`" for name in form.names if name in always and name not in table.columns]
     if problems:
         raise EvidenceError("\n".join(f"{files[0].shown}: {problem}" for problem in problems))
-    rows = reading.numbered(table.drop(*empty), files) if numbered else table.drop(*empty)
-    return reading.named(rows, files)
+    table = table.drop(*empty, LINE_NUMBER, CHAIN)
+    return reading.named(reading.numbered(table, files) if numbered else table, files)
 
 
 def _fits(actual: T.DataType, wanted: T.DataType) -> bool:

@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from io import BufferedReader
 from pathlib import Path
 
 import pyarrow as pa
 
 from harness.analysis.engine.storage import display_path, is_uri
 from harness.errors import EvidenceError
-from harness.ingest.files import counts
+from harness.ingest.files import FIRST_LINES, counts
 
 SCHEME = "file:"
 _SIGNS = {*"*?["}
@@ -35,6 +36,12 @@ class LocalFiles:
         with _readable(path), local_path(path).open("rb") as file:
             file.seek(offset)
             return file.read()
+
+    @contextmanager
+    def text(self, path: str) -> Iterator[BufferedReader]:
+        """Open a file of text, which is unpacked if its name says so."""
+        with _readable(path), opened(path) as stream:
+            yield BufferedReader(stream, FIRST_LINES)
 
     def unpacked(self, path: str, limit: int) -> int:
         """Return how many bytes compressed text has."""

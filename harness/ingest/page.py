@@ -11,8 +11,9 @@ from harness.analysis.sources.origins import FACT_EVENTS
 from harness.contracts import registry
 from harness.ingest.answer import needed_for
 from harness.ingest.expansion import ALWAYS_BYTES, ALWAYS_VALUES, EXPANSION
-from harness.ingest.formats import Field, Format, formats, nested
+from harness.ingest.formats import LINKS, Field, Format, formats, nested
 from harness.ingest.settings import AllowedSettings
+from harness.system.chain import all_chained
 
 PAGE = Path("docs/judging.md")
 EXAMPLE = Path("docs/examples/lost-write")
@@ -94,10 +95,27 @@ which knows no `describe`. Schedules are simulated by Apache Spark, being Python
 `--master` names. It ends then, and the engine that was chosen judges them; `--shrink`, `chaos shrink` and `chaos keep`,
 which simulate and judge in turn, take Apache Spark for both."""
 
+_PROOF = """\
+## Files that prove that they are whole
+
+Lines of any kind but those of dumps may end with two fields more, as those that this harness writes do; whoever has
+written all of a file ends with how many lines that were, which is no line of evidence. There is no space around these
+fields, nor in an end:"""
+_PROVED = """\
+The first chain of a writer begins with 0, each other one with the chain before it. A file of JSON Lines with such a
+line among its first is proved. Where a line was deleted, doubled, joined to another, moved or changed, its file is
+remarked on with the number of the line, and checks that rest on this kind of evidence answer UNKNOWN, whatever was
+found: what is lost looks like somebody who did nothing. A file of `--operations`, `--zookeeper`, `--journal` or
+`--liveness` without its end may lack what its writer had still to say: that forbids PASS, and takes no other answer
+away. One writer may follow another in a file. Other files are read as they are, and nothing proves them; so are
+Parquet tables, whose columns of these names are passed over."""
+_PROVEN = (b'{"zxid":7}\n', b'{"zxid":9}\n')
+
 
 def page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, "", *_example(), "", _GIVING, "", *_settings(), *_formats(), "", *_promises()]) + "\n"
+    parts = [_HEAD, "", *_example(), "", _GIVING, "", *_settings(), "", *_proof(), *_formats(), "", *_promises()]
+    return "\n".join(parts) + "\n"
 
 
 def _example() -> Iterator[str]:
@@ -129,6 +147,18 @@ def _settings() -> Iterator[str]:
     for name, field in AllowedSettings.model_fields.items():
         default = "all" if name == "acks" else str(field.default).lower()
         yield f"| `{name}` | {default} | {field.description} |"
+
+
+def _proof() -> Iterator[str]:
+    yield _PROOF
+    yield ""
+    yield "```"
+    yield b"".join(all_chained(_PROVEN)).decode().rstrip()
+    yield "```"
+    yield ""
+    yield from _table(LINKS, {field.name: "" for field in LINKS})
+    yield ""
+    yield _PROVED
 
 
 def _formats() -> Iterator[str]:

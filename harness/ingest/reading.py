@@ -34,8 +34,10 @@ from harness.analysis.sources.parsed_lines import (
 from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, no_rows, with_corrupt
 from harness.errors import EvidenceError
 from harness.ingest.files import BYTE_ORDER_MARK, Files, StoredFile
+from harness.ingest.formats import CHAIN, LINE_NUMBER
 from harness.ingest.hadoop_files import HadoopFiles
 from harness.ingest.local_files import LocalFiles, local_path, opened
+from harness.system.chain import WRITERS_END, is_writers_end
 
 FILE, LINE, TEXT = "file", "line", "text"
 """Of which file a row is, in which line from one, and what it says."""
@@ -49,6 +51,7 @@ _BESIDE = {
     TEXT: T.StringType(),
     LINE: T.LongType(),
 }
+_LINKS = [T.StructField(LINE_NUMBER, T.LongType()), T.StructField(CHAIN, T.StringType())]
 _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
 """Each file is read as a whole, so that rows come in their order."""
 
@@ -59,7 +62,9 @@ def files_of(spark: SparkSession) -> Files:
 
 
 def lines(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str) -> DataFrame:
-    """Return one row a line that is not blank: columns of `schema`, `KEYS`, `BROKEN` and `FILE`, and `TEXT` if named.
+    """Return one row a line: columns of `schema`, `KEYS`, `BROKEN` and `FILE`, and `TEXT` if named.
+
+    A line that is blank, or that is a writer's end, is none.
 
     Raises:
         EvidenceError: a file cannot be read; Apache Spark says so when the rows are.
@@ -161,7 +166,7 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     line = F.col("value")
     parsed = F.from_json(line, with_corrupt(schema), PERMISSIVE)
     return (
-        texts.where(F.length(F.trim(line)) > 0)
+        texts.where((F.length(F.trim(line)) > 0) & ~line.rlike(WRITERS_END))
         .withColumns({"parsed": parsed, KEYS: F.json_object_keys(line), TEXT: line, FILE: file_path_column()})
         .withColumn(BROKEN, F.col(f"parsed.{CORRUPT}").isNotNull() | F.col(KEYS).isNull() | ~F.is_valid_utf8(line))
         .select(*(f"parsed.{name}" for name in schema.names), KEYS, BROKEN, FILE, *more)
@@ -184,15 +189,23 @@ def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType) 
         EvidenceError: the file cannot be read.
     """
     wanted = to_arrow_schema(columns)
-    for block in blocks(_not_blank(file)):
+    known = T.StructType([*schema, *_LINKS]) if file.chained else schema
+    for block in blocks(_that_count(file)):
         numbers, texts = zip(*block, strict=True)
         shown = [text.decode(errors="replace") for text in texts]
         place = {FILE: [file.shown] * len(block), LINE: numbers, TEXT: shown}
-        if (rows := table_of(texts, schema, other_keys=False)) is not None:
-            place |= {KEYS: [[]] * len(block), BROKEN: [False] * len(block)}
+        if (rows := table_of(texts, known, other_keys=False)) is not None:
+            place |= {KEYS: _links(rows), BROKEN: [False] * len(block)}
         else:
             rows = pa.Table.from_pylist([_row(text, schema) for text in texts], wanted)
         yield with_columns(rows, place, wanted)
+
+
+def _links(rows: pa.Table) -> list[list[str]]:
+    """Return the keys of each row that have no column in the end."""
+    if CHAIN not in rows.column_names:
+        return [[]] * len(rows)
+    return [[LINE_NUMBER, CHAIN] if has_chain else [] for has_chain in rows[CHAIN].is_valid().to_pylist()]
 
 
 def _row(text: bytes, schema: T.StructType) -> dict[str, Any]:
@@ -203,9 +216,10 @@ def _row(text: bytes, schema: T.StructType) -> dict[str, Any]:
     return row | {KEYS: list(content), BROKEN: not fits}
 
 
-def _not_blank(file: StoredFile) -> Iterator[tuple[int, bytes]]:
-    """Yield number, from one, and text of every line."""
-    return ((number, text) for number, text in enumerate(_texts(file), start=1) if text.strip(b" "))
+def _that_count(file: StoredFile) -> Iterator[tuple[int, bytes]]:
+    """Yield number, from one, and text of every line that is not blank and no writer's end."""
+    numbered_texts = enumerate(_texts(file), start=1)
+    return ((number, text) for number, text in numbered_texts if text.strip(b" ") and not is_writers_end(text))
 
 
 def _texts(file: StoredFile) -> Iterator[bytes]:

@@ -176,12 +176,12 @@ def _wrong(path: Path, file: SealedFile, *, grows: bool) -> Iterator[str]:
     size_bytes = path.stat().st_size
     if _digest(path, file.size_bytes) == file.digest and (grows or size_bytes == file.size_bytes):
         if file.breaks:
-            yield _broken(file.breaks, file.first_breaks)
+            yield broken(file.breaks, file.first_breaks)
         return
     reading = _read(path, file.kind)
     yield f"it was changed after the cluster had ended: {_difference(file, size_bytes, reading)}"
     if reading.breaks:
-        yield _broken(reading.breaks, reading.first_breaks)
+        yield broken(reading.breaks, reading.first_breaks)
 
 
 def _difference(file: SealedFile, size_bytes: int, reading: Reading) -> str:
@@ -192,7 +192,8 @@ def _difference(file: SealedFile, size_bytes: int, reading: Reading) -> str:
     return "its bytes are not the same"
 
 
-def _broken(breaks: int, first: list[str]) -> str:
+def broken(breaks: int, first: list[str]) -> str:
+    """Return what is wrong with so many lines, of which the first are described."""
     more = f" (and {breaks - len(first)} more)" if breaks > len(first) else ""
     return "; ".join(first) + more
 

@@ -15,6 +15,10 @@ from harness.values import value_class
 BREAKS_LIMIT = 5
 _LINK = re.compile(rb'(\{.*,"line":(0|[1-9][0-9]{0,17})),"chain":"([0-9a-f]{8})"\}\n', re.DOTALL)
 _END = re.compile(rb'\{"lines":([0-9]{1,18}),"line":')
+_ANY_LINK = re.compile(rb',"line":[0-9]{1,18},"chain":"[0-9a-f]{8}"\}\r?(?:\n|\Z)')
+WRITERS_END = r'^\{"lines":[0-9]{1,18},"line":[0-9]{1,18},"chain":"[0-9a-f]{8}"\}$'
+"""What a writer's last line looks like without its newline, as Python and Java understand it."""
+_WRITERS_END = re.compile(WRITERS_END.encode())
 
 
 @value_class(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Reading:
     """Of no more than `BREAKS_LIMIT`, each a sentence."""
     ended: bool = False
     """Whether the last line is a writer's end."""
+    cut_short: int = 0
+    """Writers that have no end and after whom another begins."""
 
     def broken(self, what: str) -> None:
         """Count a break."""
@@ -82,10 +88,21 @@ def read_chain(lines: Iterable[bytes]) -> Reading:
         follows = number == before.lines and crc32(match[1], before.checksum) == stated
         if not follows and not (number == 0 and crc32(match[1]) == stated):
             reading.broken(_why(number, before.lines))
+        reading.cut_short += number == 0 < before.lines and not reading.ended
         before = Link(number + 1, stated)
         of_writer = _END.match(raw)
         reading.ended = of_writer is not None and int(of_writer[1]) == number
     return reading
+
+
+def has_link(text: bytes) -> bool:
+    """Return whether a line among some has a number and a chain."""
+    return _ANY_LINK.search(text) is not None
+
+
+def is_writers_end(line: bytes) -> bool:
+    """Return whether a line, without its newline, is what a writer ends with."""
+    return _WRITERS_END.match(line) is not None
 
 
 def _why(number: int, expected: int) -> str:

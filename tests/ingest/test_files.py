@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import os
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,24 @@ def test_what_is_compressed_is_unpacked_as_far_as_asked(files: Files, tmp_path: 
     (file,) = stored_files(files, str(path))
     assert (files.unpacked(file.path, 10**9), file.torn) == (3_600_000, False)
     assert 5000 <= files.unpacked(file.path, 5000) < 3_600_000
+
+
+PACKS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".deflate": zlib.compress,
+}
+"""How text may be packed, by the end of its file's name; the last is known to Hadoop alone."""
+
+
+def test_text_is_read_whoever_unpacks_it(files: Files, tmp_path: Path) -> None:
+    for end in ["", *set(PACKS).intersection(files.compressions)]:
+        path = tmp_path / f"a.jsonl{end}"
+        path.write_bytes(PACKS[end](LINE * 300_000))
+        with files.text(f"file:{path}") as stream:
+            assert stream.readline() == LINE
+            assert sum(line == LINE for line in stream) == 299_999
 
 
 def test_a_link_that_leads_back_is_followed_no_further(tmp_path: Path) -> None:

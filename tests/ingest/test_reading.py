@@ -11,6 +11,7 @@ from harness.analysis.engine.dialect import is_connect
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
 from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_parts
+from harness.system.chain import all_chained
 from tests.analysis.sources.test_parsed_lines import LINES
 
 pytestmark = pytest.mark.spark
@@ -46,6 +47,9 @@ CONTENTS = {name: line.replace(b'"text"', b'"words"') + b"\n" for name, line in 
     "a number with an exponent beyond all fractions": b'{"half":1e400}\n',
     "an inner object twice": b'{"inner":{"x":1},"inner":{}}\n',
     "a comma at the end": b'{"number":1,}\n',
+    "lines with a chain, and the end of their writer": b"".join(all_chained([b'{"number":1}\n', b'{"is":true}\n'])),
+    "a line without a chain after one that has it": next(all_chained([b'{"number":1}\n'])) + b'{"number":2}\n',
+    "no end of a writer": b'{"lines":1,"line":1}\n{"lines":1,"line":1,"chain":"00000000"} \n{"lines":1}\n',
 }
 
 

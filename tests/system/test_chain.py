@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.system.chain import all_chained, read_chain
+from harness.system.chain import all_chained, has_link, is_writers_end, read_chain
 
 FIVE = [b'{"n":%d}\n' % number for number in range(5)]
 
@@ -81,3 +81,27 @@ def test_damage_is_told_by_its_line(damage: Callable[[list[bytes]], list[bytes]]
 def test_of_a_file_without_any_chain_the_first_breaks_are_told() -> None:
     reading = read_chain([b"{}\n"] * 1000)
     assert (reading.breaks, len(reading.first_breaks)) == (1000, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(b"".join(written()), True, id="all lines"),
+        pytest.param(b"{}\n" + written()[1], True, id="the first has none"),
+        pytest.param(written()[0][:-1], True, id="no newline"),
+        pytest.param(written()[0][:-1] + b"\r\n", True, id="another newline"),
+        pytest.param(b"".join(FIVE), False, id="no chain"),
+        pytest.param(b'{"inner":{"n":0,"line":0,"chain":"2f601f30"}}\n', False, id="fields of an object within"),
+    ],
+)
+def test_text_with_a_chained_line_is_known(text: bytes, expected: bool) -> None:
+    assert has_link(text) is expected
+
+
+def test_the_end_of_a_writer_is_known() -> None:
+    assert [is_writers_end(line[:-1]) for line in written()] == [False] * 5 + [True]
+
+
+def test_a_writer_without_an_end_before_another_is_counted() -> None:
+    assert read_chain([*written()[:3], *written()]).cut_short == 1
+    assert read_chain([*written(), *written()]).cut_short == 0
