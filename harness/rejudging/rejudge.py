@@ -89,7 +89,7 @@ Judgements = dict[Path, Judgement | EvidenceError]
 def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
     """Return what the checks make of each run; the session is left open in the thread."""
     cases = [_case(folder) for folder in folders]
-    size_bytes = min(session_bytes(folders), BATCH_BYTES)
+    size_bytes = min(session_bytes(folders, make_tables=keep), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {}
     meanwhile = suites_imported_meanwhile() if keep else nullcontext()

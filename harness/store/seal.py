@@ -90,11 +90,16 @@ def provable(folder: RunFolder) -> bool:
 
 def sealed_lines(folder: RunFolder) -> int:
     """Return how many lines of evidence a run left when its cluster had ended; 0 where no seal says it."""
+    return sum(file.lines for file in stated_files(folder))
+
+
+def stated_files(folder: RunFolder) -> list[SealedFile]:
+    """Return the files of evidence that a run left when its cluster had ended; none where no seal says it."""
     try:
         stated = Seal.model_validate_json(folder.seal.read_bytes())
     except (OSError, ValidationError):
-        return 0
-    return sum(file.lines for file in stated.files if file.kind)
+        return []
+    return [file for file in stated.files if file.kind]
 
 
 def damage(folder: RunFolder) -> list[Hole]:

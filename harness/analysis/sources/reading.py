@@ -27,7 +27,7 @@ from harness.analysis.sources.sealing.sealed import sealed_tables
 from harness.analysis.sources.typed import FACTS, TYPED
 from harness.analysis.tables.table import Table
 from harness.store.folder import RunFolder
-from harness.store.seal import sealed_lines
+from harness.store.seal import stated_files
 
 CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
@@ -103,9 +103,16 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
     )
 
 
-def session_bytes(folders: Iterable[RunFolder]) -> int:
-    """Return the size that a session is fitted to: of all lines of runs, little of those that tables stand for."""
-    return sum(sealed_lines(folder) * SEALED_LINE_BYTES or folder.evidence_bytes() for folder in folders)
+def session_bytes(folders: Iterable[RunFolder], *, make_tables: bool = True) -> int:
+    """Return the size that a session is fitted to: of all lines of runs, and little of those that tables stand for."""
+    return sum(_session_bytes(folder, make_tables=make_tables) for folder in folders)
+
+
+def _session_bytes(folder: RunFolder, *, make_tables: bool) -> int:
+    files = stated_files(folder)
+    if not files or not (make_tables or folder.tables.is_dir()):
+        return folder.evidence_bytes()
+    return sum(file.size_bytes if file.breaks else file.lines * SEALED_LINE_BYTES for file in files)
 
 
 def as_lines(tables: Iterable[Path]) -> int:

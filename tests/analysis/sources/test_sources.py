@@ -19,6 +19,7 @@ from harness.store.history import (
     ReplicaState,
     ZnodeChange,
 )
+from harness.store.seal import seal
 from tests.analysis.model_run import history
 from tests.analysis.run_folders import lines_of as model_lines
 from tests.analysis.run_folders import sealed_run
@@ -224,3 +225,17 @@ def test_a_session_is_fitted_to_the_lines_of_runs_of_which_sealed_ones_count_lit
     assert session_bytes([copy]) == copy.evidence_bytes()
     assert session_bytes([sealed]) == sealed_lines(sealed) * SEALED_LINE_BYTES < sealed.evidence_bytes() / 4
     assert session_bytes([sealed, copy]) == session_bytes([sealed]) + session_bytes([copy])
+    assert session_bytes([sealed], make_tables=False) == sealed.evidence_bytes()
+    sealed.tables.mkdir()
+    assert session_bytes([sealed], make_tables=False) == session_bytes([sealed])
+
+
+def test_a_file_whose_lines_do_not_follow_one_another_counts_in_full(tmp_path: Path) -> None:
+    from harness.analysis.sources.reading import session_bytes
+
+    run = sealed_run(tmp_path, "run", model_lines(history(1)))
+    before, file = session_bytes([run]), run.evidence()["operations"][0]
+    run.seal.unlink()
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
+    seal(run)
+    assert session_bytes([run]) > before + file.stat().st_size / 2
