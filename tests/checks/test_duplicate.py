@@ -9,6 +9,9 @@ CASES = {
     "two offsets, of which the lower one is its place": fails(
         sent("a", 0), read("a", 4, leader_epoch=1), read("a", 0, leader_epoch=2), offsets=[0], epochs=[2]
     ),
+    "two offsets, and the higher one was read last": fails(
+        sent("a", 0), read("a", 0, leader_epoch=2), read("a", 4, leader_epoch=1), offsets=[0], epochs=[2]
+    ),
     "two partitions": fails(sent("a", 0), read("a", 0), read("a", 0, partition=1)),
     "a retry without idempotence": excused(*TWICE, settings=NOT_IDEMPOTENT),
     "an unclean election between": excused(*TWICE, elected_uncleanly(2, 1), settings=UNCLEAN),

@@ -6,6 +6,8 @@ from tests.analysis.protocol_rows import compacted, waited_for
 from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 READ = [read("a", 4), waited_for([1, 2], 5)]
+LATER_LINE = '"high_watermark":5,"leader_epoch":1,"broker":1,"seq":0'
+"""Of two lines with the highest high watermark, always the same one, and all that it takes to look it up."""
 
 
 def logged(offset: int, **other: Any) -> Row:
@@ -19,6 +21,12 @@ CASES = {
     "past the high watermark": fails(
         *READ, committed(6, at=(1, 2)), offsets=[6], text="whose high watermark never passed 5"
     ),
+    "past it, and two leaders told of it": fails(
+        *READ, waited_for([1, 2], 5, leader_epoch=1), committed(6, at=(1, 2)), shown=LATER_LINE
+    ),
+    "two leaders told of it, in another order": fails(
+        waited_for([1, 2], 5, leader_epoch=1), *READ, committed(6, at=(1, 2)), shown=LATER_LINE
+    ),
     "past it, by a process that never read": passes(*READ, committed(6, at=(1, 2), process="committer-1")),
     "past it, by a commit that was not acknowledged": passes(
         *READ, committed(6, at=(1, None), outcome="info"), committed(4, at=(0, 1))
@@ -26,6 +34,12 @@ CASES = {
     "the last one is in the log": passes(*READ, committed(3, at=(1, 2)), committed(5, at=(3, 4)), logged(5)),
     "the last one is not in the log": fails(
         *READ, committed(3, at=(1, 2)), committed(5, at=(3, 4)), logged(3), offsets=[5], text="no replica has it"
+    ),
+    "of two of one instant the same one is missing": fails(
+        *READ, committed(3, at=(3, 4)), committed(5, at=(3, 4), process="c1"), logged(2), offsets=[5]
+    ),
+    "of two of one instant, in another order": fails(
+        *READ, committed(5, at=(3, 4), process="c1"), committed(3, at=(3, 4)), logged(2), offsets=[5]
     ),
     "a cleaner took it for a later one that nobody acknowledged": passes(
         *READ,

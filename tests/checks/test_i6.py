@@ -6,6 +6,8 @@ STATE = state(0, leader=1, epoch=0, isr=[1, 2])
 KEPT = [replica(1, 5), replica(2, 5)]
 WROTE = [appended(1, 0, 4), appended(2, 0, 4)]
 LOST = [STATE, *WROTE, waited_for([1, 2], 5), replica(1, 5), replica(2, 3)]
+LATER_LINE = '"high_watermark":5,"leader_epoch":0,"broker":1,"incarnation":"inc-1","seq":1'
+"""Of two lines with the highest high watermark, always the same one, and all that it takes to look it up."""
 
 CASES = {
     "every member of ZooKeeper's ISR had it": passes(STATE, *KEPT, *WROTE, waited_for([1, 2], 5)),
@@ -34,6 +36,8 @@ CASES = {
     "the same, in another order": fails(
         waited_for([1, 2], 5, leader_epoch=2), *LOST, elected_uncleanly(1, 1), settings=UNCLEAN
     ),
+    "two lines tell of the highest high watermark": fails(*LOST, waited_for([1, 2], 5, seq=1), shown=LATER_LINE),
+    "they tell of it in another order": fails(waited_for([1, 2], 5, seq=1), *LOST, shown=LATER_LINE),
     "the power was cut": excused(*LOST, settings=POWER_LOSS),
     "an older broker does not say the version": unknown(
         STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None), text="do not say zk_version"

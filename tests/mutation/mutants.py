@@ -181,6 +181,8 @@ def _other_calls(call: ast.Call) -> Iterator[ast.expr]:
     if name == "unionByName" and base is not None:
         yield base
         yield call.args[0]
+    if name == "in_turn" and (len(call.args) > 1 or isinstance(call.args[0], ast.Starred)):
+        yield _with(call, args=[_first(call.args[0])])
     if name in _KEYED:
         for number, each in enumerate(call.args):
             if isinstance(each, ast.Constant) and each.value != "run_id":
@@ -202,6 +204,13 @@ def _other_values(keyword: ast.keyword) -> Iterator[ast.expr]:
         case ast.keyword(arg="by", value=ast.Tuple(elts=[first, *others])):
             desc = ast.Attribute(ast.Name("F", ast.Load()), "desc", ast.Load())
             yield ast.Tuple([ast.Call(desc, [first], []), *others], ast.Load())
+
+
+def _first(of_call: ast.expr) -> ast.expr:
+    """Return what comes first where an argument is handed over, be it one or all in a sequence."""
+    if isinstance(of_call, ast.Starred):
+        return ast.Subscript(of_call.value, ast.Constant(0), ast.Load())
+    return of_call
 
 
 def _negated(condition: ast.expr) -> ast.expr:

@@ -32,6 +32,8 @@ GUARDS = {
     "one.unionByName(two)": {"one", "two"},
     "rows.groupBy('run_id', 'topic')": {"rows.groupBy('run_id')"},
     "in_order('run_id', by=('seq',))": {"in_order('run_id', by=(F.desc('seq'),))"},
+    "in_turn('offset', 'value')": {"in_turn('offset')"},
+    "in_turn(*place)": {"in_turn(place[0])"},
     "window.rowsBetween(first, -1)": {"window"},
     "Severity.VIOLATION.value": {"Severity.NOTE.value"},
 }
