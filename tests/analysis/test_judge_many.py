@@ -107,12 +107,29 @@ def test_a_run_that_is_judged_alone_gets_its_facts_and_findings_too(spark: "Spar
     lose(folder, 7)
     (folder.findings / "check=gone").mkdir(parents=True)
     (folder.facts / "gone.parquet").mkdir(parents=True)
+    (folder.root / NEW / "facts").mkdir(parents=True)  # as a judge that was killed leaves it
     case = Case(folder=folder, settings=SETTINGS, checks=("lost-write",))
     ((_, judgement),) = judge_many(spark, [case], tmp_path / "scratch", keep=True)
     assert isinstance(judgement, Judgement)
     assert {path.name for path in folder.findings.iterdir() if path.is_dir()} == {"check=lost-write"}
     assert {path.stem for path in folder.facts.iterdir()} == set(TABLES)
     assert written_counts(folder.facts) == judgement.counts
+
+
+def test_a_run_that_is_judged_alone_has_findings_where_nothing_was_found(spark: "SparkSession", tmp_path: Path) -> None:
+    folder = write_intact_run(tmp_path / "alone")
+    case = Case(folder=folder, settings=SETTINGS, checks=("lost-write",))
+    assert len(list(judge_many(spark, [case], tmp_path / "scratch", keep=True))) == 1
+    assert not [path for path in folder.findings.iterdir() if path.is_dir()]
+
+
+def test_runs_that_are_judged_without_keeping_anything_stay_as_they_were(spark: "SparkSession", tmp_path: Path) -> None:
+    folders = [write_intact_run(tmp_path / name) for name in ("first", "second")]
+    before = [sorted(folder.root.rglob("*")) for folder in folders]
+    cases = [Case(folder=folder, settings=SETTINGS, checks=("lost-write",)) for folder in folders]
+    judged = list(judge_many(spark, cases, tmp_path / "scratch", keep=False))
+    assert [isinstance(judgement, Judgement) for _, judgement in judged] == [True, True]
+    assert [sorted(folder.root.rglob("*")) for folder in folders] == before
 
 
 def test_what_a_run_has_stays_until_all_that_is_new_is_there(spark: "SparkSession", tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from harness.store.seal import DIGEST_BYTES
 from tests.analysis.model_evidence import JOURNAL, OPERATIONS, REPLICAS, STATE_CHANGES, ZOOKEEPER, Evidence, Line
 from tests.analysis.model_run import history
 from tests.analysis.run_folders import lines_of, sealed_run
+from tests.small_disk import small_disk
 
 
 @cache
@@ -182,7 +183,7 @@ def rows_of(path: Path) -> list[str]:
 
 def test_what_is_packed_of_runs_and_unpacked_are_their_tables_together(tmp_path: Path) -> None:
     runs = {run_id: history(seed) for seed, run_id in enumerate(["first", "second"])}
-    together = unpacked([(each, pack_of(runs[each], each, tmp_path)) for each in runs], tmp_path / "tables")
+    together = unpacked([(each, pack_of(runs[each], each, tmp_path)) for each in runs], tmp_path / "new" / "tables")
     assert together.without == {kind: [] for kind in TYPED}
     sealed: list[dict[str, Sealed]] = [sealed_tables(RunFolder(tmp_path / each)) for each in runs]
     for kind, names in TYPED.items():
@@ -243,19 +244,29 @@ def test_a_table_in_the_place_of_another_is_left_to_the_lines(tmp_path: Path) ->
     assert unpacked([("run", swapped)], tmp_path / "tables").without[REPLICAS] == ["run"]
 
 
+@pytest.mark.parametrize("fits", ["nothing", "all but the last byte"])
+def test_rows_that_cannot_be_written_are_an_error(tmp_path: Path, fits: str) -> None:
+    pack = pack_of(intact(), "run", tmp_path)
+    largest = max(path.stat().st_size for path in unpacked([("run", pack)], tmp_path / "tables").paths.values())
+    with pytest.raises(OSError, match="too large"), small_disk(64 if fits == "nothing" else largest - 1):
+        unpacked([("run", pack)], tmp_path / "again")
+
+
 def test_rows_are_written_as_soon_as_there_are_enough_for_a_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack = pack_of(intact(), "run", tmp_path)
-    names = [f"run-{number}" for number in range(3)]
-    at_once = unpacked([(name, pack) for name in names], tmp_path / "at-once").paths
-    monkeypatch.setattr(packing, "GROUP_BYTES", 1)
-    one_by_one = unpacked([(name, pack) for name in names], tmp_path / "one-by-one").paths
-    groups = [parquet.ParquetFile(paths["operations"]).num_row_groups for paths in (at_once, one_by_one)]
-    assert groups == [1, len(names)]
-    assert {name: rows_of(path) for name, path in at_once.items()} == {
-        name: rows_of(path) for name, path in one_by_one.items()
-    }
+    names = [f"run-{number}" for number in range(4)]
+    of_run = len(pack["operations"])
+    groups: dict[int, int] = {}
+    rows = set()
+    for group_bytes in (packing.GROUP_BYTES, of_run + 1, of_run, 1):
+        monkeypatch.setattr(packing, "GROUP_BYTES", group_bytes)
+        paths = unpacked([(name, pack) for name in names], tmp_path / f"{group_bytes}").paths
+        groups[group_bytes] = parquet.ParquetFile(paths["operations"]).num_row_groups
+        rows.add(tuple(row for path in paths.values() for row in rows_of(path)))
+    assert list(groups.values()) == [1, 2, 4, 4]
+    assert len(rows) == 1
 
 
 def test_what_was_packed_with_another_layout_is_left_to_the_lines(

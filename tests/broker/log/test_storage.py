@@ -1,8 +1,4 @@
 import errno
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +6,7 @@ import pytest
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import Storage
 from harness.simulation.disk import MemoryStorage
+from tests.small_disk import small_disk
 
 
 @pytest.fixture(params=["on disk", "in memory"])
@@ -84,23 +81,10 @@ def test_an_absent_file_cannot_be_read(storage: Storage) -> None:
         storage.read("absent")
 
 
-@contextmanager
-def small_disk() -> Iterator[None]:
-    """Let no file of this process grow past 1000 bytes: not even the one that pytest's own output may go to."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
-
-
 def test_a_write_that_does_not_fit_is_cut_back(tmp_path: Path) -> None:
     file = FileStorage(tmp_path).open_append("a.log")
     file.append(b"a" * 900)
-    with small_disk(), pytest.raises(OSError, match="too large") as refused:
+    with small_disk(1000), pytest.raises(OSError, match="too large") as refused:
         file.append(b"b" * 900)
     assert refused.value.errno == errno.EFBIG
     assert (file.size, (tmp_path / "a.log").stat().st_size) == (900, 900)

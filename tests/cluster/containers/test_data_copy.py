@@ -1,10 +1,8 @@
 """Copies out of containers, from an engine in memory."""
 
 import io
-import resource
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from harness.cluster.containers.engine import ContainerState
 from harness.cluster.containers.plans import Names
 from harness.cluster.layout import BrokerPorts, ClusterLayout
 from harness.errors import ClusterError, DeadlineError
+from tests.small_disk import small_disk
 
 CHUNK = 700
 """Not a multiple of tar's blocks."""
@@ -195,17 +194,6 @@ def test_a_container_that_is_gone_is_reported_unless_its_data_was_copied_before(
     del engine.states["broker-0"]
     assert copy_data(engine, layout) == []
     assert content(layout, 0) == WHOLE
-
-
-@contextmanager
-def small_disk(limit_bytes: int) -> Iterator[None]:
-    """Files of this process end at a size, as they do on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_is_a_sentence_and_what_fits_is_there(layout: ClusterLayout, engine: Any) -> None:
