@@ -193,5 +193,6 @@ def test_batches_are_so_large_and_never_have_two_runs_of_one_name(tmp_path: Path
         folder.zookeeper.write_bytes(b"{}\n" * 10)
     cases = [Case(folder=folder, settings=None, checks=()) for folder in folders]  # type: ignore[arg-type]
     assert [[each.folder for each in batch] for batch in batches(cases)] == [folders[:2], folders[2:]]
-    assert [len(batch) for batch in batches(cases, batch_bytes=30)] == [1, 1, 1, 1]
+    assert [len(batch) for batch in batches(cases, batch_bytes=59)] == [1, 1, 1, 1]
+    assert [len(batch) for batch in batches(cases, batch_bytes=60)] == [2, 2]
     assert batches([]) == []

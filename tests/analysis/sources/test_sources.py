@@ -4,6 +4,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -239,3 +240,31 @@ def test_a_file_whose_lines_do_not_follow_one_another_counts_in_full(tmp_path: P
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
     seal(run)
     assert session_bytes([run]) > before + file.stat().st_size / 2
+
+
+@pytest.mark.parametrize(
+    ("lacking", "rows", "lines_bytes"),
+    [
+        pytest.param(None, 0, 1000, id="no run has tables"),
+        pytest.param([], 3, 0, id="all runs have tables"),
+        pytest.param(["run-1"], 3, 1000, id="one run lacks tables of one kind"),
+    ],
+)
+def test_a_table_of_runs_counts_for_rows_of_tables_and_for_lines_where_they_are_read(
+    lacking: list[str] | None, rows: int, lines_bytes: int, spark: "SparkSession", tmp_path: Path
+) -> None:
+    from harness.analysis.sources.lines import SCHEMAS
+    from harness.analysis.sources.reading import LINES, ROW_BYTES, from_table
+    from harness.analysis.sources.sealing.packed import Unpacked
+
+    polls = tmp_path / "polls.parquet"
+    parquet.write_table(pa.table({"run_id": ["run-0"] * 3}), polls)
+    typed = None
+    if lacking is not None:
+        typed = Unpacked(paths={"polls": polls}, without={kind: [] for kind in SCHEMAS} | {"operations": lacking})
+    nothing = [f"cast(null as {LINES.simpleString()}) as `{kind}`" for kind in SCHEMAS]
+    sources = from_table(spark.range(2).selectExpr("concat('run-', id) as run_id", *nothing), 1000, typed)
+    assert (sources.size_bytes, sources.read_bytes) == (1000, rows * ROW_BYTES + lines_bytes)
+    assert (sources.torn, sources.together) == ((), True)
+    assert set(sources.lines) == (set(SCHEMAS) if typed is None else {"operations"} if lacking else set())
+    assert set(sources.tables) == ({"polls"} if typed else set())
