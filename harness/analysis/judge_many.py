@@ -132,11 +132,12 @@ def _distribute(into: RunFolder, folders: Mapping[str, RunFolder]) -> None:
         shutil.move(into.facts, folder.facts)
         shutil.move(into.findings, folder.findings)
         return
+    for folder in folders.values():
+        folder.facts.mkdir()
+        folder.findings.mkdir()
     for name in TABLES:
         places = {run_id: fact_path(folder.facts, name) for run_id, folder in folders.items()}
         _split(fact_path(into.facts, name), places)
-    for folder in folders.values():
-        folder.findings.mkdir()
     for of_check in list(into.findings.glob("check=*")):  # what is split off is put beside it meanwhile
         _split(of_check, {run_id: folder.findings / of_check.name for run_id, folder in folders.items()})
 
@@ -151,6 +152,4 @@ def _split(table: Path, places: Mapping[str, Path]) -> None:
         rows.scanner(columns=columns), parted, format="parquet", partitioning=by_run, max_partitions=len(places)
     )
     for part in parted.glob(f"{BY_RUN}=*"):
-        place = places[unquote(part.name.removeprefix(f"{BY_RUN}="))]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(part, place)
+        shutil.move(part, places[unquote(part.name.removeprefix(f"{BY_RUN}="))])

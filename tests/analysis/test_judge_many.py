@@ -123,6 +123,19 @@ def test_a_run_that_is_judged_alone_has_findings_where_nothing_was_found(spark: 
     assert not [path for path in folder.findings.iterdir() if path.is_dir()]
 
 
+def test_a_run_of_which_nothing_is_known_has_facts_and_findings_without_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    empty = RunFolder(tmp_path / "empty")
+    empty.root.mkdir()
+    folders = [write_intact_run(tmp_path / "intact"), empty]
+    cases = [Case(folder=folder, settings=SETTINGS, checks=("lost-write",)) for folder in folders]
+    judged = dict(judge_many(spark, cases, tmp_path / "scratch", keep=True))
+    assert isinstance(judged[empty], Judgement)
+    assert not list(empty.facts.iterdir())
+    assert not list(empty.findings.iterdir())
+
+
 def test_runs_that_are_judged_without_keeping_anything_stay_as_they_were(spark: "SparkSession", tmp_path: Path) -> None:
     folders = [write_intact_run(tmp_path / name) for name in ("first", "second")]
     before = [sorted(folder.root.rglob("*")) for folder in folders]
