@@ -57,6 +57,7 @@ def generate(
             history.cycle()
         history.end()
     if not clients_alone:
+        folder.phases.touch()  # whoever judges it logs there, which is no sign of damage where it was sealed
         seal(folder)
     return folder, sum(client.operations for client in (*history.producers, *history.consumers))
 
