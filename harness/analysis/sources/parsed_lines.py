@@ -5,6 +5,7 @@ What has another type than its column is null, and the text of such a line, or o
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,8 @@ _SPACE = " \t\r\n"
 _LARGEST_LONG = 2**63
 _NO_NUMBERS = (b"NaN", b"Inf")
 """What Arrow takes for a number of JSON, and Spark does not."""
+_NULL_BEHIND = re.compile(rb"\}[ \t\r]*null")
+"""What no object of JSON holds but in a text."""
 
 Item = TypeVar("Item")
 Line = tuple[str, str, bytes]
@@ -86,7 +89,7 @@ def table_of(texts: Sequence[bytes], schema: T.StructType, *, other_keys: bool) 
         other_keys: Whether a line may have keys without a column.
     """
     text = b"\n".join(texts) + b"\n"
-    if any(word in text for word in _NO_NUMBERS):
+    if not _is_one_object_a_line(text, len(texts)) or any(word in text for word in _NO_NUMBERS):
         return None
     try:
         text.decode()
@@ -94,6 +97,16 @@ def table_of(texts: Sequence[bytes], schema: T.StructType, *, other_keys: bool) 
     except (pa.ArrowException, ValueError):
         return None
     return rows if len(rows) == len(texts) else None
+
+
+def _is_one_object_a_line(text: bytes, lines: int) -> bool:
+    """Return whether each of so many lines begins and ends as an object does, and none has `null` behind an object.
+
+    To Arrow an object may go on in the next line, and `null` where an object should be ends the process.
+    """
+    if not (text.startswith(b"{") and text.endswith(b"}\n") and text.count(b"}\n{") == lines - 1):
+        return False
+    return _NULL_BEHIND.search(text) is None
 
 
 def in_messages(spark: SparkSession, tables: Iterable[pa.Table]) -> DataFrame | None:
