@@ -15,8 +15,8 @@ _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET
 BYTE_ORDER_MARK = "\ufeff".encode()
 """What some tools write first in a file, and Hadoop passes over."""
 LONGEST_LINE = 1_000_000
-"""Bytes at a file's end in which its last line is looked for, and at its beginning, its first."""
-FIRST_LINES = 2**16
+"""Bytes at a file's end in which its last line is looked for, and of a line among its first."""
+FIRST_LINES = 2**20
 """Bytes of the lines among which one that is chained is looked for: the first may be the one that is damaged."""
 
 
@@ -111,8 +111,7 @@ def _stored(files: Files, path: str, size: int) -> StoredFile:
 def _is_chained(files: Files, path: str) -> bool:
     """Return whether a line among the first is chained; a file that cannot be read is left to whoever reads it all."""
     with suppress(EvidenceError), files.text(path) as stream:
-        first = stream.readline(LONGEST_LINE)
-        return has_link(first + stream.read(max(0, FIRST_LINES - len(first))))
+        return has_link(stream.read(FIRST_LINES) + stream.readline(LONGEST_LINE))
     return False
 
 

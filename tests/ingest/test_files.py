@@ -15,6 +15,7 @@ from harness.errors import EvidenceError
 from harness.ingest.files import Files, stored_files
 from harness.ingest.hadoop_files import HadoopFiles
 from harness.ingest.local_files import LocalFiles, local_bytes
+from harness.system.chain import all_chained
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +95,29 @@ def test_text_is_read_whoever_unpacks_it(files: Files, tmp_path: Path) -> None:
         with files.text(f"file:{path}") as stream:
             assert stream.readline() == LINE
             assert sum(line == LINE for line in stream) == 299_999
+
+
+LONG = list(all_chained([b'{"text":"%b"}\n' % (b"a" * 400_000)] * 2))
+LONGEST = list(all_chained([b'{"text":"%b"}\n' % (b"a" * 1_500_000)] * 2))
+
+
+@pytest.mark.parametrize(
+    ("content", "chained"),
+    [
+        pytest.param(LONG, True, id="long lines"),
+        pytest.param(LONGEST, True, id="a first line that is longer than what is looked at first"),
+        pytest.param([LINE, *LONG[1:]], True, id="a long line after one without a chain"),
+        pytest.param([LONG[0][:-2] + b" }\n", *LONG[1:]], True, id="a long line with a damaged chain before another"),
+        pytest.param([LINE] * 3, False, id="no chain"),
+        pytest.param([LINE] * 100_000 + LONG, False, id="none among the first"),
+    ],
+)
+def test_a_file_is_chained_if_a_line_among_its_first_is(
+    files: Files, tmp_path: Path, content: list[bytes], chained: bool
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"".join(content))
+    (file,) = stored_files(files, str(tmp_path / "a.jsonl"))
+    assert file.chained is chained
 
 
 def test_a_link_that_leads_back_is_followed_no_further(tmp_path: Path) -> None:
