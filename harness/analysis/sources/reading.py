@@ -23,7 +23,7 @@ from harness.analysis.sources.lines import ENDS, SCHEMAS
 from harness.analysis.sources.origins import LINE_KINDS, all_of
 from harness.analysis.sources.parsed_lines import Line, frame_of, lines_of
 from harness.analysis.sources.sealing.packed import Unpacked
-from harness.analysis.sources.sealing.sealed import sealed_tables
+from harness.analysis.sources.sealing.sealed import odd_kinds, sealed_tables
 from harness.analysis.sources.typed import FACTS, TYPED
 from harness.analysis.tables.table import Table
 from harness.store.folder import RunFolder
@@ -112,7 +112,8 @@ def _session_bytes(folder: RunFolder, *, make_tables: bool) -> int:
     files = stated_files(folder)
     if not files or not (make_tables or folder.tables.is_dir()):
         return folder.evidence_bytes()
-    return sum(file.size_bytes if file.breaks else file.lines * SEALED_LINE_BYTES for file in files)
+    odd = odd_kinds(folder)
+    return sum(file.size_bytes if file.breaks or file.kind in odd else file.lines * SEALED_LINE_BYTES for file in files)
 
 
 def as_lines(tables: Iterable[Path]) -> int:

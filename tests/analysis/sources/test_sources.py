@@ -268,3 +268,16 @@ def test_a_table_of_runs_counts_for_rows_of_tables_and_for_lines_where_they_are_
     assert (sources.torn, sources.together) == ((), True)
     assert set(sources.lines) == (set(SCHEMAS) if typed is None else {"operations"} if lacking else set())
     assert set(sources.tables) == ({"polls"} if typed else set())
+
+
+def test_a_kind_that_is_too_odd_for_tables_counts_in_full(tmp_path: Path) -> None:
+    from harness.analysis.sources.reading import session_bytes
+    from harness.analysis.sources.sealing.sealed import sealed_tables
+
+    evidence = model_lines(history(1))
+    place, lines = next(iter(evidence["operations"].items()))
+    evidence["operations"][place] = [lines[0].replace(b'"type":"', b'"type":"another '), *lines[1:]]
+    run = sealed_run(tmp_path, "run", evidence)
+    before, files = session_bytes([run]), run.evidence()["operations"]
+    assert "operations" not in sealed_tables(run)
+    assert session_bytes([run]) > before + sum(file.stat().st_size for file in files) / 2

@@ -79,6 +79,18 @@ def sealed_tables(folder: RunFolder, *, make: bool = True) -> dict[str, Sealed]:
     }
 
 
+def odd_kinds(folder: RunFolder) -> set[str]:
+    """Return the kinds of evidence of which it is written down that they have no tables."""
+    return {path.parent.name for path in folder.tables.glob(f"*/{STATED}") if _is_odd(path)}
+
+
+def _is_odd(path: Path) -> bool:
+    try:
+        return bool(Tables.model_validate_json(path.read_bytes()).odd)
+    except (OSError, ValidationError):
+        return False
+
+
 def _tables_of(folder: RunFolder, kind: str, files: Sequence[SealedFile], *, make: bool) -> Tables | None:
     root = folder.tables / kind
     wanted = {"run_id": folder.run_id, "layout": layout_of(kind), "lines": [file.digest for file in files]}
