@@ -100,8 +100,8 @@ _PROOF = """\
 
 Lines of any kind but those of dumps may end with two fields more, as those that this harness writes do; whoever has
 written all of a file ends with how many lines that were, which is no line of evidence. There is no space around these
-fields, nor in an end:"""
-_PROVED = """\
+fields, nor in an end, and no blank line; each line ends with a newline alone:"""
+_PROOF_USED = """\
 The first chain of a writer begins with 0, each other one with the chain before it. A file of JSON Lines with such a
 line among its first is proved. Where a line was deleted, doubled, joined to another, moved or changed, its file is
 remarked on with the number of the line, and checks that rest on this kind of evidence answer UNKNOWN, whatever was
@@ -109,7 +109,7 @@ found: what is lost looks like somebody who did nothing. A file of `--operations
 `--liveness` without its end may lack what its writer had still to say: that forbids PASS, and takes no other answer
 away. One writer may follow another in a file. Other files are read as they are, and nothing proves them; so are
 Parquet tables, whose columns of these names are passed over."""
-_PROVEN = (b'{"zxid":7}\n', b'{"zxid":9}\n')
+_CHANGES = (b'{"zxid":7}\n', b'{"zxid":9}\n')
 
 
 def page() -> str:
@@ -153,12 +153,12 @@ def _proof() -> Iterator[str]:
     yield _PROOF
     yield ""
     yield "```"
-    yield b"".join(all_chained(_PROVEN)).decode().rstrip()
+    yield b"".join(all_chained(_CHANGES)).decode().rstrip()
     yield "```"
     yield ""
     yield from _table(LINKS, {field.name: "" for field in LINKS})
     yield ""
-    yield _PROVED
+    yield _PROOF_USED
 
 
 def _formats() -> Iterator[str]:

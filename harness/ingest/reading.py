@@ -190,7 +190,7 @@ def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType) 
     """
     wanted = to_arrow_schema(columns)
     known = T.StructType([*schema, *_LINKS]) if file.chained else schema
-    for block in blocks(_that_count(file)):
+    for block in blocks(_lines_of_evidence(file)):
         numbers, texts = zip(*block, strict=True)
         shown = [text.decode(errors="replace") for text in texts]
         place = {FILE: [file.shown] * len(block), LINE: numbers, TEXT: shown}
@@ -216,7 +216,7 @@ def _row(text: bytes, schema: T.StructType) -> dict[str, Any]:
     return row | {KEYS: list(content), BROKEN: not fits}
 
 
-def _that_count(file: StoredFile) -> Iterator[tuple[int, bytes]]:
+def _lines_of_evidence(file: StoredFile) -> Iterator[tuple[int, bytes]]:
     """Yield number, from one, and text of every line that is not blank and no writer's end."""
     numbered_texts = enumerate(_texts(file), start=1)
     return ((number, text) for number, text in numbered_texts if text.strip(b" ") and not is_writers_end(text))
