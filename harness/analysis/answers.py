@@ -18,14 +18,14 @@ from harness.verdict import SystemVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Count:
     """How often a check found something of one severity in one run, and the first of it."""
 
     number: int = 0
     first: str = ""
 
 
-def read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, str], Number]:
+def read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, str], Count]:
     """Return how often each check found what in each run, by run id, check and severity."""
     if not any(folder.glob("check=*")):
         return {}  # nothing was found
@@ -37,11 +37,11 @@ def read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, s
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )
-    return {(row.run_id, row.check, row.severity): Number(row.number, row.first) for row in rows.collect()}
+    return {(row.run_id, row.check, row.severity): Count(row.number, row.first) for row in rows.collect()}
 
 
 def result_of(
-    check: Check, unknown: str, numbers: Mapping[Severity, Number], holes: Mapping[str, Remark]
+    check: Check, unknown: str, numbers: Mapping[Severity, Count], holes: Mapping[str, Remark]
 ) -> CheckResult:
     """Return one check's answer on one run: what was found stands, but no promise is kept in evidence with holes.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from harness.analysis.answers import Number, read_findings, remarks_of, result_of
+from harness.analysis.answers import Count, read_findings, remarks_of, result_of
 from harness.analysis.engine.dialect import require_same_files
 from harness.analysis.engine.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.engine.session import spark_session, tuned
@@ -20,14 +20,7 @@ from harness.analysis.running import Unknown, any_power_loss, only, run_checks
 from harness.analysis.sources.reading import Sources, read, session_bytes
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
-from harness.contracts.checks import (
-    READ_BY_ALL,
-    READ_FOR_POWER_LOSSES,
-    Check,
-    Settings,
-    Severity,
-    read_by,
-)
+from harness.contracts.checks import READ_BY_ALL, READ_FOR_POWER_LOSSES, Check, Settings, Severity, read_by
 from harness.progress import Listener, Silent, number_of, step
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, Remark
@@ -165,7 +158,7 @@ def judge_sources(
                 result_of(
                     plugin,
                     unknown.get((run_id, plugin.name), ""),
-                    {severity: numbers.get((run_id, plugin.name, severity), Number()) for severity in Severity},
+                    {severity: numbers.get((run_id, plugin.name, severity), Count()) for severity in Severity},
                     holes.get(run_id, {}),
                 )
                 for plugin in checks
