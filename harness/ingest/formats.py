@@ -32,6 +32,7 @@ from harness.events import (
     ProduceResponse,
 )
 from harness.store.history import (
+    LINK,
     JournalEntry,
     Liveness,
     Operation,
@@ -74,7 +75,7 @@ class LineKind:
         return tuple(field.name for field in self.fields if field.required)
 
 
-LINE_NUMBER, CHAIN = "line", "chain"
+LINE_NUMBER, CHAIN = LINK
 LINKS = (
     Field(
         name=LINE_NUMBER,

@@ -202,7 +202,7 @@ def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType) 
 
 
 def _links(rows: pa.Table) -> list[list[str]]:
-    """Return the keys of each row that have no column in the end."""
+    """Return, of each row, the keys of its place in its file: they get no column."""
     if CHAIN not in rows.column_names:
         return [[]] * len(rows)
     return [[LINE_NUMBER, CHAIN] if has_chain else [] for has_chain in rows[CHAIN].is_valid().to_pylist()]
