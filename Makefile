@@ -35,7 +35,7 @@ test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's ow
 
 nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) python -m benchmarks.nightly --scale $(SCALE)
+	@$(RUN) python -m tools.nightly --scale $(SCALE)
 
 lint: ## ruff, mypy --strict, import contracts
 	@./bootstrap.sh requirements-dev.txt
@@ -69,7 +69,7 @@ lock: ## lock the newest releases that pyproject.toml allows and that go togethe
 		$$(sed -n 's/^\([a-z0-9._-]*\).*==.*/--no-emit-package \1/p' tests/locks/without.txt) | sed '/^# The following/,$$d' >tests/locks/fab.txt
 
 kafka-libs: ## fetch the jars of real Kafka 3.9 with Maven, for benchmarks and for the test that its own tools read our logs
-	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies \
+	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f tools/kafka/pom.xml dependency:copy-dependencies \
 		-DoutputDirectory="$(CURDIR)/.kafka-libs" -DincludeScope=runtime && touch .kafka-libs/.complete; }
 
 clean: ## remove the environment, caches and what tests left; runs/ stays

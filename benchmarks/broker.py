@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from benchmarks.measuring import comparison
-from benchmarks.peers import Peer, create_topic, peers, processor_s, running
+from tools.peers import Peer, create_topic, peers, processor_s, running
 
 BROKERS = 3
 

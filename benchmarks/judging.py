@@ -26,8 +26,6 @@ import psutil
 from rich.console import Console
 
 from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
-from benchmarks.synthetic_history import generate
-from benchmarks.typed_history import RUN_ID, TypedHistory, make
 from harness.analysis.sources.reading import ROW_BYTES, SEALED_LINE_BYTES, as_lines, session_bytes
 from harness.contracts.checks import Settings
 from harness.experiment.judge import settings_of
@@ -37,6 +35,8 @@ from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
+from tools.synthetic_history import generate
+from tools.typed_history import RUN_ID, TypedHistory, make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

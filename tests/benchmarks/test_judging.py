@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.judging import judged_as_history
-from benchmarks.synthetic_history import generate
 from tests.verdicts import PASS
+from tools.synthetic_history import generate
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.kills.kill import Kill, Victim, carried_out
-from benchmarks.kills.left import left_of, namespaces_of
-from benchmarks.kills.place import Place
 from harness import phases
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
@@ -32,6 +29,9 @@ from harness.store.history import InjectionStep
 from harness.store.phase_log import Phase, ends
 from harness.values import PYTHON
 from harness.verdict import FaultVerdict
+from tools.kills.kill import Kill, Victim, carried_out
+from tools.kills.left import left_of, namespaces_of
+from tools.kills.place import Place
 
 KAFKA, QUORUM = "kafka:3.9.1", "kafka:4.4.0"
 MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": []}

@@ -46,8 +46,8 @@ def steps(scale, seed, folder):
 
 def small_checkout(root: Path) -> Path:
     """Make one."""
-    nightly = root / "benchmarks" / "nightly"
-    shutil.copytree(ROOT / "benchmarks" / "nightly", nightly, ignore=shutil.ignore_patterns("__pycache__"))
+    nightly = root / "tools" / "nightly"
+    shutil.copytree(ROOT / "tools" / "nightly", nightly, ignore=shutil.ignore_patterns("__pycache__"))
     (nightly / "steps.py").write_text(STEPS, encoding="utf-8")
     (root / "tests" / "mutation").mkdir(parents=True)
     return root

@@ -14,7 +14,7 @@ import pytest
 from chaos_airflow.tasks import long_tests
 from tests.dags.small_checkout import small_checkout
 
-HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka", "benchmarks"}
+HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka", "tools"}
 
 PARSE = """
 import json, sys
@@ -81,7 +81,7 @@ def test_a_night_in_which_one_step_fails_has_its_page(airflow: dict[str, str], t
 def test_without_a_checkout_the_first_task_says_what_is_missing(airflow: dict[str, str], tmp_path: Path) -> None:
     result, output = python(RUN, str(tmp_path), environment=airflow)
     assert (result["state"], result["tasks"]["steps[-1]"][0]) == ("failed", "failed")
-    assert f"the long tests need a checkout with its tests: {tmp_path}/benchmarks/nightly is missing" in output
+    assert f"the long tests need a checkout with its tests: {tmp_path}/tools/nightly is missing" in output
 
 
 @pytest.mark.timeout(120)

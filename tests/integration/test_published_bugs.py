@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.nightly.steps import PUBLISHED
 from harness.cluster.systems.system import system_named
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.scenario.suite import SuiteRun, load_suite
+from tools.nightly.steps import PUBLISHED
 
 SEED = 1
 LONGEST_S = 900

@@ -37,7 +37,7 @@ mix:
 SEEDS = range(40)
 MIXES = (
     *("storm", "storm-sweep", "mix", "administration", "compaction", "group-storm"),
-    *(f"benchmarks/{name}-light.yaml" for name in ("mix", "storm", "administration", "groups")),
+    *(f"tools/{name}-light.yaml" for name in ("mix", "storm", "administration", "groups")),
 )
 """Those that are swept and run."""
 

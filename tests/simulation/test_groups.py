@@ -116,7 +116,7 @@ def test_no_callback_comes_within_a_poll() -> None:
 
 
 def test_cleaners_take_what_groups_have_committed_before() -> None:
-    light = simulate(load_scenario("benchmarks/groups-light.yaml"), 1)
+    light = simulate(load_scenario("tools/groups-light.yaml"), 1)
     events = [each.event for log in light.logs.values() for each in log.events]
     cleaned = [each for each in events if isinstance(each, Compaction) and each.topic == OFFSETS_TOPIC]
     assert len(cleaned) > 50

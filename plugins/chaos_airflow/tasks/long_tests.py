@@ -1,4 +1,4 @@
-"""How does Airflow carry out `make nightly`? Each step is a process of `python -m benchmarks.nightly`, in one folder.
+"""How does Airflow carry out `make nightly`? Each step is a process of `python -m tools.nightly`, in one folder.
 
 A step that is ended leaves no result; the page then says that it was not run.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NEEDED = ("benchmarks/nightly", "tests/mutation")
+NEEDED = ("tools/nightly", "tests/mutation")
 FOLDERS = Path("artifacts", "long-tests")
 
 
@@ -57,6 +57,6 @@ def run_night(context: "Context", listener: Callable[[str], None], *what: str) -
     folder = ROOT / FOLDERS / f"{began:%Y%m%dT%H%M%S}"
     options = ("--scale", str(params["scale"]), "--seed", seed, "--out", str(folder))
     environment = {"CHAOS_DAY": f"{began:%Y-%m-%d}"}
-    code = run_command(listener, "benchmarks.nightly", *options, *what, environment=environment, checkout=ROOT)
+    code = run_command(listener, "tools.nightly", *options, *what, environment=environment, checkout=ROOT)
     if code:
         raise AirflowFailException(f"{what[-1].removeprefix('--')}: exit code {code}, see {folder}")

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.typed_history import RUN_ID, make
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.build import Facts, fact_path, read_facts, through_files, written_counts
 from harness.analysis.facts.clients import sends
@@ -30,6 +29,7 @@ from harness.contracts.checks import Settings, Sliced
 from harness.store.folder import RunFolder
 from tests.analysis.gate_histories import tables
 from tests.verdicts import FAIL, PASS
+from tools.typed_history import RUN_ID, make
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from benchmarks.side_by_side.cleaning import BEGAN_MS, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
+from tools.side_by_side.cleaning import BEGAN_MS, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 
 LOOKS_OFTEN = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "200"}
 """Here retention is a job of its own; Kafka's cleaner looks after each round (docs/differences-from-kafka.md)."""

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from benchmarks.side_by_side.group_script import TOPIC, Script
 from harness.events import CoordinatorLoad
 from harness.simulation.transport import MemoryTransport
 from harness.values import OFFSETS_TOPIC
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
+from tools.side_by_side.group_script import TOPIC, Script
 
 QUICK = {"offsets.topic.replication.factor": "2", "group.initial.rebalance.delay.ms": "0"}
 

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from benchmarks.side_by_side import failing_groups
-from benchmarks.side_by_side.group_script import TOPIC
-from benchmarks.side_by_side.groups import PARTICULAR, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 from harness.experiment.drive import create_topics
 from harness.scenario.model import TopicSpec
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster
@@ -17,6 +14,9 @@ from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 from tests.shared import ROOT
+from tools.side_by_side import failing_groups
+from tools.side_by_side.group_script import TOPIC
+from tools.side_by_side.groups import PARTICULAR, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 
 ALONE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "10"}
 

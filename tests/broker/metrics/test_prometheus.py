@@ -10,7 +10,6 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.side_by_side.metric_names import RECORDED
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
 from harness.broker.coordinator.group import GroupState
@@ -21,6 +20,7 @@ from harness.broker.metrics.prometheus import HOLD_LOOK_S, PrometheusExporter
 from harness.broker.replicas.counters import Counters
 from harness.broker.wire.messages import ApiKey
 from harness.system.waiting import until
+from tools.side_by_side.metric_names import RECORDED
 
 pytestmark = pytest.mark.real_time("the client library serves from threads, on a real port")
 

@@ -1,4 +1,4 @@
-"""A whole broker and streams of damaged requests: a light share of what `benchmarks.fuzzing` sends by the million."""
+"""A whole broker and streams of damaged requests: a light share of what `tools.fuzzing` sends by the million."""
 
 import asyncio
 import random
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzzing.frames import Frames
-from benchmarks.fuzzing.target import Fault, FuzzedBroker
 from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import decode_request, decode_request_header, encode_request
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.messages import ApiKey, DeleteTopicsRequest, FetchRequest, MetadataRequest
 from harness.simulation.loop import run
+from tools.fuzzing.frames import Frames
+from tools.fuzzing.target import Fault, FuzzedBroker
 
 STREAMS = 20
 _frames = Frames(random.Random(1))
