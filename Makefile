@@ -46,8 +46,7 @@ lint: ## ruff, mypy --strict, import contracts
 
 pages: ## write anew what is made from the code: pages of docs/, the picture of the rooms, Airflow's form
 	@./bootstrap.sh requirements-dev.txt
-	@for page in chaos_airflow.tasks.ready harness.analysis.reference harness.ingest.page harness.scenario.faults_page \
-		tests.architecture.rooms tests.broker.configs.page; do $(RUN) python -m $$page || exit; done
+	@$(RUN) python -m tools.pages
 
 audit: ## known vulnerabilities of what is locked; asks osv.dev
 	@./bootstrap.sh requirements-dev.txt

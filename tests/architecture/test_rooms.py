@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rooms import PICTURE, ROOT, Imports, floors, picture, upward
+from tools.pages.rooms import ROOT, Imports, floors, upward
 
 MOST_AT_THE_TOP = 8
 
@@ -20,10 +20,6 @@ def test_every_room_has_its_floor(imports: Imports) -> None:
 
 def test_no_import_leads_up_or_stays_on_its_floor_not_even_for_a_type(imports: Imports) -> None:
     assert upward(imports) == []
-
-
-def test_the_picture_is_the_one_of_today() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == picture(), "python -m tests.architecture.rooms draws it anew"
 
 
 @pytest.mark.parametrize("room", ["harness", "harness/broker"])

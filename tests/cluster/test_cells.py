@@ -21,7 +21,6 @@ from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.experiment.journal import fault_results, read_journal
 from harness.scenario.capabilities import missing, systems_of
-from harness.scenario.faults_page import refusal
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import load_plan
 from harness.scenario.rules import starts
@@ -32,6 +31,7 @@ from harness.verdict import FaultVerdict
 from tools.kills.kill import Kill, Victim, carried_out
 from tools.kills.left import left_of, namespaces_of
 from tools.kills.place import Place
+from tools.pages.faults import refusal
 
 KAFKA, QUORUM = "kafka:3.9.1", "kafka:4.4.0"
 MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": []}

@@ -299,7 +299,7 @@ def test_a_file_outside_the_folders_that_are_meant_for_that_is_refused(
 
 
 def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> None:
-    again = "make it anew: python -m chaos_airflow.tasks.ready"
+    again = "make it anew: make pages"
     made_ahead = json.loads(ready.FILE.read_bytes())
     assert made_ahead["content"] == ready.content(), again
     assert list(made_ahead["fields"].items()) == [

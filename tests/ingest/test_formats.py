@@ -1,21 +1,12 @@
 """What others are told about lines is what the harness itself writes."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.ingest.formats import Format, formats
-from harness.ingest.page import PAGE, page
 from tests.analysis.run_folders import write_intact_run
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    assert (ROOT / PAGE).read_text(encoding="utf-8") == page(), "make it anew: python -m harness.ingest.page"
 
 
 @pytest.fixture(scope="module")

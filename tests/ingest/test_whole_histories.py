@@ -21,12 +21,12 @@ from harness.cli.judge import show
 from harness.ingest.formats import formats
 from harness.ingest.judging import judge_history, report
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.page import COMMAND, EXAMPLE
 from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import PASS
+from tools.pages.judging import COMMAND, EXAMPLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 

@@ -1,6 +1,6 @@
 """The trigger form as it was made ahead: making it takes half a second of processor time, and DAGs are parsed all day.
 
-`python -m chaos_airflow.tasks.ready` writes it anew. It counts for the content that it was made of; where other faults,
+`make pages` writes it anew. It counts for the content that it was made of; where other faults,
 loads, scenarios or checks are installed, the form is made of those when a DAG is parsed.
 """
 
@@ -41,7 +41,3 @@ def write() -> None:
     fields = [f"{json.dumps(name)}: {json.dumps([param.value, param.schema])}" for name, param in form().items()]
     lines = [f'{{"content": "{content()}", "fields": {{', ",\n".join(fields), "}}", ""]
     FILE.write_text("\n".join(lines), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

@@ -12,12 +12,12 @@ from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
 from harness.ingest.answer import HistoryResult
 from harness.ingest.judging import judge_history, report
-from harness.ingest.page import EXAMPLE
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
 from tests.verdicts import FAIL, PASS
+from tools.pages.judging import EXAMPLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 

@@ -12,7 +12,6 @@ from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError, Property
 from harness.broker.configs.refused import REFUSED, REFUSED_FAMILIES, refusal
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty, parse_topic_config
-from tests.broker.configs import page
 from tests.broker.configs.effects import OF_BROKERS, OF_TOPICS
 from tests.broker.configs.server_properties import ORDINARY, PRODUCTION, UNUSABLE
 from tests.broker.whole_cluster import WholeCluster
@@ -35,10 +34,6 @@ AT_HOME = {"inter.broker.protocol.version", "zookeeper.connection.timeout.ms", "
 
 def working(properties: Iterable[Property | TopicProperty]) -> set[str]:
     return {prop.name for prop in properties if not prop.idle}
-
-
-def test_the_page_is_what_is_true() -> None:
-    assert page.PAGE.read_text(encoding="utf-8") == page.text()
 
 
 def test_every_property_that_works_names_the_test_that_shows_it() -> None:

@@ -1,4 +1,4 @@
-"""The reference page of facts and checks, made from their own words: `python -m harness.analysis.reference`.
+"""The reference page of facts and checks, made from their own words: `python -m tools.pages`.
 
 A test holds that `docs/checks.md` is what this makes.
 """
@@ -17,7 +17,7 @@ TESTS = Path("tests/checks")
 _HEAD = """\
 # Checks and facts
 
-Made from the code by `python -m harness.analysis.reference`; do not edit. Each check is one file, one promise, and one
+Made from the code by `python -m tools.pages`; do not edit. Each check is one file, one promise, and one
 test file of the same name. Where a fact that it needs is empty, or something it assumes does not hold, it answers
 UNKNOWN with the reason. [judging.md](judging.md) says which evidence gives which promise its facts."""
 _QUALITY = """\
@@ -146,7 +146,3 @@ def _order(name: str) -> tuple[bool, int, str]:
     """Numbered checks by their numbers, then the anomalies of clients."""
     numbered = name.startswith("I") and name[1:].isdigit()
     return (not numbered, int(name[1:]) if numbered else 0, name)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

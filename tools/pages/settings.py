@@ -1,4 +1,4 @@
-"""Makes `docs/settings.md`, what becomes of each of Kafka's properties: `python -m tests.broker.configs.page`."""
+"""Makes `docs/settings.md`, what becomes of each of Kafka's properties: `python -m tools.pages`."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,10 +9,10 @@ from harness.broker.configs.refused import REFUSED, REFUSED_FAMILIES
 from harness.broker.configs.topic_properties import DYNAMIC, TOPIC_PROPERTIES, TopicProperty
 from tests.broker.configs.effects import OF_BROKERS, OF_TOPICS
 
-PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 INTRODUCTION = """# Settings
 
-<!-- Made by `python -m tests.broker.configs.page`, never written by hand. -->
+<!-- Made by `python -m tools.pages`, never written by hand. -->
 
 A broker takes Kafka's properties by Kafka's names, types and defaults (3.9, ZooKeeper mode). Each of them works, does
 not matter here, or is refused by name when the broker starts, with the reason and what to do. A name that Kafka does
@@ -21,7 +21,7 @@ this page to what a broker of Kafka 3.9 says of itself, and to the tests that sh
 """
 
 
-def text() -> str:
+def page() -> str:
     """Return the page."""
     return "\n".join(_lines()) + "\n"
 
@@ -70,7 +70,3 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
     yield "|---" * len(head) + "|"
     for row in rows:
         yield f"| {' | '.join(row)} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page on histories that others recorded, made from the code's own words: `python -m harness.ingest.page`.
+"""The page on histories that others recorded, made from the code's own words: `python -m tools.pages`.
 
 A test holds that `docs/judging.md` is what this makes, and that its example comes to what it says.
 """
@@ -6,7 +6,6 @@ A test holds that `docs/judging.md` is what this makes, and that its example com
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.analysis.reference import in_order
 from harness.analysis.sources.origins import FACT_EVENTS
 from harness.contracts import registry
 from harness.ingest.answer import needed_for
@@ -14,6 +13,7 @@ from harness.ingest.expansion import ALWAYS_BYTES, ALWAYS_VALUES, EXPANSION
 from harness.ingest.formats import LINKS, Field, Format, formats, nested
 from harness.ingest.settings import AllowedSettings
 from harness.system.chain import all_chained
+from tools.pages.checks import in_order
 
 PAGE = Path("docs/judging.md")
 EXAMPLE = Path("docs/examples/lost-write")
@@ -24,7 +24,7 @@ COMMAND = (
 _HEAD = """\
 # Judging a history that somebody else recorded
 
-Made from the code by `python -m harness.ingest.page`; do not edit.
+Made from the code by `python -m tools.pages`; do not edit.
 
 `chaos judge` takes what another client, another broker or another harness has left, runs every check for which there is
 evidence, and says of all other promises what evidence they would take. Nothing else of this project is needed: no
@@ -233,7 +233,3 @@ def _promises() -> Iterator[str]:
     yield "|---|---|---|"
     for check in in_order(registry.check(name) for name in registry.names(registry.Kind.CHECK)):
         yield f"| {check.title} | {check.promise} | {'; '.join(needed_for(check.needs, {}))} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The reference page of which fault works where, made from what each states: `python -m harness.scenario.faults_page`.
+"""The reference page of which fault works where, made from what each states: `python -m tools.pages`.
 
 A test holds that `docs/faults.md` is what this makes.
 """
@@ -19,7 +19,7 @@ PAGE = Path("docs/faults.md")
 _HEAD = """\
 # Which fault works where
 
-Made from the code by `python -m harness.scenario.faults_page`; do not edit. A fault works where the driver has the
+Made from the code by `python -m tools.pages`; do not edit. A fault works where the driver has the
 powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
 anything is made, with the reason; so is one whose machine lacks something. `kafka` on `docker` is
 the releases with ZooKeeper. What each kind does is in [scenarios.md](scenarios.md#faults)."""
@@ -104,7 +104,3 @@ def _reason(fault: Fault, system: System) -> str:
 def _over_links() -> list[str]:
     names = registry.names(Kind.FAULT)
     return [f"`{name}`" for name in names if not OVER_LINKS.isdisjoint(registry.fault(name).requires)]
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

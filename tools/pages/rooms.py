@@ -1,4 +1,4 @@
-"""Draws the rooms on their floors with the imports that no others imply: `python -m tests.architecture.rooms`."""
+"""Draws the rooms on their floors with the imports that no others imply: `python -m tools.pages`."""
 
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -172,7 +172,3 @@ def upward(imports: Imports) -> list[tuple[str, str]]:
     """Return the arrows that do not lead to a lower floor."""
     number = {room: place for place, rooms in enumerate(floors()) for room in rooms}
     return [(a, b) for a, others in sorted(imports.arrows.items()) for b in sorted(others) if number[b] <= number[a]]
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")

@@ -1,0 +1,21 @@
+"""Writes all that is made from the code, the pages of docs/ and Airflow's form: `python -m tools.pages`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.pages import checks, faults, judging, rooms, settings
+
+PAGES: dict[Path, Callable[[], str]] = {
+    checks.PAGE: checks.page,
+    faults.PAGE: faults.page,
+    judging.PAGE: judging.page,
+    rooms.PICTURE: rooms.picture,
+    settings.PAGE: settings.page,
+}
+
+if __name__ == "__main__":
+    for path, text in PAGES.items():
+        path.write_text(text(), encoding="utf-8")
+    from chaos_airflow.tasks import ready  # it sets up logging as Airflow does
+
+    ready.write()
