@@ -273,6 +273,25 @@ class ProtocolRules:
     )
     """A stable group tells its members what they have, whenever they ask (`Membership.sync`)."""
 
+    transactional_producers_are_fenced: bool = _guard(
+        "no-transactional-fence",
+        origin="a coordinator takes requests of a producer whatever its epoch is (before KIP-360 in part)",
+        effect="a producer that was replaced goes on in the transaction of the one that replaced it, and ends it",
+    )
+    """A transactional producer of another epoch is refused (`Transaction._not_its_producer`)."""
+    transitions_exclude_each_other: bool = _guard(
+        "transitions-overlap",
+        origin="a coordinator begins a transition of a transaction while another one is being stored (KAFKA-5415)",
+        effect="a transaction ends twice, or in another way than its client was told",
+    )
+    """While one transition is being stored no other one begins (`Transaction._is_busy`)."""
+    ended_transactions_stay_ended: bool = _guard(
+        "other-outcome-accepted",
+        origin="EndTxn of a transaction that has ended is answered NONE, whichever way it has ended",
+        effect="a client takes an aborted transaction for committed",
+    )
+    """EndTxn with the other outcome is refused (`Transaction._ended_before`)."""
+
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(
     PlantedBug(rule=guard.name, **guard.metadata) for guard in fields(ProtocolRules)

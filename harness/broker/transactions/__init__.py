@@ -1,0 +1,1 @@
+"""The transaction coordinator: who is in which transaction, and how each one ends."""
