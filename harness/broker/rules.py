@@ -253,7 +253,7 @@ class ProtocolRules:
         origin="a coordinator that lost its groups drops them late, though it has loaded them anew (KAFKA-10614)",
         effect="nobody answers for these groups any more",
     )
-    """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`GroupStore.unload`)."""
+    """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`Shards.unload`)."""
     loads_keep_the_last_position: bool = _guard(
         "first-position-loaded",
         origin="of each partition's positions a load keeps the first that it reads (near a load of groups in 0.9.0)",

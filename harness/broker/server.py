@@ -26,7 +26,7 @@ from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.replicated import ReplicatedOffsets
+from harness.broker.coordinator.replicated import ReplicatedTopic
 from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
@@ -296,10 +296,11 @@ class Broker:
             max_size=config["group.max.size"],
         )
         store = GroupStore(partitions=partitions, limits=limits, rules=self._rules)
-        topic = ReplicatedOffsets(
+        topic = ReplicatedTopic(
+            topic=OFFSETS_TOPIC,
             replicas=self._replicas.replicas,
             appender=self._replicas.appender,
-            commit_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
+            timeout_s=config["offsets.commit.timeout.ms"] / 1000,
         )
         members = GroupMembers(
             store=store, topic=topic, state_log=self._state_log, wall_ms=wall_ms, rng=self._outside.rng

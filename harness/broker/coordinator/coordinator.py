@@ -5,15 +5,15 @@ answered, so whatever a client was told is committed survives the coordinator (`
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from harness.broker.background import every
 from harness.broker.coordinator.effects import TimerKind
+from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsLog, OffsetsTopic
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import (
     CommittedOffset,
@@ -26,6 +26,7 @@ from harness.broker.coordinator.records import (
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
 from harness.broker.coordinator.store import GroupStore, KnownGroup
+from harness.broker.coordinator.topic import COMMIT_ERRORS, CoordinatorLog, CoordinatorTopic
 from harness.broker.replicas.control_requests import Leadership
 from harness.broker.replicas.replicas import now_s
 from harness.broker.state_log import StateLog
@@ -33,12 +34,9 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 from harness.values import OFFSETS_TOPIC, TopicPartition
 
-_log = logging.getLogger(__name__)
-
 Errors = dict[TopicPartition, ErrorCode]
 Decided = Callable[[Errors, Mapping[TopicPartition, int]], Errors]
 """Tells of a commit, by partition how it ended and where in the log it stands, and returns the former."""
-LOAD_CHUNK_BYTES = 5 * 1024 * 1024
 LATE_UNLOAD_S = 2.0
 """With the planted bug `late-unload`: how far a thread that unloads lags behind one that loads."""
 
@@ -62,7 +60,7 @@ class GroupCoordinator:
     """The group coordinator of this broker."""
 
     store: GroupStore
-    topic: OffsetsTopic
+    topic: CoordinatorTopic
     members: GroupMembers
     retirement: Retirement
     state_log: StateLog
@@ -231,32 +229,22 @@ class GroupCoordinator:
         self._unload(partition, leader_epoch)
 
     async def _load(self, partition: int, leader_epoch: int) -> None:
-        """Read a partition's log to its end and start to answer for its groups.
-
-        A log that cannot be read ends the load with what was read, as in Kafka: a coordinator that answers for
-        nothing would block its groups for good.
-        """
+        """Read a partition's log to its end and start to answer for its groups."""
         began_s = now_s()
         latest: dict[OffsetKey | str, OffsetRecord | GroupRecord] = {}  # not all: a log holds far more than groups do
+
+        def take(data: bytes) -> int:
+            chunk = decode_chunk(data)
+            for record in chunk.records:
+                if isinstance(record, GroupRecord):
+                    latest[record.group] = record
+                elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
+                    latest[record.key] = record
+            return chunk.next_offset
+
         log = self.topic.log(partition)
-        disk_error = "" if log is not None else "this broker has none of it"
-        offset = log.log_start_offset if log else 0
-        try:
-            while log is not None and offset < (end := self._load_end(partition, log)):
-                data = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=end, at_least_one=True)
-                if not data:
-                    break
-                chunk = decode_chunk(data)
-                for record in chunk.records:
-                    if isinstance(record, GroupRecord):
-                        latest[record.group] = record
-                    elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
-                        latest[record.key] = record
-                offset = chunk.next_offset
-                await asyncio.sleep(0)
-        except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
-            disk_error = str(failure) if isinstance(failure, OSError) else ""
-            _log.exception("load.failed partition=%d offset=%d", partition, offset)
+        end = partial(self._load_end, partition)
+        read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", log, end=end, take=take)
         if self.store.finish_load(partition, leader_epoch, latest.values()):
             self.load_times.add(now_s() - began_s)
             groups, offsets = self.store.counts(partition)
@@ -266,8 +254,8 @@ class GroupCoordinator:
                     leader_epoch=leader_epoch,
                     groups=groups,
                     offsets=offsets,
-                    log_end_offset=offset,
-                    disk_error=disk_error,
+                    log_end_offset=read.next_offset,
+                    disk_error=read.disk_error,
                 )
             )
             self.members.take_over(self.store.members_of(partition))
@@ -275,7 +263,7 @@ class GroupCoordinator:
         if len(self._loads) == 1:
             self._deleted_meanwhile.clear()
 
-    def _load_end(self, partition: int, log: OffsetsLog) -> int:
+    def _load_end(self, partition: int, log: CoordinatorLog) -> int:
         """Return up to where a log is to be read: all that this leader has, whatever it knows to be committed."""
         rules = self.store.rules
         if not rules.groups_load_to_the_end:

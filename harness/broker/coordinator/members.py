@@ -27,11 +27,11 @@ from harness.broker.coordinator.effects import (
     TimerKind,
 )
 from harness.broker.coordinator.membership import Membership
-from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import encode_group
 from harness.broker.coordinator.requests import Join, Sync
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.coordinator.topic import GROUP_ERRORS, NO_CORRELATION_ID, CoordinatorTopic
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import GroupEvent
@@ -45,7 +45,7 @@ class GroupMembers:
     """The members of the groups that this broker coordinates."""
 
     store: GroupStore
-    topic: OffsetsTopic
+    topic: CoordinatorTopic
     state_log: StateLog
     wall_ms: Callable[[], int]
     rng: random.Random

@@ -1,39 +1,43 @@
-"""`__consumer_offsets` as the coordinator sees it: the local log to load from, and acks=all to write with."""
+"""A coordinator's topic as it sees it: the local log to load from, and acks=all to write with."""
 
 from dataclasses import dataclass
 
-from harness.broker.coordinator.offsets_topic import OffsetsLog
+from harness.broker.coordinator.topic import CoordinatorLog
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.replicas import Replicas
-from harness.values import ACKS_ALL, OFFSETS_TOPIC
+from harness.values import ACKS_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicatedOffsets:
-    """Reads and writes the partitions of `__consumer_offsets` that this broker leads."""
+class ReplicatedTopic:
+    """Reads and writes the partitions of one topic that this broker leads."""
 
+    topic: str
     replicas: Replicas
     appender: Appender
-    commit_timeout_s: float
+    timeout_s: float
+    """How long an append waits for the in-sync replicas, if nothing else is said."""
 
-    def log(self, partition: int) -> OffsetsLog | None:
+    def log(self, partition: int) -> CoordinatorLog | None:
         """Return the local log of a partition, or None."""
-        hosted = self.replicas.get(OFFSETS_TOPIC, partition)
+        hosted = self.replicas.get(self.topic, partition)
         return None if hosted is None else hosted.log
 
     def high_watermark(self, partition: int) -> int:
         """Return up to where the local log is known to be committed."""
-        hosted = self.replicas.get(OFFSETS_TOPIC, partition)
+        hosted = self.replicas.get(self.topic, partition)
         return 0 if hosted is None else hosted.high_watermark
 
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> AppendResult:
+    async def append(
+        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+    ) -> AppendResult:
         """Append with acks=all and wait for the high watermark."""
         params = ProduceParams(
             acks=ACKS_ALL,
-            timeout_s=self.commit_timeout_s,
+            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
             client=client,
             correlation_id=correlation_id,
             internal=True,
         )
-        (result,) = await self.appender.append([ToAppend((OFFSETS_TOPIC, partition), records)], params)
+        (result,) = await self.appender.append([ToAppend((self.topic, partition), records)], params)
         return result

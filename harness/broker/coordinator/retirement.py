@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.offsets_topic import NO_CORRELATION_ID, OffsetsTopic
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import OffsetKey, OffsetRecord, encode_tombstones
 from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL
+from harness.broker.coordinator.topic import NO_CORRELATION_ID, CoordinatorTopic
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import OffsetRetired
 from harness.values import TopicPartition
@@ -27,7 +27,7 @@ class Retirement:
     """Ends offsets and groups."""
 
     store: GroupStore
-    topic: OffsetsTopic
+    topic: CoordinatorTopic
     members: GroupMembers
     wall_ms: Callable[[], int]
     retention_ms: int

@@ -1,9 +1,4 @@
-"""Which groups are in this broker's part of `__consumer_offsets`, and may it answer for a group? Pure.
-
-A partition of `__consumer_offsets` is *loading* from the moment this broker leads it until its log has been read, and
-*owned* from then on. Its leader epoch is the *coordinator epoch*: a load or unload of an older one comes too late and
-changes nothing (KAFKA-10614: an old unload must not drop what a newer election loaded).
-"""
+"""Which groups are in this broker's part of `__consumer_offsets`, and what have they committed? Pure."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
@@ -14,11 +9,10 @@ from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.requests import GroupLimits
+from harness.broker.coordinator.shards import Shard, Shards
 from harness.broker.coordinator.statistics import GroupCounters
 from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
-
-_NEVER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +37,6 @@ class KnownGroup:
 
 
 @dataclass(slots=True)
-class _Shard:
-    """One partition of `__consumer_offsets` on this broker."""
-
-    leader_epoch: int = _NEVER
-    state: str = "absent"
-    """absent, loading or owned."""
-    groups: dict[str, KnownGroup] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class GroupStore:
     """All groups that this broker coordinates, with their committed offsets."""
 
@@ -61,22 +45,21 @@ class GroupStore:
     limits: GroupLimits = field(default_factory=GroupLimits)
     rules: ProtocolRules = RIGHT
     counters: GroupCounters = field(default_factory=GroupCounters)
-    _shards: dict[int, _Shard] = field(default_factory=dict)
+    _shards: Shards[KnownGroup] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._shards = Shards(self.partitions, self.rules)
 
     # --- loads and unloads ---
 
     def begin_load(self, partition: int, leader_epoch: int) -> bool:
         """Mark a partition as loading; False when a newer epoch is known."""
-        shard = self._shard(partition)
-        if leader_epoch <= shard.leader_epoch:
-            return False
-        self._shards[partition] = _Shard(leader_epoch=leader_epoch, state="loading")
-        return True
+        return self._shards.begin_load(partition, leader_epoch)
 
     def finish_load(self, partition: int, leader_epoch: int, records: Iterable[OffsetRecord | GroupRecord]) -> bool:
         """Take over what the log says, the last record of a key winning; False when the load was overtaken."""
-        shard = self._shard(partition)
-        if shard.leader_epoch != leader_epoch or shard.state != "loading":
+        shard = self._shards.loaded(partition, leader_epoch)
+        if shard is None:
             return False
         offsets: list[OffsetRecord] = []
         groups: dict[str, GroupMetadata | None] = {}
@@ -88,69 +71,57 @@ class GroupStore:
         term = Term(partition, leader_epoch)
         for name, value in groups.items():
             if value is not None:
-                shard.groups[name] = KnownGroup(self._loaded(name, value, term))
+                shard.entries[name] = KnownGroup(self._loaded(name, value, term))
         for record in offsets:
             self._put(shard, record)
-        shard.groups = {name: known for name, known in shard.groups.items() if known.offsets or groups.get(name)}
-        shard.state = "owned"
+        shard.entries = {name: known for name, known in shard.entries.items() if known.offsets or groups.get(name)}
         return True
 
     def unload(self, partition: int, leader_epoch: int) -> bool:
-        """Forget a partition that this broker does not lead any more; False when that is old news.
-
-        The same epoch is no old news: it comes from a deletion of the replica, which has no epoch of its own.
-        """
-        shard = self._shard(partition)
-        if leader_epoch < shard.leader_epoch and self.rules.late_unloads_are_ignored:
-            return False
-        was_mine = shard.state != "absent"
-        self._shards[partition] = _Shard(leader_epoch=leader_epoch)
-        return was_mine
+        """Forget a partition that this broker does not lead any more; False when that is old news."""
+        return self._shards.unload(partition, leader_epoch)
 
     # --- groups ---
 
     def gate(self, group: str) -> ErrorCode:
         """Return NONE when this broker may answer for the group, else why not."""
-        state = self._shard(partition_of(group, self.partitions)).state
-        if state == "loading":
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return ErrorCode.NONE if state == "owned" else ErrorCode.NOT_COORDINATOR
+        return self._shards.gate(group)
 
     @property
     def is_loading(self) -> bool:
         """Whether some groups are not known yet."""
-        return any(shard.state == "loading" for shard in self._shards.values())
+        return self._shards.is_loading
 
     def coordinator_epoch(self, group: str) -> int:
         """Return in which epoch this broker coordinates the group; -1 when it never did."""
-        return self._shard_of(group).leader_epoch
+        return self._shards.holding(group).leader_epoch
 
     def group(self, name: str) -> KnownGroup | None:
         """Return a group, be it without members or without offsets."""
-        return self._shard_of(name).groups.get(name)
+        return self._shards.holding(name).entries.get(name)
 
     def create_group(self, name: str) -> KnownGroup:
         """Make a group known; one that exists stays as it is."""
-        return self._known(self._shard_of(name), name)
+        return self._known(self._shards.holding(name), name)
 
     def remove_group(self, name: str) -> None:
         """Forget a group."""
-        self._shard_of(name).groups.pop(name, None)
+        self._shards.holding(name).entries.pop(name, None)
 
     def groups(self) -> list[tuple[str, KnownGroup]]:
         """Return all groups of the partitions that this broker may answer for."""
-        owned = [shard for _, shard in sorted(self._shards.items()) if shard.state == "owned"]
-        return [each for shard in owned for each in sorted(shard.groups.items(), key=lambda item: item[0])]
+        owned = self._shards.owned()
+        return [each for _, shard in owned for each in sorted(shard.entries.items(), key=lambda item: item[0])]
 
     def members_of(self, partition: int) -> list[Membership]:
         """Return the groups of one partition."""
-        return [known.membership for known in self._shard(partition).groups.values()]
+        return [known.membership for known in self._shards.of(partition).entries.values()]
 
     # --- offsets ---
 
     def committed(self, partition: int, records: Iterable[OffsetRecord]) -> None:
         """Apply what `__consumer_offsets` has acknowledged; an older record than the known one changes nothing."""
-        shard = self._shard(partition)
+        shard = self._shards.of(partition)
         if shard.state == "owned":
             for record in records:
                 self._put(shard, record)
@@ -180,28 +151,22 @@ class GroupStore:
 
     def forget(self, partition: int, keys: Iterable[OffsetKey]) -> None:
         """Drop these positions, whatever `__consumer_offsets` says of them."""
-        groups = self._shard(partition).groups
+        groups = self._shards.of(partition).entries
         for key in keys:
             if key.group in groups:
                 groups[key.group].offsets.pop((key.topic, key.partition), None)
 
     def counts(self, partition: int) -> tuple[int, int]:
         """Return how many groups and offsets a partition holds."""
-        groups = self._shard(partition).groups
+        groups = self._shards.of(partition).entries
         return len(groups), sum(len(known.offsets) for known in groups.values())
 
-    def _shard(self, partition: int) -> _Shard:
-        return self._shards.setdefault(partition, _Shard())
-
-    def _shard_of(self, group: str) -> _Shard:
-        return self._shard(partition_of(group, self.partitions))
-
-    def _known(self, shard: _Shard, name: str) -> KnownGroup:
-        known = shard.groups.get(name)
+    def _known(self, shard: Shard[KnownGroup], name: str) -> KnownGroup:
+        known = shard.entries.get(name)
         if known is None:
             term = Term(partition_of(name, self.partitions), shard.leader_epoch)
             group = Group(name=name, term=term, state_since_ms=None)
-            known = shard.groups[name] = KnownGroup(Membership(group, self.limits, self.rules))
+            known = shard.entries[name] = KnownGroup(Membership(group, self.limits, self.rules))
         return known
 
     def _loaded(self, name: str, value: GroupMetadata, term: Term) -> Membership:
@@ -210,10 +175,10 @@ class GroupStore:
             value = replace(value, members=rest, leader=rest[0].member_id if rest else None)
         return Membership(loaded_group(name, value, term), self.limits, self.rules)
 
-    def _put(self, shard: _Shard, record: OffsetRecord) -> None:
+    def _put(self, shard: Shard[KnownGroup], record: OffsetRecord) -> None:
         key = record.key
         partition = (key.topic, key.partition)
-        known = shard.groups.get(key.group)
+        known = shard.entries.get(key.group)
         if known is not None and partition in known.offsets:
             if known.offsets[partition].log_offset >= record.log_offset:
                 return

@@ -9,10 +9,10 @@ import pytest
 
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.offsets_topic import OffsetsTopic
 from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.coordinator.topic import CoordinatorTopic
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.recording_state_log import RecordingStateLog
@@ -64,7 +64,9 @@ class FakeTopic:
     def log(self, partition: int) -> FakeLog | None:
         return self.disk
 
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Result:
+    async def append(
+        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+    ) -> Result:
         base = self.disk.add(records)
         if self.gate is not None:
             await self.gate.wait()
@@ -72,7 +74,7 @@ class FakeTopic:
 
 
 def coordinator_on(
-    topic: OffsetsTopic,
+    topic: CoordinatorTopic,
     store: GroupStore | None = None,
     wall_ms: Callable[[], int] = lambda: 1_000,
     limits: GroupLimits | None = None,

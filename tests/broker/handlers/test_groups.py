@@ -34,7 +34,9 @@ class EagerTopic:
     def high_watermark(self, partition: int) -> int:
         return self.end
 
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Acknowledged:
+    async def append(
+        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+    ) -> Acknowledged:
         self.end += 1
         return Acknowledged(ErrorCode.NONE, self.end - 1)
 

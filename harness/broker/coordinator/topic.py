@@ -1,4 +1,4 @@
-"""`__consumer_offsets` as the coordinator needs it, and what a failed append to it means to a client."""
+"""A coordinator's topic as the coordinator needs it, and what a failed append to it means to a client."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -27,10 +27,17 @@ GROUP_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
 }
 """For a group's own record; any other error is passed on."""
+TRANSACTION_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    **_COORDINATION_ERRORS,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""For the state of a transaction; any other error is passed on."""
 
 
-class OffsetsLog(Protocol):
-    """The local log of one partition of `__consumer_offsets`."""
+class CoordinatorLog(Protocol):
+    """The local log of one partition of the topic."""
 
     @property
     def log_start_offset(self) -> int:
@@ -61,10 +68,10 @@ class Appended(Protocol):
         ...
 
 
-class OffsetsTopic(Protocol):
-    """`__consumer_offsets` as this broker holds it."""
+class CoordinatorTopic(Protocol):
+    """The topic as this broker holds it."""
 
-    def log(self, partition: int) -> OffsetsLog | None:
+    def log(self, partition: int) -> CoordinatorLog | None:
         """Return the local log of a partition, or None."""
         ...
 
@@ -72,6 +79,8 @@ class OffsetsTopic(Protocol):
         """Return up to where the local log is known to be committed."""
         ...
 
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Appended:
+    async def append(
+        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+    ) -> Appended:
         """Append with acks=all and wait for the high watermark."""
         ...

@@ -1,0 +1,43 @@
+"""Reads a partition of a coordinator's topic to its end, a piece at a time."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from harness.broker.coordinator.topic import CoordinatorLog
+
+_log = logging.getLogger(__name__)
+
+LOAD_CHUNK_BYTES = 5 * 1024 * 1024
+
+
+class LogRead(NamedTuple):
+    """How far a log was read."""
+
+    next_offset: int
+    disk_error: str
+    """Why the disk gave no more; empty if it gave all."""
+
+
+async def read_to_end(
+    partition: str, log: CoordinatorLog | None, *, end: Callable[[CoordinatorLog], int], take: Callable[[bytes], int]
+) -> LogRead:
+    """Hand every piece of a log to `take`, which returns where the next one begins; `end` is asked before each piece.
+
+    A log that cannot be read ends the load with what was read, as in Kafka: a coordinator that answers for nothing
+    would block its keys for good.
+    """
+    disk_error = "" if log is not None else "this broker has none of it"
+    offset = log.log_start_offset if log else 0
+    try:
+        while log is not None and offset < (up_to := end(log)):
+            data = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
+            if not data:
+                break
+            offset = take(data)
+            await asyncio.sleep(0)
+    except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
+        disk_error = str(failure) if isinstance(failure, OSError) else ""
+        _log.exception("load.failed partition=%s offset=%d", partition, offset)
+    return LogRead(offset, disk_error)
