@@ -3,11 +3,13 @@
 import multiprocessing
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from harness.errors import HarnessError
 
@@ -47,20 +49,51 @@ def in_own_process(work: Callable[[], T]) -> T:
     Raises:
         ProcessDied: it ended without returning anything.
     """
+    ((_, made),) = in_own_processes([work], at_once=1)
+    if isinstance(made, ProcessDied):
+        raise made
+    return made
+
+
+def in_own_processes(works: Iterable[Callable[[], T]], *, at_once: int) -> Iterator[tuple[int, T | ProcessDied]]:
+    """Yield the index of each work with what it returns in a process of its own, in the order in which they end.
+
+    Processes still running when the iteration is given up are ended.
+    """
     context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_hand_over, args=(sender, work))
-    process.start()
-    sender.close()
+    waiting = enumerate(works)
+    running: dict[Connection, tuple[int, ForkProcess]] = {}
     try:
-        made: T = receiver.recv()
+        while True:
+            for number, work in islice(waiting, at_once - len(running)):
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_hand_over, args=(sender, work))
+                process.start()
+                sender.close()
+                running[receiver] = number, process
+            if not running:
+                return
+            for ready in wait(list(running)):
+                assert isinstance(ready, Connection), "only connections are waited for"
+                number, process = running.pop(ready)
+                yield number, _received(ready, process)
+    finally:
+        for receiver, (_, process) in running.items():
+            process.kill()
+            process.join()
+            receiver.close()
+
+
+def _received(receiver: Connection, process: ForkProcess) -> Any:
+    """Return what a process hands over, or how it ended without that."""
+    try:
+        return receiver.recv()
     except EOFError:
         process.join()
-        raise ProcessDied(_ending(process.exitcode)) from None
+        return ProcessDied(_ending(process.exitcode))
     finally:
         receiver.close()
-    process.join()
-    return made
+        process.join()
 
 
 def _hand_over(sender: Connection, work: Callable[[], object]) -> None:

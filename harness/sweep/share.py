@@ -19,7 +19,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
 from harness.simulation.own_process import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, in_own_process, limited
 from harness.simulation.run_folder import write_evidence
-from harness.simulation.schedule import simulate_plan
+from harness.simulation.schedule import SimulatedHistory, simulate_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.sweep.sweep import schedule_seed
@@ -106,7 +106,13 @@ def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> 
 
 
 def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
-    history = simulate_plan(scenario, plan)
+    return schedule_of(simulate_plan(scenario, plan), number, run_id, scenario, plan)
+
+
+def schedule_of(
+    history: SimulatedHistory, number: int, run_id: str, scenario: Scenario, plan: Plan
+) -> SimulatedSchedule:
+    """Return a schedule that was simulated, with its evidence as lines and as typed tables."""
     with scratch_folder(small=True) as scratch:
         folder = RunFolder(scratch / run_id)
         folder.root.mkdir()

@@ -1,0 +1,116 @@
+"""What is each mutant put to? The standing battery: schedules of scenarios that were written for no mutant, in turn."""
+
+import importlib
+import json
+import pkgutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import harness.broker
+import harness.simulation
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import make_plan
+from harness.scenario.source import options
+from harness.simulation.schedule import SimulatedHistory, simulate_plan
+from harness.sweep.sweep import DRIVER, Candidate, schedule_seed
+from tools.broker_mutants.mutants import BROKER, Mutant, within
+
+TOOLS = Path(__file__).parents[1]
+SCENARIOS = (
+    "storm-sweep",
+    str(TOOLS / "mix-light.yaml"),
+    str(TOOLS / "administration-light.yaml"),
+    str(TOOLS / "groups-light.yaml"),
+    "compaction",
+    "smoke",
+)
+LONG_ONES = 2
+"""The last ones take as long as several of the others: they come every other turn."""
+NOT_SIMULATED = frozenset({"harness.broker.__main__", "harness.broker.zookeeper.kazoo_client"})
+UNTOLD = "harness.broker.metrics"
+
+Executed = frozenset[tuple[str, int]]
+"""Lines of the broker by module."""
+
+
+def battery(schedules: int, seed: int) -> list[Candidate]:
+    """Return so many schedules; a longer battery begins as a shorter one does."""
+    scenarios = [load_scenario(name, options(DRIVER, [], [])) for name in SCENARIOS]
+    made: list[Candidate] = []
+    turn = 0
+    while len(made) < schedules:
+        of_turn = scenarios[: -LONG_ONES if turn % 2 else None]
+        made += (Candidate(scenario=each, plan=make_plan(each, schedule_seed(seed, turn))) for each in of_turn)
+        turn += 1
+    return made[:schedules]
+
+
+def import_all() -> None:
+    """Import all that a simulated broker runs, so that processes that are forked from this one import nothing."""
+    for package in (harness.broker, harness.simulation):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if module.name not in NOT_SIMULATED and not module.name.startswith(UNTOLD):
+                importlib.import_module(module.name)
+
+
+@dataclass(slots=True, kw_only=True)
+class Intact:
+    """What the intact broker does in one schedule."""
+
+    digest: str
+    cpu_s: float
+    executed: Executed
+    holds: bool = False
+    """Whether its run holds; else the schedule says nothing about mutants."""
+
+    def runs(self, mutant: Mutant) -> bool:
+        """Return whether the schedule executes what the mutant changes."""
+        first, last = mutant.lines
+        return any((mutant.module, line) in self.executed for line in range(first, last + 1))
+
+    def to_json(self) -> str:
+        """Return it as JSON, lines by module."""
+        lines: dict[str, list[int]] = {}
+        for module, line in sorted(self.executed):
+            lines.setdefault(module, []).append(line)
+        fields = {"digest": self.digest, "cpu_s": round(self.cpu_s, 3), "holds": self.holds, "executed": lines}
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Intact":
+        """Return what `to_json` wrote."""
+        read = json.loads(text)
+        executed = frozenset((module, line) for module, lines in read.pop("executed").items() for line in lines)
+        return cls(**read, executed=executed)
+
+
+def traced(candidate: Candidate) -> tuple[SimulatedHistory, Executed]:
+    """Return a schedule's history and the lines of the broker that it executes."""
+    executed: set[tuple[str, int]] = set()
+    modules: dict[str, str] = {}
+
+    def entered(frame: FrameType, event: str, _: Any) -> Any:
+        filename = frame.f_code.co_filename
+        module = modules.get(filename)
+        if module is None:
+            path = Path(filename)
+            module = modules[filename] = within(path) if path.is_relative_to(BROKER) else ""
+        if not module:
+            return None
+
+        def line(frame: FrameType, event: str, _: Any) -> Any:
+            executed.add((module, frame.f_lineno))
+            return line
+
+        executed.add((module, frame.f_lineno))
+        return line
+
+    sys.settrace(entered)
+    try:
+        history = simulate_plan(candidate.scenario, candidate.plan)
+    finally:
+        sys.settrace(None)
+    return history, frozenset(executed)

@@ -1,0 +1,74 @@
+"""What do the checks make of the histories that mutants changed? A process with one session judges many at once."""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Self
+
+from harness.sweep.sweep import Candidate, findings_of
+from harness.system.engine import ENGINE_VARIABLE, Engine
+from harness.verdict import ExitCode
+
+Answers = dict[int, tuple[ExitCode, dict[str, str]]]
+"""By the number of a history: what its run comes to, and what was found, violations first, each with a sentence."""
+
+
+class Judge:
+    """A process that judges folders of histories, one after the other, while this one simulates."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork of this process would have its forks' memory too
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, list(candidates)))
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        with suppress(OSError):
+            self._ours.send(None)
+        self._process.join(10)
+        self._process.kill()
+        self._process.join()
+
+    def ask(self, folder: Path, turns: int) -> None:
+        """Have the histories in a folder judged: each is that of a candidate, in so many turns of all candidates."""
+        self._ours.send((folder, turns))
+
+    def answers(self) -> Answers:
+        """Return what was made of the folder that was asked about last.
+
+        Raises:
+            RuntimeError: the judge has ended.
+        """
+        try:
+            answers: Answers = self._ours.recv()
+        except EOFError:
+            raise RuntimeError("the process that judges has ended") from None
+        return answers
+
+
+def _serve(pipe: Connection, candidates: Sequence[Candidate]) -> None:
+    """Judge what is asked until the other side ends."""
+    os.environ.setdefault(ENGINE_VARIABLE, Engine.SAIL)
+    from harness.analysis.engine.session import spark_session
+    from harness.sweep.jobs import judge_histories
+
+    with spark_session(anywhere=True) as spark:
+        while (asked := _received(pipe)) is not None:
+            folder, turns = asked
+            verdicts = judge_histories(spark, folder, [*candidates] * turns, folder.with_suffix(".judged"))
+            present = {int(path.stem) for path in folder.glob("*.parquet")}
+            pipe.send({each.number: (each.exit_code, findings_of(each)) for each in verdicts if each.number in present})
+
+
+def _received(pipe: Connection) -> tuple[Path, int] | None:
+    try:
+        asked: tuple[Path, int] | None = pipe.recv()
+    except EOFError:
+        return None
+    return asked

@@ -1,0 +1,123 @@
+"""Puts mutants to the battery. A mutant costs seconds: it is put in force in a process forked from one that has
+imported everything, only schedules that execute it are simulated, and only histories that differ are judged.
+"""
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import process_time
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.simulation.own_process import MAX_MEMORY_BYTES, ProcessDied, in_own_processes, limited
+from harness.simulation.schedule import simulate_plan
+from harness.sweep import jobs
+from harness.sweep.share import schedule_of
+from harness.sweep.sweep import Candidate
+from tools.broker_mutants.battery import Intact
+from tools.broker_mutants.in_force import put_in_force
+from tools.broker_mutants.judging import Judge
+from tools.broker_mutants.trial import Simulated, Trial
+
+ROUNDS = (6, 10, 20)
+"""A mutant that is found in the first so many schedules is not put to more."""
+BATCH = 24
+"""Mutants whose histories are judged together."""
+SLOWER = 15
+"""A mutant takes so many times the processor time of the intact broker, or its schedule is ended."""
+LEAST_CPU_S = 5.0
+MOST_ERRORS = 2
+"""A mutant that leaves so many schedules without a history is not put to more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MutantSweep:
+    """One sweep of mutants."""
+
+    candidates: Sequence[Candidate]
+    intact: Sequence[Intact]
+    scratch: Path
+    at_once: int
+    progress: Callable[[Trial], None]
+    """Is told of each mutant that is through."""
+
+    def run(self, trials: Sequence[Trial], judge: Judge) -> None:
+        """Put every mutant to the battery until it is found; the judge works while the next ones are simulated."""
+        waiting = deque((trial, 0) for trial in trials)
+        judged: list[tuple[Trial, int]] = []
+        folder = self.scratch
+        number = 0
+        while waiting or judged:
+            batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+            folder, before = self.scratch / f"{number:05}", folder
+            number += 1
+            self._simulate(batch, folder)
+            if judged:
+                waiting.extend(self._settle(judged, judge, before))
+            judged = batch
+            if batch:
+                judge.ask(folder, len(batch))
+
+    def _simulate(self, batch: Sequence[tuple[Trial, int]], folder: Path) -> None:
+        """Simulate the schedules of this round for each mutant of a batch."""
+        folder.mkdir()
+        asked = list(self._asked(batch, folder))
+        for index, result in in_own_processes([work for _, _, work in asked], at_once=self.at_once):
+            trial, place, _ = asked[index]
+            died = isinstance(result, ProcessDied)
+            trial.simulated[place] = Simulated(differs=True, cpu_s=0, error=str(result)) if died else result
+
+    def _asked(
+        self, batch: Sequence[tuple[Trial, int]], folder: Path
+    ) -> Iterator[tuple[Trial, int, Callable[[], Simulated]]]:
+        for slot, (trial, part) in enumerate(batch):
+            first, last = (0, *ROUNDS)[part], min(ROUNDS[part], len(self.candidates))
+            for place in (place for place in trial.executed if first <= place < last):
+                number = slot * len(self.candidates) + place
+                intact, candidate = self.intact[place], self.candidates[place]
+                yield trial, place, partial(simulated, trial, candidate, intact, number, folder)
+
+    def _settle(self, batch: Sequence[tuple[Trial, int]], judge: Judge, folder: Path) -> Iterator[tuple[Trial, int]]:
+        """Take the answers on a batch, and yield the mutants that go into their next round."""
+        answers = judge.answers()
+        for slot, (trial, part) in enumerate(batch):
+            for place in range(len(self.candidates)):
+                answer = answers.get(slot * len(self.candidates) + place)
+                if answer is not None:
+                    trial.verdicts[place] = answer
+            errors = sum(bool(each.error) for each in trial.simulated.values())
+            is_last = ROUNDS[part] >= len(self.candidates)
+            if trial.violated is not None or is_last or errors >= MOST_ERRORS:
+                self.progress(trial)
+            else:
+                yield trial, part + 1
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder.with_suffix(".judged"), ignore_errors=True)
+
+
+def simulated(trial: Trial, candidate: Candidate, intact: Intact, number: int, folder: Path) -> Simulated:
+    """Return what becomes of a schedule under a mutant, and leave its history in the folder where it differs.
+
+    It changes the code of this process, which has to be one that is made for it.
+    """
+    put_in_force(trial.changed)
+    scenario, plan = candidate.scenario, candidate.plan
+    began_s = process_time()
+    try:
+        with limited(max(LEAST_CPU_S, SLOWER * intact.cpu_s), MAX_MEMORY_BYTES):
+            history = simulate_plan(scenario, plan)
+        if history.digest() == intact.digest:
+            return Simulated(differs=False, cpu_s=process_time() - began_s)
+        run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
+        left = schedule_of(history, number, run_id, scenario, plan)
+    except Exception as error:  # noqa: BLE001  a mutant may raise anything
+        what = f"{type(error).__name__}: {error}"
+        return Simulated(differs=True, cpu_s=process_time() - began_s, error=what)
+    table = pa.Table.from_pylist([left.row()], schema=to_arrow_schema(jobs.HISTORIES))
+    parquet.write_table(table, folder / f"{number:06}.parquet", compression="zstd")
+    return Simulated(differs=True, cpu_s=process_time() - began_s)
