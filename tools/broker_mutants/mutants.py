@@ -17,6 +17,7 @@ from tools.broker_mutants.operators import (
     called,
     early_returns,
     expression_changes,
+    returns_nothing,
     tells,
 )
 
@@ -49,8 +50,9 @@ LEFT_OUT = {
     "zookeeper/kazoo_client.py": "the simulation has a client of its own",
 }
 """Modules of these rooms that virtual time never runs, or that decide nothing, with the reason."""
-SHOWING = ("__repr__", "__str__", "_log_")
-"""Beginnings of the names of functions that only tell what the broker does."""
+SHOWING = frozenset({"__repr__", "__str__"})
+LOGGING = "_log_"
+"""Begins the names of functions that return nothing and only tell what the broker does."""
 TEXTS = (ast.JoinedStr, ast.Raise, ast.Assert)
 DECLARING = frozenset({"annotation", "args", "decorator_list", "returns"})
 HOLDING_STATEMENTS = (ast.ExceptHandler, ast.match_case)
@@ -148,7 +150,7 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
     """Yield the functions and methods of a module; those within a function are a part of it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            if not child.name.startswith(SHOWING):
+            if not (child.name in SHOWING or (child.name.startswith(LOGGING) and returns_nothing(child))):
                 yield f"{prefix}{child.name}", child
         elif isinstance(child, ast.ClassDef):
             yield from _functions(child, f"{prefix}{child.name}.")

@@ -60,7 +60,7 @@ class Place(NamedTuple):
     """The innermost one around it."""
     parent: ast.AST
     field: str
-    index: int | None
+    item: int | None
     """In a field that is a list."""
 
 
@@ -86,8 +86,7 @@ def block_changes(function: ast.AST, block: list[ast.stmt]) -> Iterator[Change]:
 
 def early_returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Change]:
     """Yield the function ended before each of its statements but the first, where it returns nothing."""
-    returns_nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
-    if not returns_nothing or any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
+    if not returns_nothing(function) or any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
         return
     for number, statement in enumerate(function.body[1:], start=1):
         documented = number == 1 and _is_text(function.body[0])
@@ -97,6 +96,11 @@ def early_returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[
             yield Change(
                 (statement,), "early-return", text, f"return; {text}", _put_in(function.body, number, 1, ended)
             )
+
+
+def returns_nothing(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is declared to return None."""
+    return isinstance(function.returns, ast.Constant) and function.returns.value is None
 
 
 def tells(statement: ast.stmt) -> bool:
@@ -242,10 +246,10 @@ def _instead(operator: str, place: Place, node: ast.expr, other: ast.expr) -> Ch
             ast.copy_location(each, node)
 
     def put() -> None:
-        if place.index is None:
+        if place.item is None:
             setattr(place.parent, place.field, other)
         else:
-            getattr(place.parent, place.field)[place.index] = other
+            getattr(place.parent, place.field)[place.item] = other
 
     texts = _text(node), _text(other)
     return Change((place.statement,), operator, *texts, put)

@@ -69,8 +69,9 @@ class MutantSweep:
         asked = list(self._asked(batch, folder))
         for index, result in in_own_processes([work for _, _, work in asked], at_once=self.at_once):
             trial, place, _ = asked[index]
-            died = isinstance(result, ProcessDied)
-            trial.simulated[place] = Simulated(differs=True, cpu_s=0, error=str(result)) if died else result
+            if isinstance(result, ProcessDied):
+                result = Simulated(differs=True, cpu_s=0, error=str(result))
+            trial.simulated[place] = result
 
     def _asked(
         self, batch: Sequence[tuple[Trial, int]], folder: Path
