@@ -4,14 +4,16 @@ import faulthandler
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any
 
+import psutil
 import pytest
 
-from harness.simulation.own_process import ProcessDied, in_own_process, limited
+from harness.simulation.own_process import ProcessDied, in_own_process, in_own_processes, limited
 
 MEMORY_BYTES = 256 << 20
 
@@ -30,6 +32,20 @@ def _never_ends() -> None:
 def test_what_the_work_comes_to_is_handed_over() -> None:
     parent = os.getpid()
     assert in_own_process(lambda: ["made by another", os.getpid() != parent]) == ["made by another", True]
+
+
+def test_of_many_works_each_has_its_own_process_and_a_death_is_one_answer_among_others() -> None:
+    works: list[Callable[[], Any]] = [partial(abs, -4), partial(os._exit, 7), partial(abs, -6)]
+    made = dict(in_own_processes(works, at_once=2))
+    assert (made[0], made[2], str(made[1])) == (4, 6, "its process ended by itself, with exit code 7")
+
+
+def test_processes_of_works_that_are_given_up_are_ended() -> None:
+    working = in_own_processes([os.getpid, partial(time.sleep, 60)], at_once=2)
+    next(working)
+    (child,) = psutil.Process().children()
+    working.close()
+    assert not child.is_running()
 
 
 def test_more_than_a_pipe_holds_is_handed_over_too() -> None:

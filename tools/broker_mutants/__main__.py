@@ -99,7 +99,7 @@ def measured(chosen: list[Mutant], about: About, out: Path, processes: int, cons
         trials = _trials(chosen, intact, console)
         file.write(line_of(about))
 
-        def told(trial: Trial) -> None:
+        def through(trial: Trial) -> None:
             row = row_of(trial)
             rows.append(row)
             file.write(line_of(row))
@@ -107,7 +107,7 @@ def measured(chosen: list[Mutant], about: About, out: Path, processes: int, cons
             console.print(f"{len(rows)} of {len(trials)}  {row.outcome:9}  {row.key}", markup=False)
 
         gc.freeze()  # a fork that collects would copy what it looks at
-        sweep = MutantSweep(candidates=candidates, intact=intact, scratch=scratch, at_once=processes, progress=told)
+        sweep = MutantSweep(candidates=candidates, intact=intact, scratch=scratch, at_once=processes, progress=through)
         sweep.run(trials, judge)
     return rows
 

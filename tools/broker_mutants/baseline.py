@@ -22,7 +22,7 @@ from harness.sweep.share import schedule_of
 from harness.sweep.sweep import Candidate
 from harness.verdict import ExitCode
 from tools.broker_mutants.battery import Intact, traced
-from tools.broker_mutants.judging import Judge
+from tools.broker_mutants.judging import Judging
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("harness", "plugins/kafka_chaos", "tools")
@@ -34,21 +34,21 @@ class IntactAccused(Exception):
 
 
 def intact_schedules(
-    candidates: Sequence[Candidate], judge: Judge, cache: Path, scratch: Path, at_once: int
+    candidates: Sequence[Candidate], judge: Judging, cache: Path, scratch: Path, at_once: int
 ) -> list[Intact]:
     """Return what the intact broker does in each schedule.
 
     Raises:
         IntactAccused: a check says FAIL of it, or a schedule has no history.
     """
-    kept = cache / f"{source_digest(candidates)}.jsonl"
-    if not kept.exists():
+    file = cache / f"{source_digest(candidates)}.jsonl"
+    if not file.exists():
         measured = _measured(candidates, judge, scratch / "intact", at_once)
         cache.mkdir(parents=True, exist_ok=True)
-        temporary = kept.with_suffix(".tmp")
+        temporary = file.with_suffix(".tmp")
         temporary.write_text("".join(f"{each.to_json()}\n" for each in measured), encoding="utf-8")
-        temporary.replace(kept)
-    return [Intact.from_json(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+        temporary.replace(file)
+    return [Intact.from_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def source_digest(candidates: Sequence[Candidate]) -> str:
@@ -67,7 +67,7 @@ def _sources() -> Iterator[Path]:
         yield from (path for path in sorted((ROOT / name).rglob("*.py")) if "__pycache__" not in path.parts)
 
 
-def _measured(candidates: Sequence[Candidate], judge: Judge, folder: Path, at_once: int) -> list[Intact]:
+def _measured(candidates: Sequence[Candidate], judge: Judging, folder: Path, at_once: int) -> list[Intact]:
     folder.mkdir(parents=True)
     measured: dict[int, Intact] = {}
     works = [partial(_intact, candidate, number, folder) for number, candidate in enumerate(candidates)]

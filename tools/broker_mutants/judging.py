@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from harness.sweep.sweep import Candidate, findings_of
 from harness.system.engine import ENGINE_VARIABLE, Engine
@@ -14,6 +14,18 @@ from harness.verdict import ExitCode
 
 Answers = dict[int, tuple[ExitCode, dict[str, str]]]
 """By the number of a history: what its run comes to, and what was found, violations first, each with a sentence."""
+
+
+class Judging(Protocol):
+    """Judges folders of histories, one after the other."""
+
+    def ask(self, folder: Path, turns: int) -> None:
+        """Have the histories in a folder judged: each is that of a candidate, in so many turns of all candidates."""
+        ...
+
+    def answers(self) -> Answers:
+        """Return what was made of the folder that was asked about last."""
+        ...
 
 
 class Judge:
@@ -36,11 +48,11 @@ class Judge:
         self._process.join()
 
     def ask(self, folder: Path, turns: int) -> None:
-        """Have the histories in a folder judged: each is that of a candidate, in so many turns of all candidates."""
+        """Implements `Judging.ask`."""
         self._ours.send((folder, turns))
 
     def answers(self) -> Answers:
-        """Return what was made of the folder that was asked about last.
+        """Implements `Judging.answers`.
 
         Raises:
             RuntimeError: the judge has ended.
@@ -59,8 +71,8 @@ def _serve(pipe: Connection, candidates: Sequence[Candidate]) -> None:
     from harness.sweep.jobs import judge_histories
 
     with spark_session(anywhere=True) as spark:
-        while (asked := _received(pipe)) is not None:
-            folder, turns = asked
+        while (request := _received(pipe)) is not None:
+            folder, turns = request
             verdicts = judge_histories(spark, folder, [*candidates] * turns, folder.with_suffix(".judged"))
             present = {int(path.stem) for path in folder.glob("*.parquet")}
             pipe.send({each.number: (each.exit_code, findings_of(each)) for each in verdicts if each.number in present})
@@ -68,7 +80,7 @@ def _serve(pipe: Connection, candidates: Sequence[Candidate]) -> None:
 
 def _received(pipe: Connection) -> tuple[Path, int] | None:
     try:
-        asked: tuple[Path, int] | None = pipe.recv()
+        request: tuple[Path, int] | None = pipe.recv()
     except EOFError:
         return None
-    return asked
+    return request

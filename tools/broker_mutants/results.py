@@ -103,9 +103,9 @@ def counts(rows: Iterable[Row], key: Callable[[Row], str]) -> Mapping[str, Count
 def cells(counter: Counter[str]) -> list[str]:
     """Return the figures of one row of a table: each outcome, their sum, and which share was found."""
     whole = counter.total()
-    found, reached = counter[Outcome.FOUND], whole - counter[Outcome.UNREACHED]
+    of_checks, reached = counter[Outcome.FOUND], whole - counter[Outcome.UNREACHED]
     numbers = [*(str(counter[outcome]) for outcome in Outcome), str(whole)]
-    return [*numbers, f"{100 * reached / whole:.0f} %", f"{100 * found / whole:.0f} %"]
+    return [*numbers, f"{100 * reached / whole:.0f} %", f"{100 * of_checks / whole:.0f} %"]
 
 
 HEADINGS = (*Outcome, "all", "reached", "found, %")

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from time import process_time
 
@@ -21,7 +22,7 @@ from harness.sweep.share import schedule_of
 from harness.sweep.sweep import Candidate
 from tools.broker_mutants.battery import Intact
 from tools.broker_mutants.in_force import put_in_force
-from tools.broker_mutants.judging import Judge
+from tools.broker_mutants.judging import Judging
 from tools.broker_mutants.trial import Simulated, Trial
 
 ROUNDS = (6, 10, 20)
@@ -46,34 +47,33 @@ class MutantSweep:
     progress: Callable[[Trial], None]
     """Is told of each mutant that is through."""
 
-    def run(self, trials: Sequence[Trial], judge: Judge) -> None:
+    def run(self, trials: Sequence[Trial], judge: Judging) -> None:
         """Put every mutant to the battery until it is found; the judge works while the next ones are simulated."""
         waiting = deque((trial, 0) for trial in trials)
+        folders = (self.scratch / f"{number:05}" for number in count())
         judged: list[tuple[Trial, int]] = []
         folder = self.scratch
-        number = 0
         while waiting or judged:
             batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
-            folder, before = self.scratch / f"{number:05}", folder
-            number += 1
+            before, folder = folder, next(folders) if batch else folder
             self._simulate(batch, folder)
             if judged:
                 waiting.extend(self._settle(judged, judge, before))
-            judged = batch
             if batch:
                 judge.ask(folder, len(batch))
+            judged = batch
 
     def _simulate(self, batch: Sequence[tuple[Trial, int]], folder: Path) -> None:
         """Simulate the schedules of this round for each mutant of a batch."""
-        folder.mkdir()
-        asked = list(self._asked(batch, folder))
-        for index, result in in_own_processes([work for _, _, work in asked], at_once=self.at_once):
-            trial, place, _ = asked[index]
+        folder.mkdir(exist_ok=True)
+        schedules = list(self._schedules(batch, folder))
+        for index, result in in_own_processes([work for _, _, work in schedules], at_once=self.at_once):
+            trial, place, _ = schedules[index]
             if isinstance(result, ProcessDied):
                 result = Simulated(differs=True, cpu_s=0, error=str(result))
             trial.simulated[place] = result
 
-    def _asked(
+    def _schedules(
         self, batch: Sequence[tuple[Trial, int]], folder: Path
     ) -> Iterator[tuple[Trial, int, Callable[[], Simulated]]]:
         for slot, (trial, part) in enumerate(batch):
@@ -83,7 +83,7 @@ class MutantSweep:
                 intact, candidate = self.intact[place], self.candidates[place]
                 yield trial, place, partial(simulated, trial, candidate, intact, number, folder)
 
-    def _settle(self, batch: Sequence[tuple[Trial, int]], judge: Judge, folder: Path) -> Iterator[tuple[Trial, int]]:
+    def _settle(self, batch: Sequence[tuple[Trial, int]], judge: Judging, folder: Path) -> Iterator[tuple[Trial, int]]:
         """Take the answers on a batch, and yield the mutants that go into their next round."""
         answers = judge.answers()
         for slot, (trial, part) in enumerate(batch):

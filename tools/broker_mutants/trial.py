@@ -81,4 +81,4 @@ class Trial:
         if self.violated is not None:
             return next(iter(self.verdicts[self.violated][1].values()), "")
         errors = (each.error for _, each in sorted(self.simulated.items()) if each.error)
-        return next(errors, next((text for _, found in self.verdicts.values() for text in found.values()), ""))
+        return next(errors, next((text for _, findings in self.verdicts.values() for text in findings.values()), ""))

@@ -19,6 +19,8 @@ FEWEST_DAMAGES = 8
 SCHEDULES = 10_000
 INPUTS = 1_000_000
 KILLS = 100
+MUTANTS = 300
+FEWEST_MUTANTS = 3
 SOAK_S = 3_600
 SHORTEST_SOAK_S = 20
 FAULT_EVERY_S = 15
@@ -79,6 +81,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     python = (sys.executable, "-m")
     chaos = (*python, "harness")
     histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
+    broker_mutants = scaled(MUTANTS, FEWEST_MUTANTS)
     damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     is_whole = scale >= 1
@@ -101,6 +104,14 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             name="mutation",
             about="Every mutant of every check." if every == 1 else f"One of {every:,} mutants of all checks.",
             command=(*python, "tests.mutation", "--every", str(every)),
+        ),
+        Step(
+            name="broker-mutants",
+            about=f"{broker_mutants:,} mutants of the broker, put to the standing battery.",
+            command=(
+                *(*python, "tools.broker_mutants", "--sample", str(broker_mutants), "--seed", str(seed)),
+                *("--out", str(folder / "broker-mutants.jsonl")),
+            ),
         ),
         *(published_bug(run, seed, folder) for run in load_suite(PUBLISHED).runs),
         *(
