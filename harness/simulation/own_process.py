@@ -3,7 +3,7 @@
 import multiprocessing
 import resource
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -55,7 +55,9 @@ def in_own_process(work: Callable[[], T]) -> T:
     return made
 
 
-def in_own_processes(works: Iterable[Callable[[], T]], *, at_once: int) -> Iterator[tuple[int, T | ProcessDied]]:
+def in_own_processes(
+    works: Iterable[Callable[[], T]], *, at_once: int
+) -> Generator[tuple[int, T | ProcessDied], None, None]:
     """Yield the index of each work with what it returns in a process of its own, in the order in which they end.
 
     Processes still running when the iteration is given up are ended.
