@@ -40,7 +40,7 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entered
 from harness.store.result import RunResult
 from harness.store.seal import seal
-from harness.store.version import read_version, write_version
+from harness.store.version import require_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
 from harness.system.writable import in_words
@@ -228,9 +228,9 @@ def judge(
     Where many are judged, `judging` knows what the checks say of each.
 
     Raises:
-        EvidenceError: a later version of this program has written the run.
+        EvidenceError: another version of this program has written the run.
     """
-    read_version(folder)
+    require_version(folder)
     progress = progress or Logged()
     with _interrupts_of(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
         checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))

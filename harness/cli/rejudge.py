@@ -78,14 +78,14 @@ def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
     """Return the runs that can be judged, and why others cannot: one that is damaged costs no other its answer."""
     from harness.scenario.file import scenario_of
     from harness.scenario.plan import load_plan
-    from harness.store.version import read_version
+    from harness.store.version import require_version
 
     whole, refused = [], []
     for folder in folders:
         try:
-            read_version(folder)
             scenario_of(folder)
             load_plan(folder.plan)
+            require_version(folder)
         except HarnessError as error:
             refused.append(str(error))
         else:

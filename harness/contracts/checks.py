@@ -162,14 +162,6 @@ class JudgesWithout(Check, Protocol):
     """Their kinds."""
 
 
-@runtime_checkable
-class Newer(Check, Protocol):
-    """A check of which runs of earlier versions know nothing: they are not asked, and judged as they were before."""
-
-    since: ClassVar[int]
-    """The first version of evidence that has what it needs (`harness/store/version.py`)."""
-
-
 READ_BY_ALL = ("evidence",)
 """Facts that every check may use without saying so."""
 OF_COMPACTION = ("compactions", "superseded")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from harness.analysis.sources.origins import FINDINGS, ORIGINS, kinds_of, untold
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.checks import Check, JudgesWithout, Newer, ReadsFields, Settings, read_by
+from harness.contracts.checks import Check, JudgesWithout, ReadsFields, Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
@@ -22,8 +22,7 @@ from harness.scenario.rules import MIN_INSYNC_REPLICAS
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
-from harness.store.seal import Hole, damage, of_kind, provable, sealed_lines
-from harness.store.version import VERSION, read_version
+from harness.store.seal import Hole, damage, of_kind, sealed_lines
 from harness.values import PYTHON
 from harness.verdict import SystemVerdict
 
@@ -54,35 +53,26 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     )
 
 
-def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
+def checks_of(scenario: Scenario) -> list[str]:
     """Return the names of the checks that judge a run; none for all.
 
-    Those that the scenario names, of which the system under test leaves evidence. Where it names none, a run of an
-    earlier version is judged by those that there was evidence for.
-
-    Raises:
-        EvidenceError: a later version of this program has written it.
+    Those that the scenario names, of which the system under test leaves evidence.
     """
-    version = read_version(folder)
-    if scenario.system == PYTHON and (scenario.checks or version == VERSION):
+    if scenario.system == PYTHON:
         return scenario.checks
-    untried = {answer.check for answer in not_judged(folder, scenario)}
-    return [name for name in _wanted(folder, scenario) if registry.check(name).name not in untried]
+    untried = {answer.check for answer in not_judged(scenario)}
+    return [name for name in _asked_for(scenario) if registry.check(name).name not in untried]
 
 
-def _wanted(folder: RunFolder, scenario: Scenario) -> list[str]:
-    """Return the names of the checks that a scenario asks for and that the run's version knows."""
-    if scenario.checks:
-        return scenario.checks
-    version = read_version(folder)
-    checks = {name: registry.check(name) for name in registry.names(registry.Kind.CHECK)}
-    return [name for name, check in checks.items() if not isinstance(check, Newer) or check.since <= version]
+def _asked_for(scenario: Scenario) -> list[str]:
+    """Return the names of the checks that a scenario names; of all, if it names none."""
+    return scenario.checks or registry.names(registry.Kind.CHECK)
 
 
-def not_judged(folder: RunFolder, scenario: Scenario) -> list[CheckResult]:
+def not_judged(scenario: Scenario) -> list[CheckResult]:
     """Return what is answered for the checks for which the system under test leaves no evidence."""
     system = system_named(scenario.system)
-    checks = {name: registry.check(name) for name in _wanted(folder, scenario)}
+    checks = {name: registry.check(name) for name in _asked_for(scenario)}
     return [
         CheckResult(
             check=check.name,
@@ -221,7 +211,7 @@ def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
     """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
     missing = missing_evidence(folder, scenario, plan)
     known = {hole.place for hole in missing}
-    return missing + [hole for hole in damage(folder) if hole.place not in known] if provable(folder) else missing
+    return missing + [hole for hole in damage(folder) if hole.place not in known]
 
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
@@ -242,13 +232,6 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
 def remark_on(hole: Hole) -> Remark:
     """Return what there is to say of a hole."""
     return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, forbids_pass=True)
-
-
-NOT_PROVABLE = Remark(
-    text="whether any of it is missing cannot be told: it is of a version whose lines are not chained",
-    phase=Phase.COLLECT,
-    subject="evidence",
-)
 
 
 def within_holes(
@@ -318,8 +301,6 @@ def run_checks(
     notes.remarks += map(remark_on, holes)
     if lines := sealed_lines(folder):
         progress.message(f"{number_of(lines, 'line')} of evidence read, {number_of(len(holes), 'hole')} in it")
-    if not provable(folder):
-        notes.remarks.append(NOT_PROVABLE)
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
@@ -330,10 +311,10 @@ def run_checks(
 
         stack.enter_context(spark_session(size_bytes=session_bytes([folder]), progress=progress, anywhere=True))
         with watched():
-            judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
+            judgement = (judging or judge)(folder, settings, checks_of(scenario), progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes, scenario) + not_judged(folder, scenario)
+        return within_holes(judgement.checks, holes, scenario) + not_judged(scenario)
 
     answers = _attempt(checks, "the checks", notes)
     rows = number_of(sum(counts.values()), "row")
@@ -379,7 +360,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, checks_of(folder, scenario), unreliable, not_told_of)
+            return run(folder, settings, checks_of(scenario), unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{number_of(len(answers), 'answer')} of suites")

@@ -29,6 +29,7 @@ from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
+from harness.store.version import require_version
 from harness.system.interruption import Background
 from harness.system.scratch import scratch_folder
 
@@ -76,7 +77,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             checked = Checked()
         else:
             checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
-            checked = Checked(checks=checks + not_judged(folder, scenario), counts=answer.counts)
+            checked = Checked(checks=checks + not_judged(scenario), counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
@@ -102,9 +103,10 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
 
 
 def _case(folder: RunFolder) -> Case:
+    require_version(folder)
     scenario = scenario_of(folder)
     settings = settings_of(scenario, load_plan(folder.plan))
-    return Case(folder=folder, settings=settings, checks=tuple(checks_of(folder, scenario)))
+    return Case(folder=folder, settings=settings, checks=tuple(checks_of(scenario)))
 
 
 def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:

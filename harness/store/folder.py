@@ -77,12 +77,12 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def format(self) -> Path:
-        """The version of its evidence, as JSON; missing in runs of version 1."""
+        """The version of its evidence, as JSON."""
         return self.root / "format.json"
 
     @property
     def seal(self) -> Path:
-        """What each file was when the cluster had ended, as JSON; missing in runs before version 3."""
+        """What each file was when the cluster had ended, as JSON."""
         return self.root / "seal.json"
 
     @property

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from harness.store.folder import RunFolder
 from harness.store.result import StoredModel, reason_of
-from harness.store.version import SEALED, read_version
 from harness.system.chain import Reading, read_chain
 
 MUST_END = ("operations", "journal", "zookeeper", "liveness")
@@ -77,15 +76,6 @@ def seal(folder: RunFolder) -> None:
     temporary = folder.seal.with_suffix(".tmp")
     temporary.write_text(Seal.of(files).model_dump_json(indent=2) + "\n", encoding="utf-8")
     temporary.replace(folder.seal)
-
-
-def provable(folder: RunFolder) -> bool:
-    """Return whether it can be told that nothing of a run's evidence is missing.
-
-    Raises:
-        EvidenceError: a later version of this program has written it.
-    """
-    return folder.seal.exists() or read_version(folder) >= SEALED
 
 
 def sealed_lines(folder: RunFolder) -> int:

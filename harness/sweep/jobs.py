@@ -241,7 +241,7 @@ def _files(histories: Path) -> list[Path]:
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield these columns of a file's rows, None where an earlier version wrote none; nothing of what is unreadable."""
+    """Yield these columns of a file's rows, None for those that it lacks; nothing of what is unreadable."""
     try:
         with parquet.ParquetFile(file) as table:
             for rows in table.iter_batches(SHARE, columns=list(columns)):

@@ -25,7 +25,7 @@ from harness.scenario.seeds import derived_seed
 from harness.store.coverage import Coverage
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
-from harness.store.version import UNNUMBERED, VERSION, known_version
+from harness.store.version import VERSION, require_readable
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"
@@ -95,7 +95,7 @@ class SweepRequest(StoredModel):
     seed: int
     schedules: int
     replay: str
-    evidence: int = UNNUMBERED
+    evidence: int
     """Version of the lines in its table."""
 
 
@@ -118,7 +118,7 @@ def load_sweep(root: Path) -> Sweep:
         request = SweepRequest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise EvidenceError(f"{path}: cannot be read: {reason_of(error)}") from error
-    known_version(request.evidence, str(root))
+    require_readable(request.evidence, str(root))
     scenario = read_scenario(request.scenario, str(path))
     return Sweep(scenario=scenario, seed=request.seed, schedules=request.schedules, root=root, replay=request.replay)
 

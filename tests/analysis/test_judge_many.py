@@ -1,6 +1,5 @@
-"""Many run folders judged by one set of jobs; one of them was recorded by an early version of this program."""
+"""Many run folders judged by one set of jobs."""
 
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +14,10 @@ from harness.analysis.tables.schemas import TABLES
 from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import Settings
-from harness.experiment.judge import Checked, assembled, checks_of, settings_of
-from harness.rejudging.differences import differences
-from harness.scenario.file import scenario_of
-from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
-from harness.store.version import UNNUMBERED, read_version
 from tests.analysis.run_folders import write_intact_run
 from tests.analysis.test_judge import SETTINGS, Broken, answers, lose, verdicts
-from tests.verdicts import FAIL, PASS, UNKNOWN
+from tests.verdicts import FAIL, PASS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
-OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
-"""Made at commit 07c9873: a leader dies under a trickle of records; brokers did not log how far ISR members were."""
 LARGE_PART = 21
 """Runs of which halves and halves of halves would be more than are asked about one by one."""
 
@@ -41,24 +32,19 @@ LARGE_PART = 21
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder]:
     root = tmp_path_factory.mktemp("together")
-    with tarfile.open(OLDER) as packed:
-        packed.extractall(root, filter="data")
-    older = RunFolder(root / OLDER.name.removesuffix(".tar.xz"))
     losing = write_intact_run(root / "losing at 10%")
     lose(losing, 7)
     stale = losing.findings / "check=gone"
     stale.mkdir(parents=True)
-    return {"older": older, "losing": losing}
+    return {"intact": write_intact_run(root / "intact"), "losing": losing}
 
 
 @pytest.fixture(scope="module")
 def judged(
     spark: "SparkSession", folders: dict[str, RunFolder], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Judgement]:
-    older = folders["older"]
-    settings = settings_of(scenario_of(older), load_plan(older.plan))
     cases = [
-        Case(folder=older, settings=settings, checks=tuple(checks_of(older, scenario_of(older)))),
+        Case(folder=folders["intact"], settings=SETTINGS, checks=()),
         Case(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
     ]
     scratch = tmp_path_factory.mktemp("scratch")
@@ -67,26 +53,6 @@ def judged(
     assert [folder for folder, _ in answers] == list(folders.values())
     judgements = [judgement for _, judgement in answers if isinstance(judgement, Judgement)]
     return dict(zip(folders, judgements, strict=True))
-
-
-def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(
-    folders: dict[str, RunFolder], judged: dict[str, Judgement]
-) -> None:
-    older = folders["older"]
-    before = RunResult.load(older.verdict)
-    assert read_version(older) == UNNUMBERED
-    checked = Checked(checks=judged["older"].checks, counts=judged["older"].counts)
-    now = assembled(older, scenario_of(older), load_plan(older.plan), checked)
-    assert {check.verdict for check in before.checks} == {PASS}
-    assert {each.before for each in differences(before, now)} == {"no answer"}, "checks of later versions only"
-
-
-def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged: dict[str, Judgement]) -> None:
-    answers = {check.check: check for check in judged["older"].checks}
-    assert not [name for name, check in answers.items() if check.verdict is FAIL]
-    unknown = {name: check.reason for name, check in answers.items() if check.verdict is UNKNOWN}
-    assert unknown["I13"] == "the brokers' logs are older: they do not say ends"
-    assert all("the brokers' logs are older" in reason for reason in unknown.values()), unknown
 
 
 def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], judged: dict[str, Judgement]) -> None:
@@ -98,7 +64,7 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
     findings = parquet.read_table(losing.findings).to_pylist()
     assert {(row["run_id"], row["check"]) for row in findings} == {(losing.run_id, "lost-write")}
     assert not (losing.findings / "check=gone").exists()
-    assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
+    assert folders["intact"].findings.is_dir(), "that nothing was found is evidence"
     assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}
 
 

@@ -12,6 +12,7 @@ from harness.rejudging.rejudge import Rejudged
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
+from harness.store.version import write_version
 from harness.sweep.sweep import Summary
 from harness.verdict import ExitCode
 from tests.cli.test_trend import swept
@@ -145,6 +146,7 @@ def test_a_run_that_cannot_be_judged_costs_no_other_its_answer(
 ) -> None:
     for name in ("a", "b"):
         (runs / name / "scenario.yaml").write_text(scenario_yaml(load_scenario("kill-leader")), encoding="utf-8")
+        write_version(RunFolder(runs / name))
     (runs / "b" / damaged).write_bytes(b"\xff")
 
     def compare(folders: list[RunFolder], _progress: object) -> Iterator[Rejudged]:

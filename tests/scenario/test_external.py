@@ -14,7 +14,6 @@ from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
-from harness.store.version import VERSION
 
 GOOD = """\
 name: mine
@@ -162,11 +161,10 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
 ) -> None:
     scenario = good(('resume: "ssh {host} cont"', f'resume: "ssh {{host}} cont"{collects}'))
     folder = RunFolder(tmp_path)
-    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
     assert unseen(scenario) == absent
     holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1))}
     assert holes == {"zookeeper", "operations", "journal"} - absent
-    answers = {answer.check: answer.reason for answer in not_judged(folder, scenario)}
+    answers = {answer.check: answer.reason for answer in not_judged(scenario)}
     assert answers["I24"] == "external tells nothing of fetch_resp"
     assert ("replicas" in answers.get("I9", "")) == ("replicas" in absent)
     assert ("zookeeper" in answers.get("I1", "")) == ("zookeeper" in absent)

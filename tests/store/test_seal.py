@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from harness.store.folder import RunFolder
-from harness.store.seal import NO_END, damage, of_kind, provable, seal
+from harness.store.seal import NO_END, damage, of_kind, seal
 from harness.store.version import write_version
 from harness.system.chain import all_chained
 
@@ -59,11 +59,3 @@ def test_a_file_that_comes_later_is_no_evidence(run: RunFolder) -> None:
     seal(run)
     run.operations_of("b").write_bytes(b"".join(ENDED))
     assert [(hole.place, hole.kind) for hole in damage(run)] == [("operations/b.jsonl", "operations")]
-
-
-def test_of_a_run_of_an_earlier_version_nobody_can_tell(run: RunFolder) -> None:
-    assert provable(run)
-    run.format.write_text('{"evidence": 2}')
-    assert not provable(run)
-    seal(run)
-    assert provable(run), "its seal counts, whatever its version says"

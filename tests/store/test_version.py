@@ -4,23 +4,24 @@ import pytest
 
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
-from harness.store.version import UNNUMBERED, VERSION, read_version, write_version
+from harness.store.version import VERSION, require_version, write_version
 from harness.sweep.sweep import load_sweep, new_sweep, request_file
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
 
-def test_a_new_run_says_its_version_and_one_that_does_not_is_of_the_first(tmp_path: Path) -> None:
+def test_a_new_run_says_its_version_and_one_that_does_not_is_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert read_version(folder) == UNNUMBERED
+    with pytest.raises(EvidenceError, match=r"format\.json is missing: no version of evidence is stated"):
+        require_version(folder)
     write_version(folder)
-    assert read_version(folder) == VERSION
+    require_version(folder)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         pytest.param(f'{{"evidence": {VERSION + 1}}}', f"has version {VERSION + 1}; this program", id="later"),
-        pytest.param('{"evidence": 0}', "has version 0", id="before the first"),
+        pytest.param(f'{{"evidence": {VERSION - 1}}}', f"has version {VERSION - 1}; this program", id="earlier"),
         pytest.param('{"evidence": "new"}', r"format\.json: not a version of evidence", id="no number"),
         pytest.param("[", r"format\.json: not a version of evidence", id="no JSON"),
     ],
@@ -29,7 +30,7 @@ def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path, text: str, mes
     folder = RunFolder(tmp_path)
     folder.format.write_text(text, encoding="utf-8")
     with pytest.raises(EvidenceError, match=message):
-        read_version(folder)
+        require_version(folder)
 
 
 def test_a_sweep_says_its_version_too(tmp_path: Path) -> None:
@@ -37,9 +38,6 @@ def test_a_sweep_says_its_version_too(tmp_path: Path) -> None:
     file = request_file(root)
     text = file.read_text(encoding="utf-8")
     assert f'"evidence": {VERSION}' in text
-    older = text.replace(f',\n  "evidence": {VERSION}', "")
-    assert older != text
-    file.write_text(older, encoding="utf-8")
     assert load_sweep(root).schedules == 2
     file.write_text(text.replace(f'"evidence": {VERSION}', '"evidence": 99'), encoding="utf-8")
     with pytest.raises(EvidenceError, match="has version 99"):

@@ -67,7 +67,7 @@ GROUP_COMMITS = GROUP_TABLES.declare(
     _TERM,
     Column("log_offset", "bigint", "where it stands in __consumer_offsets; -1 when it was refused"),
     Column("error", "int", "Kafka's number of the error; 0 for none"),
-    Column("decided_seq", "bigint", "lines before this one were logged when it was decided; null in older logs"),
+    Column("decided_seq", "bigint", "lines logged before this one when it was decided; null where the log lacks it"),
     Column("group_state", "string", "state of the group then; null for one without members that was never stored"),
     Column("group_generation", "int", "generation of the group then; null likewise"),
     Column("known", "boolean", "whether the committer was a member then, under the instance that it gave"),
@@ -80,13 +80,13 @@ GROUP_LOADS = GROUP_TABLES.declare(
     Column("kind", "string", "load (its log was read) or unload"),
     *NAMED,
     Column("leader_epoch", "int", "coordinator epoch that began, or that ended the one before"),
-    Column("groups", "bigint", "groups that it held; null in older logs"),
+    Column("groups", "bigint", "groups that it held; null where the log lacks it"),
     Column("offsets", "bigint", "offsets that it held; null for an unload"),
     Column("log_end_offset", "bigint", "up to where the log was read; null for an unload"),
     Column(
         "disk_error",
         "string",
-        "why the disk gave no more of it; empty if it gave all, null for an unload and in older logs",
+        "why the disk gave no more of it; empty if it gave all, null for an unload or where the log lacks it",
     ),
 )
 

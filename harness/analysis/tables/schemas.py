@@ -146,7 +146,7 @@ APPENDS = _DECLARED.declare(
     Column("first_offset", "bigint", "lowest offset that it wrote"),
     Column("last_offset", "bigint", "highest offset that it wrote"),
     Column("batches", "bigint", "number of batches"),
-    Column("acks_all", "bigint", "as leader: batches among them with acks=all; null in older logs"),
+    Column("acks_all", "bigint", "as leader: batches among them with acks=all; null where the log lacks it"),
     Column("smallest_isr", "int", "fewest members of its ISR when it wrote one of those; null where it wrote none"),
 )
 
@@ -206,7 +206,7 @@ TRUNCATIONS = _DECLARED.declare(
     Column("asked_epoch", "int", "epoch whose end it requested from the leader; -1 for none"),
     Column("answer_epoch", "int", "epoch of the leader's answer"),
     Column("answer_end_offset", "bigint", "end offset of the leader's answer"),
-    Column("latest_epoch", "int", "newest epoch in its own cache before; -1 for none; null in older logs"),
+    Column("latest_epoch", "int", "newest epoch in its own cache before; -1 for none; null where the log lacks it"),
     Column("local_epoch", "int", "largest epoch in its own cache not above the answer's; -1 when unknown"),
     Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when unknown"),
 )

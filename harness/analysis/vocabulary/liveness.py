@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Severity
 from harness.store.history import Sign
-from harness.store.version import WATCHED
 
 BUSY_PERCENT = 95
 CROWDED_PERCENT = 200
@@ -21,7 +20,6 @@ class OfLiveness:
     """A check that asks for some signs of life."""
 
     name: ClassVar[str]
-    since: ClassVar[int] = WATCHED
     signs: ClassVar[tuple[Sign, ...]]
 
     def missing(self, liveness: DataFrame, promise: str, *shows: Column) -> DataFrame:

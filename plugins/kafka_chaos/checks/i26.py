@@ -15,7 +15,6 @@ from harness.analysis.vocabulary.assumptions import has_field, without_acks
 from harness.analysis.vocabulary.findings import event, finding
 from harness.analysis.vocabulary.min_insync import REQUIREMENT_FACTS, with_required_isr
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import WATCHED
 
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 
@@ -33,7 +32,6 @@ class AppendedInSync:
     fields: ClassVar[tuple[str, ...]] = ("append.acks", "append.isr_size")
     reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("acks", "appends", without_acks),)
-    since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader and epoch that wrote too early, and one a size of the ISR that was no reason."""

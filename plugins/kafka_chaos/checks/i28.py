@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field, without_acks
 from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import WATCHED
 
 REMEMBERED_BATCHES = 5
 
@@ -34,7 +33,6 @@ class Retries:
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
     # Brokers that log what they refuse are those that say with which acks they wrote.
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("batch_refused", "appends", without_acks), BROKERS_WHOLE)
-    since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a refusal."""

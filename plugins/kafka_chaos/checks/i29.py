@@ -17,7 +17,6 @@ from harness.analysis.frames import PARTITION_KEY, stored
 from harness.analysis.vocabulary.assumptions import HEALED, has_field
 from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings, Severity
-from harness.store.version import WATCHED
 
 SETTLED_S = 2
 """Longer than a controller takes to tell everybody."""
@@ -46,7 +45,6 @@ class MetadataCaches:
         has_field("live_brokers", "metadata_caches", _without_live_brokers),
         HEALED,
     )
-    since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""

@@ -15,7 +15,6 @@ from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import WATCHED
 
 _UNDEFINED = -1
 
@@ -32,7 +31,6 @@ class EpochAnswers:
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
-    since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer that is wrong or was not due, and one a truncation that nobody's answer bears out."""

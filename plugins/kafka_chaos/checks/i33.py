@@ -16,7 +16,6 @@ from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
-from harness.store.version import GROUPED
 
 _OF = ("run_id", "source", "broker", "incarnation", "seq", "group", "life", "generation", "topic", "partition")
 """One assignment of a coordinator is one line; those of members are compared wherever they were told."""
@@ -32,7 +31,6 @@ class GroupAssignments:
     reads: ClassVar[tuple[str, ...]] = ("group_generations",)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition of a generation."""

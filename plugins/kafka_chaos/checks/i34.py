@@ -17,7 +17,6 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
-from harness.store.version import GROUPED
 
 _LINE = ("broker", "incarnation", "seq", "coordinator_epoch", "generation", "time_ns")
 
@@ -35,7 +34,6 @@ class GroupGenerations:
     reads: ClassVar[tuple[str, ...]] = ("group_states", "group_generations", "group_loads")
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step back, one a group that a coordinator forgot, and one a group that came back another."""

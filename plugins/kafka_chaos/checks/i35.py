@@ -15,7 +15,6 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import GROUPED
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _TAKES_COMMITS = ("Stable", "PreparingRebalance")
@@ -37,7 +36,6 @@ class CommitFencing:
         COORDINATORS_TELL,
         has_field("decided_seq", "group_commits"),
     )
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a commit that should have been refused."""

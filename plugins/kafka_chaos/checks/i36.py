@@ -21,7 +21,6 @@ from harness.analysis.vocabulary.findings import event, finding, severity, with_
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
-from harness.store.version import GROUPED
 
 _OWNERSHIP = (*PARTITION_KEY, "group", "process", "index")
 _POSITION = (*PARTITION_KEY, "group")
@@ -50,7 +49,6 @@ class Handovers:
     )
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, BROKERS_WHOLE, COORDINATORS_TELL, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an ownership that begins too low, and one that passes records by."""

@@ -15,7 +15,6 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, HEALED
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import GROUPED
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
@@ -31,7 +30,6 @@ class Rebalances:
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("group_states", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL, HEALED)
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a state that lasted too long."""

@@ -18,7 +18,6 @@ from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
 from harness.analysis.vocabulary.liveness import not_starved
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType, Sign
-from harness.store.version import GROUPED
 
 
 class AssignedAreRead:
@@ -38,7 +37,6 @@ class AssignedAreRead:
         HEALED,
         not_starved((Sign.READ,)),
     )
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a group and partition."""

@@ -15,7 +15,6 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, log_was_given
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import GROUPED
 
 _LIFE = (*PARTITION_KEY, "broker", "incarnation")
 
@@ -32,7 +31,6 @@ class GroupLoads:
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("group_loads",)
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL)
-    since: ClassVar[int] = GROUPED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a load that ended too early, and one a load or unload that came too late."""

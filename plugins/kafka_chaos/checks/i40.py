@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
-from harness.store.version import WATCHED
 
 KAFKA_STORAGE_ERROR = 56
 STANDING_STILL = ("cpu-limit", "pause")
@@ -35,7 +34,6 @@ class DiskFailover:
     reads: ClassVar[tuple[str, ...]] = ("refusals", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = ()
     fields: ClassVar[tuple[str, ...]] = ("produce_resp.error",)
-    since: ClassVar[int] = WATCHED
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader and epoch that went on."""
