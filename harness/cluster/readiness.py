@@ -5,8 +5,8 @@ from collections.abc import Callable, Container, Mapping
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
+from harness.kafka.brokers import listed_brokers
 from harness.system.waiting import until
 from harness.zookeeper.view import OpenableView
 

@@ -17,7 +17,6 @@ from harness.cluster import broker_properties, embedded_zookeeper, readiness, re
 from harness.cluster.disks.small_disks import IN_A_NAMESPACE
 from harness.cluster.driver import ENSEMBLES, BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus, quorum_ids
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
-from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.releases import writers
 from harness.cluster.supervision.client_processes import RunsClients
@@ -25,6 +24,7 @@ from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, Supervision
 from harness.cluster.supervision.supervisor import EVENTS_NAME
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
+from harness.kafka.brokers import listed_brokers
 from harness.store.folder import RunFolder
 from harness.system.extras import lacking
 from harness.values import PYTHON

@@ -172,10 +172,9 @@ async def drive_cluster(
         ClusterError: as `drive`; or the run folder was moved or removed.
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
-    from harness.broker.wire.tcp import TcpTransport
     from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
-    from harness.experiment.version_negotiation import NegotiatingTransport
+    from harness.kafka.client import Tcp
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
@@ -188,7 +187,7 @@ async def drive_cluster(
         view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = ServiceProbe(
-            NegotiatingTransport(TcpTransport()),
+            Tcp(),
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,

@@ -6,38 +6,37 @@ leader are asked for at once, so that many that hang cost no more time than one.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from operator import itemgetter
 
 from harness.broker.coordinator.placement import partition_of
-from harness.broker.log.batch import build_batch
-from harness.broker.log.records import Record
-from harness.broker.replicas.fetcher_messages import Limits, PartitionRequest, fetch_request, without_session
 from harness.broker.wire.error_codes import ErrorCode, described
-from harness.broker.wire.messages import (
-    DescribeLogDirsRequest,
-    FindCoordinatorRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    ProduceRequest,
-)
-from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
-from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.client_rules.outcomes import commit_outcome, send_outcome
-from harness.experiment.version_negotiation import last_offsets
+from harness.kafka.apis import DESCRIBE_LOG_DIRS, FETCH, FIND_COORDINATOR, METADATA, OFFSET_COMMIT, PRODUCE
+from harness.kafka.client import Connection, Network, NoAnswer
+from harness.kafka.codec import Api, Values
+from harness.kafka.records import BATCHES_SINCE, batch_of, last_offsets, message_of
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
 from harness.values import ACKS_ALL, TopicPartition
 
 PROCESS = "liveness"
 """Its name among the clients: what it writes, it writes down as they do."""
-METADATA_VERSION, PRODUCE_VERSION, FETCH_VERSION, FIND_COORDINATOR_VERSION = 8, 8, 11, 2
-OFFSET_COMMIT_VERSION, DESCRIBE_LOG_DIRS_VERSION = 7, 1
+LATEST = {
+    PRODUCE.key: 8,
+    FETCH.key: 11,
+    METADATA.key: 8,
+    OFFSET_COMMIT.key: 7,
+    FIND_COORDINATOR.key: 2,
+    DESCRIBE_LOG_DIRS.key: 1,
+}
+"""Version of each API, where the broker knows it."""
 REQUEST_TIMEOUT_S = 5.0
 PRODUCE_TIMEOUT_S = 3.0
 """After this a leader answers that the ISR has not got it."""
-FETCH_LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20)
+FETCH_MAX_WAIT_MS, FETCH_MAX_BYTES = 500, 1 << 20
+CONSUMER = NO_EPOCH = -1
 Address = tuple[str, int]
 Problems = dict[TopicPartition, str]
 """What was wrong with each partition, empty for nothing."""
@@ -48,16 +47,19 @@ class ServiceProbe:
 
     def __init__(
         self,
-        transport: Transport,
+        network: Network,
         bootstrap: Iterable[Address],
         recorder: Recorder,
         wall_ms: Callable[[], int],
         groups: str = PROCESS,
+        *,
+        negotiates: bool = True,
     ) -> None:
-        """Names of its groups begin with `groups`."""
+        """Names of its groups begin with `groups`; brokers of one release need not be asked for their versions."""
         self.offsets: dict[TopicPartition, int] = {}
         """Of each partition's acknowledged record."""
-        self._transport = transport
+        self._network = network
+        self._negotiates = negotiates
         self._bootstrap = list(bootstrap)
         self._recorder = recorder
         self._wall_ms = wall_ms
@@ -91,11 +93,10 @@ class ServiceProbe:
     async def offline(self, broker_id: int) -> bool:
         """Return whether a broker says that a log directory of its own is offline."""
         try:
-            request = DescribeLogDirsRequest(topics=None)
-            answer = await self._ask(self._addresses[broker_id], request, DESCRIBE_LOG_DIRS_VERSION)
-        except (PeerError, KeyError):
+            answer = await self._ask(self._addresses[broker_id], DESCRIBE_LOG_DIRS, {"topics": None})
+        except (NoAnswer, KeyError):
             return False
-        return any(each.error_code != ErrorCode.NONE for each in answer.results)
+        return any(each["error_code"] != ErrorCode.NONE for each in answer["results"])
 
     def close(self) -> None:
         """Drop every connection."""
@@ -114,7 +115,7 @@ class ServiceProbe:
             return {}
         try:
             await self._learn(partitions)
-        except PeerError as error:
+        except NoAnswer as error:
             return dict.fromkeys(partitions, str(error))
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         for key in partitions:
@@ -125,67 +126,65 @@ class ServiceProbe:
         return problems
 
     async def _learn(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ask a broker, another one each time, who leads; raises PeerError."""
-        request = MetadataRequest(
-            topics=[
-                MetadataRequest.MetadataRequestTopic(name=name) for name in sorted({name for name, _ in partitions})
-            ],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        answer = await self._ask(self._any(), request, METADATA_VERSION)
-        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        """Ask a broker, another one each time, who leads; raises NoAnswer."""
+        names = sorted({name for name, _ in partitions})
+        request = {
+            "topics": [{"name": name} for name in names],
+            "allow_auto_topic_creation": False,
+            "include_cluster_authorized_operations": False,
+            "include_topic_authorized_operations": False,
+        }
+        answer = await self._ask(self._any(), METADATA, request)
+        self._addresses = {each["node_id"]: (each["host"], each["port"]) for each in answer["brokers"]}
         self._leaders = {
-            (topic.name, partition.partition_index): partition.leader_id
-            for topic in answer.topics
-            for partition in topic.partitions
-            if partition.leader_id in self._addresses
+            (topic["name"], partition["partition_index"]): partition["leader_id"]
+            for topic in answer["topics"]
+            for partition in topic["partitions"]
+            if partition["leader_id"] in self._addresses
         }
 
     def _any(self) -> Address:
         return self._bootstrap[next(self._tries) % len(self._bootstrap)]
 
-    async def _ask(self, address: Address, message: Message, version: int) -> Message:
+    async def _ask(self, address: Address, api: Api, request: Values) -> Values:
+        connection = await self._connected(address)
+        return await connection.request(api, request, LATEST[api.key], timeout_s=REQUEST_TIMEOUT_S)
+
+    async def _connected(self, address: Address) -> Connection:
         async with self._connecting[address]:  # of two that ask at once, one connects
             connection = self._connections.get(address)
             if connection is None or connection.closed:
                 if connection is not None:
                     connection.close()  # its broker may have ended it alone
-                connection = await self._transport.connect(*address, client_id=PROCESS, timeout_s=REQUEST_TIMEOUT_S)
+                stream = await self._network.connect(*address, timeout_s=REQUEST_TIMEOUT_S)
+                connection = Connection(stream, f"{address[0]}:{address[1]}", PROCESS)
+                if self._negotiates:
+                    await connection.negotiate(timeout_s=REQUEST_TIMEOUT_S)
                 self._connections[address] = connection
-        return await connection.request(message, version, timeout_s=REQUEST_TIMEOUT_S)
+        return connection
 
     # --- what is asked ---
 
     async def _produce(self, leader: int, keys: Sequence[TopicPartition]) -> Problems:
-        sends = {key: self._invoked(key) for key in keys}
-        data = ProduceRequest.TopicProduceData
-        request = ProduceRequest(
-            transactional_id=None,
-            acks=ACKS_ALL,
-            timeout_ms=int(PRODUCE_TIMEOUT_S * 1000),
-            topic_data=[
-                data(
-                    name=topic,
-                    partition_data=[
-                        data.PartitionProduceData(index=key[1], records=self._batch(sends[key])) for key in of_topic
-                    ],
-                )
-                for topic, of_topic in _by_topic(keys)
-            ],
-        )
+        sends, now_ms = {key: self._invoked(key) for key in keys}, self._wall_ms()
         try:
-            answer = await self._ask(self._addresses[leader], request, PRODUCE_VERSION)
-        except PeerError as error:
+            connection = await self._connected(self._addresses[leader])
+            version = connection.version_of(PRODUCE, LATEST[PRODUCE.key])
+            record_of = batch_of if version >= BATCHES_SINCE else message_of
+            request = {
+                "transactional_id": None,
+                "acks": ACKS_ALL,
+                "timeout_ms": int(PRODUCE_TIMEOUT_S * 1000),
+                "topics": _topics(keys, lambda key: {"records": record_of(*_record(sends[key]), now_ms)}),
+            }
+            answer = await connection.request(PRODUCE, request, version, timeout_s=REQUEST_TIMEOUT_S)
+        except NoAnswer as error:
             for invoked in sends.values():
                 self._recorder.end(invoked, OpType.INFO, error=str(error))
             return dict.fromkeys(keys, str(error))
         problems = dict.fromkeys(keys, "the answer says nothing of it")
-        for topic in answer.responses:
-            for partition in topic.partition_responses:
-                key = (topic.name, partition.index)
-                problems[key] = self._sent(key, sends[key], partition)
+        for key, partition in _by_partition(answer):
+            problems[key] = self._sent(key, sends[key], partition)
         return problems
 
     def _invoked(self, key: TopicPartition) -> Operation:
@@ -195,55 +194,64 @@ class ServiceProbe:
             OpKind.SEND, topic=topic, partition=partition, key=PROCESS, value=value, acks=ACKS_ALL
         )
 
-    def _batch(self, invoked: Operation) -> bytes:
-        return build_batch(
-            [Record(key=invoked.key.encode(), value=invoked.value.encode(), timestamp_ms=self._wall_ms())]
-        )
-
-    def _sent(self, key: TopicPartition, invoked: Operation, answer: Message) -> str:
-        if answer.error_code != ErrorCode.NONE:
-            error = described(answer.error_code)
-            self._recorder.end(invoked, send_outcome(answer.error_code, tried_once=True), error=error)
+    def _sent(self, key: TopicPartition, invoked: Operation, answer: Values) -> str:
+        if answer["error_code"] != ErrorCode.NONE:
+            error = described(answer["error_code"])
+            self._recorder.end(invoked, send_outcome(answer["error_code"], tried_once=True), error=error)
             return error
-        self._recorder.end(invoked, OpType.OK, offset=answer.base_offset)
-        self.offsets[key] = answer.base_offset
+        self._recorder.end(invoked, OpType.OK, offset=answer["base_offset"])
+        self.offsets[key] = answer["base_offset"]
         return ""
 
     async def _fetch(self, leader: int, keys: Sequence[TopicPartition]) -> Problems:
-        partitions = [PartitionRequest(key, NO_EPOCH, self.offsets[key]) for key in sorted(keys)]
-        request = fetch_request(CONSUMER, FETCH_LIMITS, without_session(partitions))
-        try:
-            answer = await self._ask(self._addresses[leader], request, FETCH_VERSION)
-        except PeerError as error:
-            return dict.fromkeys(keys, str(error))
-        served = {
-            (topic.topic, partition.partition_index): partition
-            for topic in answer.responses
-            for partition in topic.partitions
+        request = {
+            "replica_id": CONSUMER,
+            "max_wait_ms": FETCH_MAX_WAIT_MS,
+            "min_bytes": 1,
+            "max_bytes": FETCH_MAX_BYTES,
+            "isolation_level": 0,
+            "session_id": 0,
+            "session_epoch": -1,
+            "topics": _topics(keys, self._position),
+            "forgotten_topics": [],
+            "rack_id": "",
         }
+        try:
+            answer = await self._ask(self._addresses[leader], FETCH, request)
+        except NoAnswer as error:
+            return dict.fromkeys(keys, str(error))
+        served = dict(_by_partition(answer))
         return {key: self._served(key, served.get(key)) for key in keys}
 
-    def _served(self, key: TopicPartition, answer: Message | None) -> str:
+    def _position(self, key: TopicPartition) -> Values:
+        return {
+            "current_leader_epoch": NO_EPOCH,
+            "fetch_offset": self.offsets[key],
+            "log_start_offset": -1,
+            "partition_max_bytes": FETCH_MAX_BYTES,
+        }
+
+    def _served(self, key: TopicPartition, answer: Values | None) -> str:
         if answer is None:
             return "the answer says nothing of it"
-        if answer.error_code != ErrorCode.NONE:
-            return described(answer.error_code)
+        if answer["error_code"] != ErrorCode.NONE:
+            return described(answer["error_code"])
         offset = self.offsets[key]
-        if any(last >= offset for last in last_offsets(bytes(answer.records or b""))):
+        if any(last >= offset for last in last_offsets(answer["records"] or b"")):
             return ""
         return (
-            f"the acknowledged record at offset {offset} is not served, the high watermark is {answer.high_watermark}"
+            f"the acknowledged record at offset {offset} is not served, "
+            f"the high watermark is {answer['high_watermark']}"
         )
 
     async def _commit(self, group: str, partitions: Sequence[TopicPartition]) -> str:
         positions = {key: self.offsets.get(key, -1) + 1 for key in partitions}
         try:
-            request = FindCoordinatorRequest(key=group, key_type=0)
-            coordinator = await self._ask(self._any(), request, FIND_COORDINATOR_VERSION)
-            if coordinator.error_code != ErrorCode.NONE:
-                return described(coordinator.error_code)
-            return await self._commit_at((coordinator.host, coordinator.port), group, positions)
-        except PeerError as error:
+            coordinator = await self._ask(self._any(), FIND_COORDINATOR, {"key": group, "key_type": 0})
+            if coordinator["error_code"] != ErrorCode.NONE:
+                return described(coordinator["error_code"])
+            return await self._commit_at((coordinator["host"], coordinator["port"]), group, positions)
+        except NoAnswer as error:
             return str(error)
 
     async def _commit_at(self, address: Address, group: str, positions: Mapping[TopicPartition, int]) -> str:
@@ -253,33 +261,25 @@ class ServiceProbe:
             )
             for (topic, partition), offset in positions.items()
         }
-        of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-        request = OffsetCommitRequest(
-            group_id=group,
-            topics=[
-                of_topic(
-                    name=topic,
-                    partitions=[
-                        of_topic.OffsetCommitRequestPartition(
-                            partition_index=key[1],
-                            committed_offset=positions[key],
-                            committed_leader_epoch=-1,
-                            committed_metadata="",
-                        )
-                        for key in keys
-                    ],
-                )
-                for topic, keys in _by_topic(positions)
-            ],
-        )
+        request = {
+            "group_id": group,
+            "generation_id": -1,
+            "member_id": "",
+            "group_instance_id": None,
+            "retention_time_ms": -1,
+            "topics": _topics(
+                positions,
+                lambda key: {
+                    "committed_offset": positions[key],
+                    "committed_leader_epoch": NO_EPOCH,
+                    "committed_metadata": "",
+                },
+            ),
+        }
         codes: dict[TopicPartition, int] = {}
         try:
-            answer = await self._ask(address, request, OFFSET_COMMIT_VERSION)
-            codes = {
-                (topic.name, each.partition_index): each.error_code
-                for topic in answer.topics
-                for each in topic.partitions
-            }
+            answer = await self._ask(address, OFFSET_COMMIT, request)
+            codes = {key: each["error_code"] for key, each in _by_partition(answer)}
         finally:
             for key, invoked in commits.items():
                 code = codes.get(key, ErrorCode.NETWORK_EXCEPTION)
@@ -288,8 +288,23 @@ class ServiceProbe:
         return next((described(code) for code in codes.values() if code != ErrorCode.NONE), "")
 
 
-def _by_topic(keys: Iterable[TopicPartition]) -> Iterable[tuple[str, Sequence[TopicPartition]]]:
-    return [(topic, list(group)) for topic, group in groupby(sorted(keys), key=itemgetter(0))]
+def _record(send: Operation) -> tuple[bytes, bytes]:
+    """Return the key and the value of what is sent."""
+    return send.key.encode(), send.value.encode()
+
+
+def _topics(keys: Iterable[TopicPartition], fields: Callable[[TopicPartition], Values]) -> list[Values]:
+    """Return some partitions as requests have them, each with these fields."""
+    return [
+        {"name": topic, "partitions": [{"partition_index": key[1], **fields(key)} for key in group]}
+        for topic, group in groupby(sorted(keys), key=itemgetter(0))
+    ]
+
+
+def _by_partition(answer: Values) -> Iterator[tuple[TopicPartition, Values]]:
+    for topic in answer["topics"]:
+        for partition in topic["partitions"]:
+            yield (topic["name"], partition["partition_index"]), partition
 
 
 def _group_in(groups: str, number: int, of: int) -> str:

@@ -26,11 +26,11 @@ from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
 from harness.simulation.evidence import BrokerLog, MemoryJournal, now_ns, wall_ms, znode_changes
+from harness.simulation.frames import MemoryFrames
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import SimulatedTopicAdmin
-from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Liveness, Operation, ZnodeChange, line_of
 from harness.store.phase_log import Phase, PhaseNotes
@@ -157,10 +157,11 @@ async def _carried_out(
         create_topics=SimulatedTopicAdmin(cluster).create,
         probe=Probe(
             ask=ServiceProbe(
-                MemoryTransport(cluster.network, PROCESS),
+                MemoryFrames(cluster.network, PROCESS),
                 cluster.bootstrap,
                 Recorder(PROCESS, requests.append, now_ns),
                 wall_ms,
+                negotiates=False,
             ),
             machine=NoMachine(),
             clock_ns=now_ns,

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from harness.broker.wire.codec import MalformedMessage, decode_response, encode_request
 from harness.broker.wire.messages import API_KEYS
@@ -22,22 +22,36 @@ class MemoryTransport:
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "MemoryConnection":
         """Connect to a listener; raises PeerError."""
-        loop = asyncio.get_running_loop()
         made = MemoryConnection(self.network, f"{host}:{port}", client_id)
-        answer: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(timeout_s, _settle, answer, None)
-        knock = _Knock(self.network, (self.host, host), port, made, answer, copy_context())
-        knock.go()
-        try:
-            accepted = await answer
-        except TimeoutError:
-            made.close()
-            raise PeerError(f"connecting to {host}:{port}: not within {timeout_s:g} s") from None
-        finally:
-            timer.cancel()
-        if not accepted:
-            raise PeerError(f"connecting to {host}:{port}: connection refused")
+        await knock(self.network, self.host, host, port, made, timeout_s)
         return made
+
+
+class Client(Protocol):
+    """The client's side of a connection to be."""
+
+    end: End
+
+    def close(self) -> None:
+        """Give it up."""
+        ...
+
+
+async def knock(network: Network, near: str, host: str, port: int, made: Client, timeout_s: float) -> None:
+    """Connect the client's side to a listener; raises PeerError."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bool] = loop.create_future()
+    timer = loop.call_later(timeout_s, _settle, answer, None)
+    _Knock(network, (near, host), port, made, answer, copy_context()).go()
+    try:
+        accepted = await answer
+    except TimeoutError:
+        made.close()
+        raise PeerError(f"connecting to {host}:{port}: not within {timeout_s:g} s") from None
+    finally:
+        timer.cancel()
+    if not accepted:
+        raise PeerError(f"connecting to {host}:{port}: connection refused")
 
 
 def _settle(answer: "asyncio.Future[bool]", outcome: bool | None) -> None:
@@ -57,7 +71,7 @@ class _Knock:
     network: Network
     hosts: tuple[str, str]
     port: int
-    connection: "MemoryConnection"
+    connection: Client
     answer: "asyncio.Future[bool]"
     context: Context
 

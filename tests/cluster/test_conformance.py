@@ -38,7 +38,6 @@ from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.limits.control_groups import lacking
 from harness.cluster.limits.resources import Resource
-from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.powers import (
     CanIsolate,
     CanIsolateZookeeper,
@@ -59,6 +58,7 @@ from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
+from harness.kafka.brokers import listed_brokers
 from harness.kraft.metadata_log import read_quorum_log
 from harness.scenario.model import TopicSpec
 from harness.scenario.rules import starts

@@ -3,9 +3,11 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from harness.broker.wire.transport import Message, PeerError
 from harness.experiment.service_probe import PROCESS, ServiceProbe
+from harness.kafka.client import NoAnswer
 from harness.store.recording import Recorder
+
+WHAT = "MetadataRequest to localhost:1"
 
 
 @dataclass
@@ -14,37 +16,39 @@ class Deaf:
 
     opened: int = 0
     closed: bool = False
-    dropped: int = 0
     recorded: list[object] = field(default_factory=list)
 
-    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Deaf":
+    async def connect(self, host: str, port: int, *, timeout_s: float) -> "Deaf":
         self.opened += 1
         await asyncio.sleep(0)
         return self
 
-    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
-        raise PeerError("no answer")
+    async def exchange(self, frame: bytes) -> bytes:
+        for _ in range(5):  # the others come to ask meanwhile
+            await asyncio.sleep(0)
+        raise NoAnswer("no answer")
 
     def close(self) -> None:
         self.closed = True
-        self.dropped += 1
 
 
 async def test_of_two_that_ask_at_once_one_connects() -> None:
     peer = Deaf()
-    ask = ServiceProbe(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
+    ask = ServiceProbe(
+        peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0, negotiates=False
+    )
     answers = await asyncio.gather(*(ask.produce([("orders", number)]) for number in range(3)))
-    assert answers == [{("orders", number): "no answer"} for number in range(3)]
+    reasons = ["no answer", "the connection is closed", "the connection is closed"]
+    assert answers == [{("orders", n): f"{WHAT}: {why}"} for n, why in enumerate(reasons)]
     assert peer.opened == 1
-    ask.close()
-    assert peer.closed
 
 
-async def test_a_connection_that_its_broker_has_ended_is_dropped_for_another_one() -> None:
+async def test_a_connection_that_gave_no_answer_is_dropped_for_another_one() -> None:
     peer = Deaf()
-    ask = ServiceProbe(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
+    ask = ServiceProbe(
+        peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0, negotiates=False
+    )
     await ask.produce([("orders", 0)])
-    assert (peer.opened, peer.dropped) == (1, 0)
-    peer.closed = True
+    assert (peer.opened, peer.closed) == (1, True)
     await ask.produce([("orders", 0)])
-    assert (peer.opened, peer.dropped) == (2, 1)
+    assert peer.opened == 2

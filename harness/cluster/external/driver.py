@@ -20,12 +20,12 @@ from harness.cluster.external import restoring
 from harness.cluster.external.place import CONNECT_TIMEOUT_S, TOUCHED, ExternalCluster, Notes, listens, taken_by_runs
 from harness.cluster.external.restoring import answers, refuses
 from harness.cluster.layout import client_process
-from harness.cluster.metadata_probe import described_cluster
 from harness.cluster.supervised_driver import without_clients
 from harness.cluster.supervision.client_processes import RunsClients
 from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, LAST_STAGE, Supervision
 from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
+from harness.kafka.brokers import described_cluster
 from harness.store.folder import RunFolder
 from harness.system.waiting import until
 

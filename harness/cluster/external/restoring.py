@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Iterable
 from pathlib import Path
 
 from harness.cluster.external.place import TOUCHED, ExternalCluster, Notes, listens
-from harness.cluster.metadata_probe import listed_brokers
 from harness.errors import ClusterError, DeadlineError
+from harness.kafka.brokers import listed_brokers
 from harness.system.waiting import until
 
 GUARD, RESUME = "guard", "resume"

@@ -11,13 +11,13 @@ import pytest
 from harness.cluster.driver import BrokerStatus, ClusterRequest
 from harness.cluster.external.driver import ExternalDriver
 from harness.cluster.external.place import ExternalCluster, Host
-from harness.cluster.metadata_probe import described_cluster
 from harness.cluster.processes.driver import ProcessDriver
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
+from harness.kafka.brokers import described_cluster
 from harness.scenario.model import TopicSpec
 from harness.system.pids import read_pid_file
 from harness.system.waiting import until

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from harness.cluster.metadata_probe import described_cluster, listed_brokers
 from harness.errors import ClusterError
+from harness.kafka.brokers import described_cluster, listed_brokers
 
 
 def text(value: str) -> bytes:
@@ -85,7 +85,7 @@ async def test_the_request_asks_for_no_topics() -> None:
     [
         pytest.param(lambda _: b"", "does not answer", id="a closed connection"),
         pytest.param(framed(TWO[:30]), "does not answer", id="half an answer"),
-        pytest.param(lambda _: b"HTTP/1.1 400", "a frame of 1213486160 bytes", id="another protocol"),
+        pytest.param(lambda _: b"HTTP/1.1 400", "a response frame of 1213486160 bytes", id="another protocol"),
     ],
 )
 async def test_an_answer_that_is_no_metadata_is_a_cluster_error(answer: Callable[[bytes], bytes], message: str) -> None:
