@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.contracts.controllers import next_controller
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
@@ -82,8 +83,8 @@ class ExpireSession(BrokerFault):
 
     async def _succession(self, arena: Arena, injection: Injection, timeout_s: float) -> str:
         old_epoch = injection.state["controller_epoch"]
-        controller = await until(
-            arena.view.controller,
+        controller = await next_controller(
+            arena,
             lambda seen: seen.controller_epoch > old_epoch and seen.broker_id >= 0,
             what=f"a controller epoch above {old_epoch}",
             timeout_s=timeout_s,

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.contracts.controllers import next_controller
 from harness.contracts.faults import CONTROLLER, Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role
@@ -47,8 +48,8 @@ class MoveController(BrokerFault):
         return injection.with_state(reigns=reigns)
 
     async def _next(self, arena: Arena, injection: Injection, before: Controller) -> Controller:
-        return await until(
-            arena.view.controller,
+        return await next_controller(
+            arena,
             lambda seen: seen.broker_id != NOBODY and seen.controller_epoch > before.controller_epoch,
             what=f"a controller after {_described(before)}",
             timeout_s=injection.parameters["step_timeout_s"],

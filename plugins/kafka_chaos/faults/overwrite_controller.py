@@ -4,12 +4,12 @@ The old controller reads that it is not any more, and resigns; the znode stays, 
 not elected, and has no epoch.
 """
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
+from harness.contracts.controllers import NO_BROKER, PATH, content
 from harness.contracts.faults import (
     CONTROLLER,
     Arena,
@@ -25,10 +25,6 @@ from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-
-NO_BROKER = 999_999
-"""An id that no broker has."""
-PATH = "/controller"
 
 
 class Parameters(Strict):
@@ -104,8 +100,7 @@ def _content(injection: Injection) -> bytes:
     if names == "nonsense":
         return b"nobody elected this"
     broker = NO_BROKER if names == "nobody" else injection.state["others"][0]
-    value = {"version": 1, "brokerid": broker, "timestamp": "0"}
-    return json.dumps(value, separators=(",", ":")).encode()
+    return content(broker)
 
 
 PLUGIN: type[Fault] = OverwriteController
