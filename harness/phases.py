@@ -32,6 +32,7 @@ from harness.scenario.capabilities import (
     sets_clocks,
     slows_zookeeper,
 )
+from harness.scenario.draws import with_drawn
 from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
@@ -66,6 +67,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
         NotInstalled: its suites could not be asked in the end.
         ClusterError: the folder cannot be written.
     """
+    scenario = with_drawn(scenario, plan.drawn)
     require_owned(scenario, owned=owned)
     require_capabilities(scenario)
     require_evidence(scenario)

@@ -4,7 +4,7 @@ import os
 import textwrap
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -228,10 +228,33 @@ def show_plan(console: Console, plan: Plan) -> None:
         at = "if one is missing" if fault.spare else f"{fault.at_s:g} s"
         table.add_row(at, f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
     console.print(table)
+    for line in drawn_in(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if plan.left_out:
         faults = number_of(plan.left_out, "more fault")
         console.print(f"the mix states {faults}, for which there is no room", style=DOUBTFUL, highlight=False)
     console.print(f"clients: {', '.join(client.process for client in plan.clients)}", highlight=False)
+
+
+def drawn_in(plan: Plan) -> list[str]:
+    """Return what the seed drew beside faults, a line for each part of the scenario."""
+    drawn = plan.drawn
+    if drawn is None:
+        return []
+    sizes = [] if drawn.brokers is None else [f"brokers={drawn.brokers}"]
+    sizes += [f"replicas of {topic}={factor}" for topic, factor in drawn.replication_factors.items()]
+    parts = {
+        "sizes": sizes,
+        "brokers": _assigned(drawn.properties),
+        **{f"topic {name}": _assigned(config) for name, config in drawn.topics.items()},
+        **{f"workload {number}": _assigned(each) for number, each in enumerate(drawn.workloads, start=1)},
+        "latencies": _assigned(drawn.latencies.model_dump(exclude_defaults=True)),
+    }
+    return [f"drawn, {part}: {', '.join(values)}" for part, values in parts.items() if values]
+
+
+def _assigned(values: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
 
 
 def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:

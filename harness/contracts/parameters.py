@@ -1,6 +1,7 @@
 """The base of everything that a scenario says, parameters of plugins too: strict in keys, types and numbers."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,3 +20,14 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class OfZookeeper:
     """Marks a parameter of a plugin that asks for something in ZooKeeper: where there is none it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Marks a parameter of a workload that a scenario with `draws.load` draws from the seed, where it states none.
+
+    A value that the plugin's model refuses beside the others is not drawn.
+    """
+
+    choices: tuple[Any, ...]
+    """Equally likely; state one twice for twice the odds."""

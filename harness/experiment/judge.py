@@ -14,6 +14,7 @@ from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
 from harness.progress import Progress, number_of, step
+from harness.scenario.draws import with_drawn
 from harness.scenario.external import unseen
 from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
@@ -40,6 +41,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run was allowed to do: of all topics, whatever allows the most."""
+    scenario = with_drawn(scenario, plan.drawn)
     brokers = _properties(scenario)
     acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
     return Settings(

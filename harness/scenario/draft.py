@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from harness.contracts.targets import Target, parse_target
 from harness.scenario.model import (
     ClusterSpec,
+    DrawSpec,
     ExternalSpec,
     FaultSpec,
+    Latencies,
     MixSpec,
     Scenario,
     StepSpec,
@@ -44,6 +46,9 @@ class Draft:
     """None also when the scenario has none."""
     mix: MixSpec | None = None
     """None also when the scenario has none."""
+    draws: DrawSpec | None = None
+    """None also when the scenario has none."""
+    latencies: Latencies | None = None
     roles: dict[str, str] | None = field(default_factory=dict)
     steps: dict[int, StepSpec] = field(default_factory=dict)
     targets: dict[int, Target] = field(default_factory=dict)
@@ -73,6 +78,8 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         separate_controllers=_part(ClusterSpec, "separate_controllers", cluster),
         external=_part(ClusterSpec, "external", cluster),
         mix=_part(Scenario, "mix", data),
+        draws=_part(Scenario, "draws", data),
+        latencies=_part(Scenario, "latencies", data),
         roles=_part(Scenario, "roles", data),
         steps=_items(StepSpec, data.get("steps")),
     )

@@ -6,6 +6,7 @@ replicas than brokers.
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -236,6 +237,57 @@ class MixSpec(Strict):
         return POSTPONED_S + self.spares(duration_s) * spare_s
 
 
+class Latencies(Strict):
+    """How long operations take in virtual time: each draws from the seed, exponentially, with this mean and a bound."""
+
+    sync_ms: Annotated[float, Field(ge=0, le=100, description="A sync of a file; at most 20 times as long")] = 0.0
+    read_ms: Annotated[
+        float, Field(ge=0, le=500, description="A read of a coordinator that loads its groups; at most 2 s")
+    ] = 0.0
+    zookeeper_ms: Annotated[
+        float, Field(ge=0, le=50, description="A message to or from a ZooKeeper server; at most 300 ms")
+    ] = 0.0
+    stall_ms: Annotated[
+        float, Field(ge=0, le=200, description="How long a slow broker computes at a time; at most 10 times as long")
+    ] = 0.0
+    slow_brokers: Annotated[list[int], Field(description="Ids of the brokers that stall")] = Field(default_factory=list)
+
+    @property
+    def any(self) -> bool:
+        """Whether something takes time."""
+        return self != Latencies()
+
+
+class SettingGroup(StrEnum):
+    """A group of properties that are drawn together (`harness.scenario.settings`)."""
+
+    LOG = "log"
+    CLEANER = "cleaner"
+    REPLICATION = "replication"
+    GROUPS = "groups"
+    CLUSTER = "cluster"
+
+
+IntRange = Annotated[list[Annotated[int, Field(ge=1, le=32)]], Field(min_length=2, max_length=2)]
+
+
+class DrawSpec(Strict):
+    """What the seed draws beside faults; a property or parameter that the scenario states is not drawn."""
+
+    brokers: Annotated[IntRange | None, Field(description="Range of the number of brokers: [3, 5]")] = None
+    replication_factor: Annotated[
+        IntRange | None, Field(description="Range of the replicas a partition, of each topic: [2, 3]")
+    ] = None
+    settings: Annotated[
+        list[Annotated[SettingGroup, Field(strict=False)]],
+        Field(description="Groups of properties: log, cleaner, replication, groups, cluster"),
+    ] = Field(default_factory=list)
+    load: Annotated[bool, Field(description="Parameters of workloads that may be drawn")] = False
+    latencies: Annotated[bool, Field(description="Time that disks, ZooKeeper and processors take, if simulated")] = (
+        False
+    )
+
+
 RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
 
 
@@ -281,6 +333,12 @@ class Scenario(Strict):
     steps: Annotated[list[StepSpec], Field(description="What is done one after the other, instead of faults")] = Field(
         default_factory=list
     )
+    draws: Annotated[DrawSpec | None, Field(description="What else the seed draws; what a run got is in its plan")] = (
+        None
+    )
+    latencies: Annotated[
+        Latencies | None, Field(description="How long operations take, of the driver simulated only; else no time")
+    ] = None
     duration_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds of load, faults included")] = 30.0
     recovery_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="Deadline for the steady state after the last heal")

@@ -13,8 +13,10 @@ from pydantic import Field, ValidationError
 
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
+from harness.contracts.targets import NO_BROKERS, Target, parse_target
+from harness.contracts.targets import drawn as drawn_target
 from harness.errors import EvidenceError
+from harness.scenario.draws import Drawn, draw, with_drawn
 from harness.scenario.mix import DrawnFault, Mix
 from harness.scenario.model import FaultSpec, Scenario, StepSpec
 from harness.scenario.seeds import derived_seed
@@ -78,6 +80,8 @@ class Plan(StoredModel):
     clients: list[PlannedClient]
     casting: list[int] = Field(default_factory=list)
     """Broker ids in the order in which roles take them."""
+    drawn: Drawn | None = None
+    """What the seed drew beside faults and clients; None where the scenario leaves nothing to it."""
     left_out: int = 0
     """How many faults that the scenario's mix states had no room."""
 
@@ -90,6 +94,8 @@ class Plan(StoredModel):
                 del client["step"]
         if not self.left_out:
             del data["left_out"]
+        if self.drawn is None:
+            del data["drawn"]
         for fault in data["faults"]:
             if fault["beside"] is None:  # it was not drawn from a mix
                 del fault["beside"], fault["spare"]
@@ -97,7 +103,9 @@ class Plan(StoredModel):
 
 
 def make_plan(scenario: Scenario, seed: int) -> Plan:
-    """Return the plan of a run of the scenario under this seed."""
+    """Return the plan of a run of the scenario under this seed; `with_drawn` spells the scenario out by it."""
+    drawn = draw(scenario, derived_seed(seed, "draws"))
+    scenario = with_drawn(scenario, drawn)
     faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
     drawn_faults, left_out = _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
     faults += drawn_faults
@@ -113,6 +121,7 @@ def make_plan(scenario: Scenario, seed: int) -> Plan:
         faults=[fault.model_copy(update={"injection": index}) for index, fault in enumerate(in_order)],
         clients=_planned_clients(scenario, seed) + _planned_writers(scenario, seed),
         casting=_casting(scenario, derived_seed(seed, "roles")) if scenario.steps or scenario.roles else [],
+        drawn=drawn,
         left_out=left_out,
     )
 
@@ -141,7 +150,7 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
     rng = random.Random(seed)  # noqa: S311  repeatable, not secret
     at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
     cluster = scenario.cluster
-    target, brokers = drawn(
+    target, brokers = drawn_target(
         parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng, cluster.quorum_ids
     )
     return PlannedFault(

@@ -17,6 +17,7 @@ from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
+from harness.scenario.draw_rules import draws, latencies
 from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.external import external
 from harness.scenario.fault_rules import faults, mix, schedule
@@ -183,4 +184,22 @@ def _min_insync_replicas(draft: Draft, index: int) -> Iterator[Problem]:
         )
 
 
-RULES: Iterable[Rule] = (known_names, external, keepers, broker_properties, topics, faults, mix, schedule, roles, steps)
+def drawn(draft: Draft) -> Iterator[Problem]:
+    """Whatever the seed draws, the scenario works."""
+    return draws(draft, (topics, faults, mix, schedule))
+
+
+RULES: Iterable[Rule] = (
+    known_names,
+    external,
+    keepers,
+    broker_properties,
+    topics,
+    faults,
+    mix,
+    schedule,
+    drawn,
+    latencies,
+    roles,
+    steps,
+)

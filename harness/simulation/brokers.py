@@ -12,10 +12,12 @@ from harness.broker.log.storage import StorageError
 from harness.broker.server import Broker, Surroundings
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
+from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.evidence import BrokerLog
-from harness.simulation.loop import Process, simulated_loop
+from harness.simulation.latencies import STALL_GAP_S, no_time, reads, stalls, syncs
+from harness.simulation.loop import Process, current_process, simulated_loop
 from harness.simulation.network import Network
 from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryTransport
@@ -34,6 +36,7 @@ class World:
     network: Network
     ensemble: Ensemble
     seed: int
+    latencies: Latencies
 
 
 @dataclass(slots=True, eq=False)
@@ -44,8 +47,11 @@ class _Life:
     broker: Broker
     ended: "asyncio.Future[None]"
     sessions: list[SimulatedZooKeeper] = field(default_factory=list)
+    paused: bool = False
     thaw: asyncio.TimerHandle | None = None
     """The end of its pause, if that has one."""
+    busy_until_s: float = 0.0
+    """When it has done what it computes, or what it waits for without doing anything else."""
 
 
 class SimulatedBroker:
@@ -55,7 +61,13 @@ class SimulatedBroker:
         self.broker_id = config.broker_id
         self.host = host
         self.config = config
-        self.disk = MemoryStorage()
+        self.disk = MemoryStorage(
+            sync_s=syncs(world.latencies, self._rng(world, config.broker_id, "syncs")),
+            read_s=reads(world.latencies, self._rng(world, config.broker_id, "reads")),
+            block=self._blocked,
+        )
+        self._stalls = stalls(world.latencies, self._rng(world, config.broker_id, "stalls"), config.broker_id)
+        self._gaps = self._rng(world, config.broker_id, "gaps")
         self.log = BrokerLog(config.broker_id)
         self.starts = 0
         self.failure: Exception | None = None
@@ -69,7 +81,7 @@ class SimulatedBroker:
         """running, paused or stopped."""
         if self._life is None:
             return STOPPED
-        return PAUSED if self._life.process.frozen else RUNNING
+        return PAUSED if self._life.paused else RUNNING
 
     @property
     def broker(self) -> Broker | None:
@@ -128,6 +140,7 @@ class SimulatedBroker:
         life = self._life
         if life is None:
             return
+        life.paused = True
         if not life.process.frozen:
             simulated_loop().freeze(life.process)
         if life.thaw is not None:
@@ -145,7 +158,10 @@ class SimulatedBroker:
         process = Process(f"{self.host}/{self.starts}")
         sessions: list[SimulatedZooKeeper] = []
         broker = process.call(self._make, sessions)
-        return _Life(process, broker, simulated_loop().create_future(), sessions)
+        life = _Life(process, broker, simulated_loop().create_future(), sessions)
+        if self._stalls is not no_time:
+            self._stall_later(life)
+        return life
 
     def _make(self, sessions: list[SimulatedZooKeeper]) -> Broker:
         """Return a broker in its surroundings; runs as its process."""
@@ -191,14 +207,49 @@ class SimulatedBroker:
         self._ended(life)
 
     def _resume(self, life: _Life) -> None:
-        if life.process.frozen and not life.process.dead:
-            simulated_loop().thaw(life.process)
+        life.paused = False
+        self._thaw(life)
+
+    def _thaw(self, life: _Life) -> None:
+        """Let a process go on that is neither paused nor busy."""
+        loop = simulated_loop()
+        if life.process.frozen and not (life.paused or life.process.dead or loop.time() < life.busy_until_s):
+            loop.thaw(life.process)
+
+    # --- time that it takes ---
+
+    def _blocked(self, length_s: float) -> None:
+        """Let the process that runs now, if it is this broker's, do nothing else for a while."""
+        if self._life is not None and current_process() is self._life.process:
+            self._busy(self._life, length_s)
+
+    def _busy(self, life: _Life, length_s: float) -> None:
+        loop = simulated_loop()
+        life.busy_until_s = max(life.busy_until_s, loop.time()) + length_s
+        if not life.process.frozen:
+            loop.freeze(life.process)
+        loop.call_at(life.busy_until_s, self._thaw, life, context=self._world.network.context)
+
+    def _stall_later(self, life: _Life) -> None:
+        """Let a slow broker compute again and again."""
+        gap_s = self._gaps.expovariate(1 / STALL_GAP_S)
+        simulated_loop().call_later(gap_s, self._stall, life, context=self._world.network.context)
+
+    def _stall(self, life: _Life) -> None:
+        if not life.process.dead:
+            self._busy(life, self._stalls())
+            self._stall_later(life)
+
+    @staticmethod
+    def _rng(world: World, broker_id: int, what: str) -> random.Random:
+        return random.Random(derived_seed(world.seed, "broker", broker_id, what))  # noqa: S311  repeatable, not secret
 
     def _ended(self, life: _Life, *, silently: bool = False) -> None:
         """The process is gone: nothing of it runs on, its kernel closes what it had open."""
         if life.process.dead:
             return
         simulated_loop().kill(life.process)
+        self.disk.abandon()
         self._world.network.process_died(life.process, silently=silently)
         self._life = None
         if not life.ended.done():

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from harness.broker.configs.config import parse_config
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, PROTOCOLS, profile
 from harness.cluster.links.links import Links
+from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
+from harness.simulation.latencies import zookeeper_messages
 from harness.simulation.network import Network
 from harness.simulation.sizes import size_of
 from harness.simulation.zookeeper.ensemble import Ensemble
@@ -36,15 +38,17 @@ class SimulatedCluster:
         planted_bugs: Sequence[str] = (),
         zookeeper_servers: int = 1,
         through_codecs: bool | None = None,
+        latencies: Latencies | None = None,
     ) -> None:
         """`through_codecs` None leaves that to the seed."""
         if through_codecs is None:
             through_codecs = derived_seed(seed, "codecs") % CODEC_SHARE == 0
         self.seed = seed
-        links = Links(_rng(seed, "links"), size_of)
+        latencies = latencies or Latencies()
+        links = Links(_rng(seed, "links"), size_of, zookeeper_messages(latencies, _rng(seed, "zookeeper messages")))
         self.network = Network(links, through_codecs=through_codecs)
         self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))
-        world = World(network=self.network, ensemble=self.ensemble, seed=seed)
+        world = World(network=self.network, ensemble=self.ensemble, seed=seed, latencies=latencies)
         all_properties = {**profile(len(broker_ids)), **PROFILE, **(properties or {})}
         self.brokers = {
             broker_id: SimulatedBroker(

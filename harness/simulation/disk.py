@@ -5,13 +5,24 @@ file is synced; names (files made, replaced, renamed, removed) survive once *any
 the journal is written in order. The process's own death takes nothing: what was written is with the kernel.
 """
 
+import asyncio
 import errno
 import os
 import posixpath
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from harness.cluster.disks.damage import torn
+from harness.simulation.latencies import Wait, no_time
+
+T = TypeVar("T")
+
+
+def _ignored(_length_s: float) -> None:
+    """Nobody listens."""
 
 
 @dataclass(eq=False)
@@ -21,6 +32,8 @@ class MemoryFile:
     storage: "MemoryStorage"
     data: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
+    cuts: int = 0
+    """How often it was made shorter."""
 
     @property
     def size(self) -> int:
@@ -40,6 +53,7 @@ class MemoryFile:
     def truncate(self, size: int) -> None:
         """Drop everything from `size` on."""
         self.storage.take(min(size - len(self.data), 0))
+        self.cuts += size < len(self.data)
         del self.data[size:]
 
     def sync(self) -> None:
@@ -47,10 +61,23 @@ class MemoryFile:
         self.storage.require_working(errno.EIO)
         self.synced = bytes(self.data)
         self.storage.commit()
+        self.storage.take_time()
 
     async def sync_off_loop(self) -> None:
-        """The same, at once: this disk keeps nobody waiting."""
-        self.sync()
+        """The same for what is there now, when a sync has taken its time."""
+        wait_s = self.storage.sync_s()
+        self.storage.require_working(errno.EIO)
+        if wait_s:
+            await self.storage.later(wait_s, partial(self._synced, bytes(self.data), self.cuts))
+        else:
+            self.synced = bytes(self.data)
+            self.storage.commit()
+
+    def _synced(self, data: bytes, cuts: int) -> None:
+        self.storage.require_working(errno.EIO)
+        if self.cuts == cuts:  # else it was cut off meanwhile, and what is there now is not synced
+            self.synced = data
+        self.storage.commit()
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -64,6 +91,15 @@ class MemoryFile:
         self.synced = bytes(self.data)  # what is there when the power is back was read from the disk itself
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """A file that is seen, and not yet in its place on the disk."""
+
+    file: MemoryFile
+    before: MemoryFile | None
+    """What a power loss leaves until then."""
+
+
 @dataclass(eq=False)
 class MemoryStorage:
     """A `Storage` in memory."""
@@ -74,6 +110,13 @@ class MemoryStorage:
     """Bytes that still fit on the disk; None for no limit."""
     failing: int | None = None
     """The number of the error that it answers with; None while it works."""
+    sync_s: Wait = no_time
+    """How long the next sync takes."""
+    read_s: Wait = no_time
+    """How long the next read takes that its reader waits for while it does other things."""
+    block: Callable[[float], None] = _ignored
+    """Hears for how long the process that runs now can do nothing else."""
+    _pending: dict[str, _Pending] = field(default_factory=dict)
     _durable_files: dict[str, MemoryFile] = field(default_factory=dict)
     _durable_folders: set[str] = field(default_factory=lambda: {""})
 
@@ -93,10 +136,13 @@ class MemoryStorage:
     def commit(self) -> None:
         """Let every name survive a power loss."""
         self._durable_files = dict(self.files)
+        for path, pending in self._pending.items():
+            _put_back(self._durable_files, path, pending)
         self._durable_folders = set(self.folders)
 
     def lose_power(self, rng: random.Random | None = None) -> None:
         """Leave the names of the last commit and of each file what was synced; with `rng`, perhaps more of its tail."""
+        self._pending.clear()
         self.files = dict(self._durable_files)
         self.folders = set(self._durable_folders)
         for _, file in sorted(self.files.items()):
@@ -119,16 +165,75 @@ class MemoryStorage:
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of a file, atomically and durably."""
         self._need_folder(path)
+        self._overtake(path)
         self.take(len(data))  # both are there for a moment
         if path in self.files:
             self.take(-self.files[path].size)
         self.files[path] = MemoryFile(self, bytearray(data), bytes(data))
         self.commit()
+        self.take_time()
 
     async def replace_off_loop(self, path: str, data: bytes) -> bool:
-        """The same, at once; nobody can overtake it."""
-        self.replace(path, data)
+        """The same when a sync has taken its time, unless something else is done to the file or its folder before."""
+        wait_s = self.sync_s()
+        self._need_folder(path)
+        self._overtake(path)
+        self.take(len(data))
+        pending = _Pending(MemoryFile(self, bytearray(data)), self.files.get(path))
+        self.files[path] = pending.file
+        self._pending[path] = pending
+        if not wait_s:
+            return self._put(path, pending)
+        return await self.later(wait_s, partial(self._put, path, pending))
+
+    def _put(self, path: str, pending: _Pending) -> bool:
+        """Put in place what is pending; return whether it was still wanted."""
+        if self._pending.get(path) is not pending:
+            return False
+        self.require_working(errno.EIO)
+        del self._pending[path]
+        pending.file.synced = bytes(pending.file.data)
+        if pending.before is not None:
+            self.take(-pending.before.size)
+        self.commit()
         return True
+
+    def _overtake(self, path: str) -> None:
+        """Let nothing be put in place any more at a path or below it."""
+        for each in [each for each in self._pending if each == path or each.startswith(f"{path}/")]:
+            pending = self._pending.pop(each)
+            self.take(-pending.file.size)
+            _put_back(self.files, each, pending)
+
+    def abandon(self) -> None:
+        """Put nothing in place any more: the process that was to is dead."""
+        for path, pending in self._pending.items():
+            _put_back(self.files, path, pending)
+        self._pending.clear()
+
+    async def ready(self) -> None:
+        """Return when a read has taken its time."""
+        await asyncio.sleep(self.read_s())
+
+    async def later(self, wait_s: float, act: Callable[[], T]) -> T:
+        """Return what something comes to that is done after a while, whether this is cancelled or not."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        done.add_done_callback(lambda each: each.cancelled() or each.exception())
+
+        def end() -> None:
+            try:
+                done.set_result(act())
+            except OSError as error:
+                done.set_exception(error)
+
+        loop.call_later(wait_s, end)
+        return await asyncio.shield(done)
+
+    def take_time(self) -> None:
+        """Let the process that syncs wait for that and do nothing else."""
+        if wait_s := self.sync_s():
+            self.block(wait_s)
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
@@ -151,6 +256,7 @@ class MemoryStorage:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or folder, durably."""
+        self._overtake(old)
 
         def moved(path: str) -> str:
             return new + path[len(old) :] if path == old or path.startswith(old + "/") else path
@@ -161,6 +267,8 @@ class MemoryStorage:
 
     def move(self, old: str, new: str) -> None:
         """Rename a file over another one; a power loss may undo it."""
+        self._overtake(old)
+        self._overtake(new)
         if new in self.files:
             self.take(-self.files[new].size)
         self.files[new] = self.files.pop(old)
@@ -171,6 +279,7 @@ class MemoryStorage:
         def gone(p: str) -> bool:
             return p == path or p.startswith(path + "/")
 
+        self._overtake(path)
         self.take(-sum(file.size for p, file in self.files.items() if gone(p)))
         self.files = {p: file for p, file in self.files.items() if not gone(p)}
         self.folders = {p for p in self.folders if not gone(p)}
@@ -178,3 +287,11 @@ class MemoryStorage:
     def _need_folder(self, path: str) -> None:
         if posixpath.dirname(path) not in self.folders:
             raise FileNotFoundError(errno.ENOENT, "No such folder", posixpath.dirname(path))
+
+
+def _put_back(files: dict[str, MemoryFile], path: str, pending: _Pending) -> None:
+    """Let a file be what it was before."""
+    if pending.before is None:
+        files.pop(path, None)
+    else:
+        files[path] = pending.before

@@ -20,6 +20,7 @@ from harness.experiment.load import Load
 from harness.experiment.machine import NoMachine
 from harness.experiment.service_probe import PROCESS, ServiceProbe
 from harness.progress import Progress, Silent
+from harness.scenario.draws import with_drawn
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
 from harness.simulation.cluster import SimulatedCluster
@@ -111,6 +112,7 @@ def simulate_plan(
 
     `progress` hears what happens meanwhile, with its virtual instant.
     """
+    scenario = with_drawn(scenario, plan.drawn)
     faults = plugins_of(plan)  # they are in files, as the system is, so before the guard is up
     system_named(scenario.system)
     limit_s = scenario.longest_drive_s + scenario.recovery_timeout_s + MARGIN_S
@@ -137,6 +139,7 @@ async def _carried_out(
         planted_bugs=scenario.planted_bugs,
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         through_codecs=through_codecs,
+        latencies=scenario.latencies,
     )
     processes = [client.process for client in plan.clients]
     clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)

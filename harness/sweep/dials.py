@@ -15,6 +15,7 @@ from harness.contracts import registry
 from harness.contracts.parameters import Size
 from harness.contracts.targets import Role, parse_target
 from harness.scenario.draft import draft_of
+from harness.scenario.draws import with_drawn
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.rules import broken_rules
@@ -58,6 +59,7 @@ def settled(scenario: Scenario, plan: Plan) -> Scenario:
     A fault on a broker that another one holds already is left out: the nemesis refuses it, or postpones it. Steps are
     never drawn.
     """
+    scenario = with_drawn(scenario, plan.drawn)
     if scenario.steps:
         return scenario
     data = scenario.model_dump(mode="json") | {"faults": []}

@@ -189,13 +189,16 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
 
     Those that the table has lost come last.
     """
-    settings = settings_of(sweep.scenario, make_plan(sweep.scenario, schedule_seed(sweep.seed, 0)))
-    of_each = settings, tuple(checks)
+
+    def criteria(number: int) -> Criteria:
+        plan = make_plan(sweep.scenario, schedule_seed(sweep.seed, number if sweep.scenario.draws else 0))
+        return settings_of(sweep.scenario, plan), tuple(checks)
+
     verdicts: list[ScheduleVerdict] = []
     with sweep.verdicts.open("w", encoding="utf-8") as file:
         progress.done("judged", 0, sweep.schedules)
         for number, batch in enumerate(batches(sweep.histories)):
-            judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"), progress)
+            judged = _judged(spark, batch, criteria, RunFolder(sweep.judged / f"{number:04}"), progress)
             file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
             file.flush()
             verdicts += judged

@@ -14,6 +14,7 @@ from typing import Any
 from harness.analysis.coverage.count import coverage_of
 from harness.analysis.sources.sealing.packed import packed
 from harness.experiment.judge import assembled, missing_evidence, remark_on
+from harness.scenario.draws import with_drawn
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -89,6 +90,7 @@ def simulate_candidates(
 
 def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
     """Return a schedule, or why it has no history."""
+    scenario = with_drawn(scenario, plan.drawn)
     run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
     simulating = partial(_within_limits, number, run_id, scenario, plan)
     try:

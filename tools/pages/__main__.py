@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.pages import broker_mutants, checks, faults, judging, rooms, settings
+from tools.pages import broker_mutants, checks, draws, faults, judging, rooms, settings
 
 PAGES: dict[Path, Callable[[], str]] = {
     broker_mutants.PAGE: broker_mutants.page,
     broker_mutants.PLOT: broker_mutants.plot,
     checks.PAGE: checks.page,
+    draws.PAGE: draws.page,
     faults.PAGE: faults.page,
     judging.PAGE: judging.page,
     rooms.PICTURE: rooms.picture,

@@ -1,6 +1,5 @@
 """Reads a partition of a coordinator's topic to its end, a piece at a time."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import NamedTuple
@@ -32,11 +31,10 @@ async def read_to_end(
     offset = log.log_start_offset if log else 0
     try:
         while log is not None and offset < (up_to := end(log)):
-            data = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
+            data = await log.read_off_loop(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
             if not data:
                 break
             offset = take(data)
-            await asyncio.sleep(0)
     except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
         disk_error = str(failure) if isinstance(failure, OSError) else ""
         _log.exception("load.failed partition=%s offset=%d", partition, offset)

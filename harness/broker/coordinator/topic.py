@@ -49,8 +49,8 @@ class CoordinatorLog(Protocol):
         """The offset of the next record."""
         ...
 
-    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return whole batches from `offset` on."""
+    async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        """Return whole batches from `offset` on; the loop goes on meanwhile."""
         ...
 
 

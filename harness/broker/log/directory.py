@@ -121,6 +121,11 @@ class LogDirectory:
         with self._working():
             return await self._storage.replace_off_loop(path, data)
 
+    async def ready(self) -> None:
+        """Return when a long read can begin; the loop goes on meanwhile."""
+        with self._working():
+            await self._storage.ready()
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
         with self._working():

@@ -166,6 +166,10 @@ class FileStorage:
                         del self._pending[path]
         return wanted
 
+    async def ready(self) -> None:
+        """Return when others have had their turn; the kernel reads ahead."""
+        await asyncio.sleep(0)
+
     def _overtake(self, path: str) -> None:
         """Let no thread put in place any more what is pending at a path or below it."""
         with self._order:

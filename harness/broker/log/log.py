@@ -239,6 +239,11 @@ class Log:
                 raise
             self.epoch_assigned(self.topic, self.partition, leader_epoch, start_offset)
 
+    async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        """Return the same as `read` when the disk can be read; the loop goes on meanwhile."""
+        await self.storage.ready()
+        return self.read(offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one)
+
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
         """Return whole batches; the first may start before `offset`, none reaches past `up_to`.
 

@@ -64,6 +64,10 @@ class Storage(Protocol):
         """
         ...
 
+    async def ready(self) -> None:
+        """Return when a long read can begin; the loop goes on meanwhile."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
         ...

@@ -37,9 +37,21 @@ def bytes_in(item: Any) -> int:
 class Links:
     """All links between hosts; without `rng` nothing takes any time, unless it is slowed down."""
 
-    def __init__(self, rng: random.Random | None = None, size_of: Callable[[Any], int] = bytes_in) -> None:
-        """`size_of` returns how many bytes something is that is sent over a link with a rate."""
+    def __init__(
+        self,
+        rng: random.Random | None = None,
+        size_of: Callable[[Any], int] = bytes_in,
+        usual_s: Callable[[Link], float] | None = None,
+    ) -> None:
+        """Make links of which none is cut.
+
+        Args:
+            rng: Draws how long messages take.
+            size_of: How many bytes something is that is sent over a link with a rate.
+            usual_s: How much longer the next message over a link takes, whether that is slowed down or not.
+        """
         self.size_of = size_of
+        self._usual_s = usual_s
         self._rng = rng
         self._jitter = rng or random.Random(0)  # noqa: S311  repeatable, not secret
         self._cut: set[Link] = set()
@@ -59,6 +71,8 @@ class Links:
         delay_s = SHORTEST_S + drawn * (LONGEST_S - SHORTEST_S)
         if drawn < SPIKE_SHARE:
             delay_s += self._rng.random() * SPIKE_S
+        if self._usual_s is not None:
+            delay_s += self._usual_s(link)
         return delay_s + self._slowed_s(link) if self._slow_s else delay_s
 
     def _slowed_s(self, link: Link) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import Size, Strict
+from harness.contracts.parameters import Draw, Size, Strict
 from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
@@ -40,13 +40,21 @@ class Parameters(Strict):
         int, Size(), Field(ge=0, le=32, description="Further members that have the instances of the first ones")
     ] = 0
     session_timeout_ms: Annotated[
-        int, Field(ge=100, le=1_800_000, description="A member that is not heard of for longer is out of its group")
+        int,
+        Draw((1000, 3000)),
+        Field(ge=100, le=1_800_000, description="A member that is not heard of for longer is out of its group"),
     ] = 6000
-    heartbeat_interval_ms: Annotated[int, Field(ge=10, le=600_000, description="Between two heartbeats")] = 500
+    heartbeat_interval_ms: Annotated[
+        int, Draw((100, 300)), Field(ge=10, le=600_000, description="Between two heartbeats")
+    ] = 500
     max_poll_interval_ms: Annotated[
-        int, Field(ge=100, le=86_400_000, description="A member that does not poll for longer leaves its group")
+        int,
+        Draw((3000, 6000)),
+        Field(ge=100, le=86_400_000, description="A member that does not poll for longer leaves its group"),
     ] = 10_000
-    commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a member")] = 0.5
+    commit_interval_s: Annotated[
+        float, Draw((0.1, 2.0)), Field(gt=0, le=3600, description="Between two commits of a member")
+    ] = 0.5
     stay_s: Annotated[float, Field(gt=0, le=3600, description="How long a restless member stays")] = 4.0
     away_s: Annotated[float, Field(gt=0, le=3600, description="How long it is away")] = 1.0
     request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import Size, Strict
+from harness.contracts.parameters import Draw, Size, Strict
 from harness.contracts.workloads import ClientPlan, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
@@ -45,21 +45,36 @@ class Parameters(Strict):
     value_bytes: Annotated[
         int,
         Size(),
+        Draw((0, 0, 100, 2000)),
         Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique"),
     ] = 0
-    keys: Annotated[int, Size(), Field(ge=1, le=100_000, description="Number of distinct keys")] = 24
+    keys: Annotated[
+        int, Size(), Draw((12, 24, 500)), Field(ge=1, le=100_000, description="Number of distinct keys")
+    ] = 24
     message_timeout_ms: Annotated[
         int, Field(ge=100, le=600_000, description="After this the outcome of a send is left unknown")
     ] = 5000
-    request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
+    request_timeout_ms: Annotated[
+        int, Draw((100, 300, 1000, 3000)), Field(ge=10, le=300_000, description="Of one request")
+    ] = 2000
     retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Of one send, within message_timeout_ms")] = 1000
-    max_in_flight: Annotated[int, Field(ge=1, le=1000, description="Unanswered requests a connection")] = 5
+    max_in_flight: Annotated[
+        int, Draw((1, 2, 5)), Field(ge=1, le=1000, description="Unanswered requests a connection")
+    ] = 5
     idempotence: Annotated[
-        bool, Field(description="Number batches, so that a retry is written once (KIP-98); acks must be all")
+        bool,
+        Draw((True,)),
+        Field(description="Number batches, so that a retry is written once (KIP-98); acks must be all"),
     ] = False
-    linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
-    batch_records: Annotated[int, Field(ge=1, le=1_000_000, description="Records of a batch at most")] = 10_000
-    commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
+    linger_ms: Annotated[
+        float, Draw((0.0, 50.0, 300.0)), Field(ge=0, le=900_000, description="Wait for more records of a batch")
+    ] = 5.0
+    batch_records: Annotated[int, Draw((1, 3)), Field(ge=1, le=1_000_000, description="Records of a batch at most")] = (
+        10_000
+    )
+    commit_interval_s: Annotated[
+        float, Draw((0.1, 2.0)), Field(gt=0, le=3600, description="Between two commits of a consumer")
+    ] = 0.5
     restart_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two restarts of a committer")] = 2.0
     reread: Annotated[
         bool, Field(description="In the end read everything once more; for topics whose log may be truncated")

@@ -36,7 +36,8 @@ class FakeLog:
         self.log_end_offset += int.from_bytes(data[57:61])
         return base
 
-    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+    async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        await asyncio.sleep(0)
         self.reads += 1
         if self.broken:
             raise OSError("the disk is gone")

@@ -1,0 +1,82 @@
+"""The reference page of what a seed may draw, made from the catalogues: `python -m tools.pages`.
+
+A test holds that `docs/draws.md` is what this makes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.contracts import registry
+from harness.contracts.parameters import Draw
+from harness.contracts.registry import Kind
+from harness.scenario.draws import MEANS_MS, OF_LATENCY, OF_LOAD, OF_TOPIC
+from harness.scenario.model import Latencies
+from harness.scenario.settings import SETTINGS, Setting
+
+PAGE = Path("docs/draws.md")
+_HEAD = """\
+# What a seed may draw
+
+Made from the code by `python -m tools.pages`; do not edit. A scenario asks for draws under `draws`
+([scenarios.md](scenarios.md#draws)); `chaos plan` shows what a seed draws, and a run's `plan.json` holds it. What the
+scenario states is not drawn, and a draw outside its bounds is not made."""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    lines = [_HEAD, "", "## Settings", "", _settings_head(), "", *_settings(), "", "## Load", "", _load_head(), ""]
+    lines += [*_load(), "", "## Latencies", "", _latencies_head(), "", *_latencies()]
+    return "\n".join(lines) + "\n"
+
+
+def _settings_head() -> str:
+    return (
+        "The groups of `draws.settings`. *Odds* says how often a property of the brokers is drawn at all; each topic"
+        f"\nhas a value of its own with odds {OF_TOPIC:g}, where a topic may have one. What Kafka without ZooKeeper"
+        "\nrefuses is not drawn for it."
+    )
+
+
+def _settings() -> Iterator[str]:
+    yield "| group | property | topic's | values | odds | bounds | without ZooKeeper |"
+    yield "|---|---|---|---|---|---|---|"
+    for each in SETTINGS:
+        topic = f"`{each.topic}`" if each.topic else ""
+        cells = [each.group, f"`{each.name}`", topic, each.values.described(), f"{each.odds:g}", _bounds(each)]
+        yield f"| {' | '.join(cells)} | {'' if each.quorum else 'not drawn'} |"
+
+
+def _bounds(setting: Setting) -> str:
+    of = {"at most": setting.at_most, "at least": setting.at_least}
+    return ", ".join(
+        f"{word} {'' if each.share == 1 else f'{each.share:g} of '}{each.name}" for word in of for each in of[word]
+    )
+
+
+def _load_head() -> str:
+    return f"Parameters of workloads that `draws.load` draws, each with odds {OF_LOAD:g}."
+
+
+def _load() -> Iterator[str]:
+    yield "| workload | parameter | values |"
+    yield "|---|---|---|"
+    for name in registry.names(Kind.WORKLOAD):
+        for parameter, info in registry.workload(name).Parameters.model_fields.items():
+            for draw in (each for each in info.metadata if isinstance(each, Draw)):
+                values = ", ".join(dict.fromkeys(map(str, draw.choices)))
+                yield f"| {name} | `{parameter}` | {values} |"
+
+
+def _latencies_head() -> str:
+    return (
+        f"Mean times that `draws.latencies` draws for a schedule in virtual time, each with odds {OF_LATENCY:g}; every"
+        "\noperation then draws its own time, exponentially. A scenario can state them under `latencies`."
+    )
+
+
+def _latencies() -> Iterator[str]:
+    yield "| mean | of | values |"
+    yield "|---|---|---|"
+    for name, values in MEANS_MS.items():
+        about = Latencies.model_fields[name].description
+        yield f"| `{name}` | {about} | {', '.join(f'{value:g}' for value in values)} |"
