@@ -64,7 +64,8 @@ class Cleaning:
     """Whoever wrote nothing later is forgotten (`producer.id.expiration.ms`)."""
     pace: Pace
     replacing: Callable[[Log, int, int], None]
-    """Called with a range of offsets just before the segments that hold it are replaced."""
+    """Called just before segments are replaced: from their first offset on, records go that have a later one with their
+    key before the second offset, which is where the cleaning ends."""
     result: Cleaned = field(default_factory=Cleaned)
     _cuts: int = field(init=False)
 
@@ -147,7 +148,6 @@ class Cleaning:
     async def _replace(self, group: Sequence[Segment], rules: Filter) -> None:
         log = self.chosen.log
         first = group[0].base_offset
-        end = log.segments[log.segments.index(group[-1]) + 1].base_offset
         log.storage.remove(f"{group[0].path}{CLEANED}")
         cleaned = Segment(log.storage, log.folder, first, log.settings.index_interval_bytes, CLEANED)
         try:
@@ -155,7 +155,7 @@ class Cleaning:
                 await self._filter(segment, cleaned, rules)
             await cleaned.sync_off_loop()
             self._check()
-            self.replacing(log, first, end)
+            self.replacing(log, first, self.result.end_offset)
             replace_segments(log, group, cleaned)
         finally:
             if cleaned.path.endswith(CLEANED):  # once it is swapped in, it is what counts

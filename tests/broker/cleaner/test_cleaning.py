@@ -362,3 +362,18 @@ def test_any_log_keeps_what_its_readers_need(
         again = reopened(storage, cleaned_to=log.cleaned_to, recovery_point=0)
         assert contents(again) == held
         assert again.log_end_offset == log.log_end_offset
+
+
+async def test_who_hears_of_a_replacement_hears_how_far_the_records_lie_that_replace() -> None:
+    log = compacted_log(segment_bytes=200)
+    for keys in ("abab", "abab", "abab"):
+        filled(log, keys)
+    heard: list[tuple[int, int, str]] = []
+
+    def replacing(each: Log, from_offset: int, until_offset: int) -> None:
+        heard.append((from_offset, until_offset, keys_of(each)))
+
+    await clean(log, replacing=replacing)
+    assert len(heard) > 1, "segments were replaced one after the other"
+    assert {until for _, until, _ in heard} == {12}, "records of an earlier segment go that a later one replaces"
+    assert keys_of(log) == "ab"
