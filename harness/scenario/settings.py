@@ -113,7 +113,7 @@ def _cluster(name: str, values: OneOf | Between | ShareOfLoad, topic: str = "", 
 
 
 SETTINGS: tuple[Setting, ...] = (
-    _log("log.segment.bytes", Between(1000, 64_000), "segment.bytes", quorum=False),
+    _log("log.segment.bytes", Between(4000, 64_000), "segment.bytes", quorum=False),
     _log("log.roll.ms", ShareOfLoad(0.05, 0.5), "segment.ms", odds=0.3),
     _log("log.index.interval.bytes", OneOf(("0", "128", "1000", "4096")), "index.interval.bytes"),
     _log("log.index.size.max.bytes", OneOf(("128", "1000", "10485760")), "segment.index.bytes", odds=0.3),

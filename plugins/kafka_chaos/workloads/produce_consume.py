@@ -45,7 +45,7 @@ class Parameters(Strict):
     value_bytes: Annotated[
         int,
         Size(),
-        Draw((0, 0, 100, 2000)),
+        Draw((0, 0, 100, 1000)),
         Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique"),
     ] = 0
     keys: Annotated[
