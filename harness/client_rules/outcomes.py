@@ -34,7 +34,7 @@ REFUSED_WHATEVER_THE_STATE = frozenset(
 )
 """The record itself is not acceptable, or never left the client: every attempt ends the same way."""
 OF_THE_BATCH = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-"""Of these the batch is too large that the record is in now; at an earlier attempt it may have been in a smaller one."""
+"""The batch is too large that the record is in now; at an earlier attempt it may have been in a smaller one."""
 REFUSED_BEFORE_APPEND = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS})
 """NOT_LEADER_FOR_PARTITION is none of these: a leader that lost its role answers so after it appended."""
 COMMIT_REFUSED = frozenset(
