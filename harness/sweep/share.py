@@ -90,7 +90,6 @@ def simulate_candidates(
 
 def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
     """Return a schedule, or why it has no history."""
-    scenario = with_drawn(scenario, plan.drawn)
     run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
     simulating = partial(_within_limits, number, run_id, scenario, plan)
     try:
@@ -115,6 +114,7 @@ def schedule_of(
     history: SimulatedHistory, number: int, run_id: str, scenario: Scenario, plan: Plan
 ) -> SimulatedSchedule:
     """Return a schedule that was simulated, with its evidence as lines and as typed tables."""
+    scenario = with_drawn(scenario, plan.drawn)
     with scratch_folder(small=True) as scratch:
         folder = RunFolder(scratch / run_id)
         folder.root.mkdir()
