@@ -6,11 +6,12 @@ A field that may be null is so where another system's lines do not say it; ours 
 The broker imports this module and `harness.values`, and nothing else of the harness.
 """
 
-import json
 import re
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, ClassVar
+
+import msgspec
 
 from harness.values import value_class
 
@@ -705,14 +706,10 @@ KINDS: dict[str, type[Event]] = {
 }
 
 
-def _as_object(part: PartitionState | ControlledPartition) -> dict[str, Any]:
-    return {f.name: getattr(part, f.name) for f in fields(part)}
-
-
 # Encoding is on the broker's hot path: several lines a record.
 _NAMES: dict[type[Event], tuple[str, ...]] = {kind: tuple(f.name for f in fields(kind)) for kind in KINDS.values()}
 _VALUES = {kind: attrgetter(*names, "ev") for kind, names in _NAMES.items()}  # one name more: never a bare value
-_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_as_object).encode
+_to_json = msgspec.json.Encoder().encode
 
 
 def encode(event: Event, common: dict[str, Any]) -> bytes:
@@ -720,4 +717,4 @@ def encode(event: Event, common: dict[str, Any]) -> bytes:
     kind = type(event)
     line = {**common, "ev": kind.ev}
     line.update(zip(_NAMES[kind], _VALUES[kind](event), strict=False))
-    return _to_json(line).encode() + b"\n"
+    return _to_json(line) + b"\n"

@@ -11,6 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar
 
@@ -118,6 +119,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._sweep_at = _FEW_TIMERS
         self._held_tasks: list[set[asyncio.Task[Any]]] = []
         self.set_exception_handler(_complain)
+        self.create_future = partial(asyncio.Future, loop=self)  # type: ignore[method-assign]  # one call less
 
     # --- time ---
 
@@ -146,25 +148,20 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Have a callback run after a while."""
-        return self._set(self._now_s + delay, callback, args, context)
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Have a callback run at an instant; one that has passed comes after all that is ready."""
-        return self._set(when, callback, args, context)
-
-    def _set(
-        self, when_s: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context | None
-    ) -> asyncio.TimerHandle:
         handle = _new(_Handle)
-        handle._when = when_s
+        handle._when = when
         handle._callback = callback
         handle._args = args
         handle._context = copy_context() if context is None else context
         self._sequence += 1
         timers = self._timers
-        heappush(timers, (when_s, self._sequence, handle))
+        heappush(timers, (when, self._sequence, handle))
         if len(timers) > self._sweep_at:
             self._sweep(timers)
         return handle

@@ -15,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from harness.errors import EvidenceError
 from harness.system.chain import Link, chained, end
 from harness.values import value_class
@@ -285,18 +287,10 @@ def now_ns() -> int:
 
 def line_of(value: Line | dict[str, Any]) -> bytes:
     """Return a value as one line of JSON, newline included."""
-    return _ENCODE(value).encode() + b"\n"
+    return _ENCODE(value) + b"\n"
 
 
-def _by_name(value: object) -> dict[str, Any]:
-    """Return the fields of a dataclass, for JSON; `asdict` copies them deeply and takes far longer."""
-    names = getattr(type(value), "__dataclass_fields__", None)
-    if names is None:
-        raise TypeError(f"{value!r} cannot be part of a line")
-    return {name: getattr(value, name) for name in names}
-
-
-_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_by_name).encode
+_ENCODE = msgspec.json.Encoder().encode
 
 
 class JsonlWriter:

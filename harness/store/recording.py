@@ -1,7 +1,7 @@
 """How a client process writes down what it does: every operation as it begins, and as it ends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from harness.store.history import Operation, OpKind, OpType, Record
 
@@ -76,6 +76,24 @@ class Recorder:
         error: str = "",
     ) -> None:
         """Write down how it ended, with what is known now."""
-        known = invoked.offset if offset is None else offset
-        now_ns = self._clock_ns()
-        self._write(replace(invoked, time_ns=now_ns, type=outcome, offset=known, records=records, error=error))
+        ended = Operation(  # `dataclasses.replace` takes five times as long
+            index=invoked.index,
+            time_ns=self._clock_ns(),
+            process=invoked.process,
+            type=outcome,
+            kind=invoked.kind,
+            topic=invoked.topic,
+            partition=invoked.partition,
+            offset=invoked.offset if offset is None else offset,
+            key=invoked.key,
+            value=invoked.value,
+            acks=invoked.acks,
+            group=invoked.group,
+            member=invoked.member,
+            instance=invoked.instance,
+            generation=invoked.generation,
+            mode=invoked.mode,
+            records=records,
+            error=error,
+        )
+        self._write(ended)

@@ -5,7 +5,7 @@ at once would double the number of fetches (KAFKA-9731).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.broker.log.batch import next_batch_size, parse_header
@@ -76,11 +76,11 @@ class DelayedFetch:
     partitions: Sequence[PartitionFetch]
     limits: FetchLimits
     rules: ProtocolRules
+    is_follower: bool = field(init=False)
+    """Whether a broker asks."""
 
-    @property
-    def is_follower(self) -> bool:
-        """Whether a broker asks."""
-        return self.replica_id > CONSUMER
+    def __post_init__(self) -> None:
+        self.is_follower = self.replica_id > CONSUMER
 
     def partition(self, fetch: PartitionFetch) -> Partition:
         """Return the partition to read from.
@@ -125,7 +125,7 @@ class DelayedFetch:
         """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
         if self.limits.min_bytes > 1:
             return self.is_enough(self.read())
-        return any(fetch.key == changed and self._is_ready(fetch) for fetch in self.partitions)
+        return any(self._is_ready(fetch) for fetch in self.partitions if fetch.key == changed)
 
     def _read(self, fetch: PartitionFetch, max_bytes: int, *, at_least_one: bool) -> Read:
         try:

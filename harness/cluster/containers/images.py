@@ -19,7 +19,7 @@ LABEL = "kafka-chaos.image"
 BASE_LABEL = "kafka-chaos.base"
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-BROKER_PACKAGES = ("cramjam", "crc32c", "kafka-python", "kazoo", "prometheus-client")
+BROKER_PACKAGES = ("cramjam", "crc32c", "kafka-python", "kazoo", "msgspec", "prometheus-client")
 """The packages that `harness.broker` imports."""
 REQUIREMENTS = "requirements.txt"
 SOURCE_SUFFIXES = frozenset({".py", ".json"})

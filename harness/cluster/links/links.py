@@ -173,9 +173,10 @@ class Pipe:
         """Send something."""
         if self._broken:
             return
-        if self._waiting or not self._links.passes(self.link):
+        links, link = self._links, self.link
+        if self._waiting or link in links._cut or link in links._rates:  # as `passes` says; this is the hot path
             self._waiting.append(item)
-            self._links.stalled(self)
+            links.stalled(self)
         else:
             self._send(item)
 
