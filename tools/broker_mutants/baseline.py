@@ -25,7 +25,7 @@ from tools.broker_mutants.battery import Intact, traced
 from tools.broker_mutants.judging import Judging
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("harness", "plugins/kafka_chaos", "tools")
+SOURCES = ("harness", "plugins/kafka_chaos", "tools/broker_mutants")
 LOCK = "requirements.txt"
 
 

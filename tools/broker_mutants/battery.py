@@ -28,7 +28,8 @@ SCENARIOS = (
     "smoke",
 )
 LONG_ONES = 2
-"""The last ones take as long as several of the others: they come every other turn."""
+EVERY = 4
+"""The last ones take as long as several of the others: they come every so many turns."""
 NOT_SIMULATED = frozenset({"harness.broker.__main__", "harness.broker.zookeeper.kazoo_client"})
 UNTOLD = "harness.broker.metrics"
 
@@ -42,7 +43,7 @@ def battery(schedules: int, seed: int) -> list[Candidate]:
     made: list[Candidate] = []
     turn = 0
     while len(made) < schedules:
-        of_turn = scenarios[: -LONG_ONES if turn % 2 else None]
+        of_turn = scenarios[: -LONG_ONES if turn % EVERY else None]
         made += (Candidate(scenario=each, plan=make_plan(each, schedule_seed(seed, turn))) for each in of_turn)
         turn += 1
     return made[:schedules]

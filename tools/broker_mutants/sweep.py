@@ -29,7 +29,7 @@ ROUNDS = (6, 10, 20)
 """A mutant that is found in the first so many schedules is not put to more."""
 BATCH = 24
 """Mutants whose histories are judged together."""
-SLOWER = 15
+SLOWER = 6
 """A mutant takes so many times the processor time of the intact broker, or its schedule is ended."""
 LEAST_CPU_S = 5.0
 MOST_ERRORS = 2
@@ -66,22 +66,24 @@ class MutantSweep:
     def _simulate(self, batch: Sequence[tuple[Trial, int]], folder: Path) -> None:
         """Simulate the schedules of this round for each mutant of a batch."""
         folder.mkdir(exist_ok=True)
-        schedules = list(self._schedules(batch, folder))
-        for index, result in in_own_processes([work for _, _, work in schedules], at_once=self.at_once):
-            trial, place, _ = schedules[index]
+        begun: list[tuple[Trial, int]] = []
+        for index, result in in_own_processes(self._works(batch, folder, begun), at_once=self.at_once):
+            trial, place = begun[index]
             if isinstance(result, ProcessDied):
                 result = Simulated(differs=True, cpu_s=0, error=str(result))
             trial.simulated[place] = result
 
-    def _schedules(
-        self, batch: Sequence[tuple[Trial, int]], folder: Path
-    ) -> Iterator[tuple[Trial, int, Callable[[], Simulated]]]:
+    def _works(
+        self, batch: Sequence[tuple[Trial, int]], folder: Path, begun: list[tuple[Trial, int]]
+    ) -> Iterator[Callable[[], Simulated]]:
+        """Yield the schedules of this round, and note each when it is begun; a mutant with errors gets no more."""
         for slot, (trial, part) in enumerate(batch):
             first, last = (0, *ROUNDS)[part], min(ROUNDS[part], len(self.candidates))
             for place in (place for place in trial.executed if first <= place < last):
-                number = slot * len(self.candidates) + place
-                intact, candidate = self.intact[place], self.candidates[place]
-                yield trial, place, partial(simulated, trial, candidate, intact, number, folder)
+                if trial.errors < MOST_ERRORS:
+                    begun.append((trial, place))
+                    number = slot * len(self.candidates) + place
+                    yield partial(simulated, trial, self.candidates[place], self.intact[place], number, folder)
 
     def _settle(self, batch: Sequence[tuple[Trial, int]], judge: Judging, folder: Path) -> Iterator[tuple[Trial, int]]:
         """Take the answers on a batch, and yield the mutants that go into their next round."""
@@ -91,9 +93,8 @@ class MutantSweep:
                 answer = answers.get(slot * len(self.candidates) + place)
                 if answer is not None:
                     trial.verdicts[place] = answer
-            errors = sum(bool(each.error) for each in trial.simulated.values())
             is_last = ROUNDS[part] >= len(self.candidates)
-            if trial.violated is not None or is_last or errors >= MOST_ERRORS:
+            if trial.violated is not None or is_last or trial.errors >= MOST_ERRORS:
                 self.progress(trial)
             else:
                 yield trial, part + 1

@@ -53,6 +53,11 @@ class Trial:
         return [place for place, each in sorted(self.simulated.items()) if each.differs]
 
     @property
+    def errors(self) -> int:
+        """How many schedules left no history."""
+        return sum(bool(each.error) for each in self.simulated.values())
+
+    @property
     def violated(self) -> int | None:
         """The place of the first schedule in which a check says FAIL."""
         places = (place for place, (code, _) in sorted(self.verdicts.items()) if code is ExitCode.VIOLATED)
@@ -64,16 +69,14 @@ class Trial:
             return Outcome.UNREACHED
         if self.violated is not None:
             return Outcome.FOUND
-        has_doubts = any(each.error for each in self.simulated.values()) or any(
-            code is not ExitCode.HELD for code, _ in self.verdicts.values()
-        )
+        has_doubts = self.errors > 0 or any(code is not ExitCode.HELD for code, _ in self.verdicts.values())
         return Outcome.IN_DOUBT if has_doubts else Outcome.UNSEEN
 
     def by(self) -> list[str]:
         """Return what says so: the checks that fail in the first violated schedule, or those that cannot tell."""
         if self.violated is not None:
             return [name for name in self.verdicts[self.violated][1] if not name.endswith(UNKNOWN)]
-        names = [NO_HISTORY] if any(each.error for each in self.simulated.values()) else []
+        names = [NO_HISTORY] if self.errors else []
         return list(dict.fromkeys([*names, *(name for _, findings in self.verdicts.values() for name in findings)]))
 
     def says(self) -> str:
