@@ -351,6 +351,73 @@ class BatchRefused(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class TransactionMarker(PartitionEvent):
+    """A transaction marker was appended; the line of its batch (`append`) comes first."""
+
+    ev: ClassVar[str] = "txn_marker"
+    role: str
+    """leader or follower."""
+    leader_epoch: int
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    result: str
+    """commit or abort."""
+    coordinator_epoch: int
+    first_offset: int
+    """Where the transaction began; -1 when the producer had none open in this log."""
+    stable_offset: int
+    """Where the first transaction begins that is still open; after the marker when none is."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class MarkerRefused(PartitionEvent):
+    """A leader refused a transaction marker; nothing was written."""
+
+    ev: ClassVar[str] = "txn_marker_refused"
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    """Of the marker."""
+    known_producer_epoch: int
+    """That the log knows; -1 for a producer that it does not know."""
+    result: str
+    coordinator_epoch: int
+    known_coordinator_epoch: int
+    error: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class PartitionVerification(PartitionEvent):
+    """A leader has asked the coordinator whether the partition is in a producer's transaction (KIP-890)."""
+
+    ev: ClassVar[str] = "txn_verification"
+    leader_epoch: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    error: int
+    """What the coordinator said; 0 when the partition is in the transaction."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class LastStableOffset(PartitionEvent):
+    """The last stable offset of one replica changed, and is or was below its high watermark.
+
+    While no transaction holds it back it is the high watermark, whose lines tell all.
+    """
+
+    ev: ClassVar[str] = "lso"
+    role: str
+    leader_epoch: int
+    old: int
+    new: int
+    high_watermark: int
+    first_unstable_offset: int
+    """-1 when no transaction is open or waits for its marker to be committed."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class HighWatermark(PartitionEvent):
     """The high watermark of one replica changed."""
 

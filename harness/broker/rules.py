@@ -68,6 +68,60 @@ class ProtocolRules:
         effect="a retry of an earlier batch that is in the log is refused: the producer takes it for lost",
     )
     """A log remembers the last five batches of a producer, as many as it may have in flight (`Log`, KAFKA-5494)."""
+    old_producer_epochs_are_refused: bool = _guard(
+        "zombie-producer",
+        origin="a log takes what a producer sends in an epoch that is over (KIP-98 without its fence)",
+        effect="the former life of a transactional producer writes into the transaction of the present one",
+    )
+    """Whoever writes in an older producer epoch than the log knows is refused (`ProducerStates`, KIP-98)."""
+    partitions_are_verified: bool = _guard(
+        "no-partition-verification",
+        origin="a leader begins a transaction without asking whether the coordinator knows of it (before KIP-890)",
+        effect="a late batch begins a transaction that is never ended: consumers that read committed stand still",
+    )
+    """The coordinator is asked before the first batch of a transaction (`TransactionVerifier`, KIP-890)."""
+    late_verifications_count_for_nothing: bool = _guard(
+        "late-verification",
+        origin="the coordinator's answer counts although a marker was written since it was asked (KIP-890 in part)",
+        effect="a batch of the transaction before begins one that is never ended",
+    )
+    """A verification is for the transaction for which it was asked (`ProducerHistory`, KIP-890)."""
+    markers_are_fenced: bool = _guard(
+        "markers-of-old-coordinators",
+        origin="a leader writes a marker of a coordinator that was replaced (KIP-98 without coordinator epochs)",
+        effect="a transaction ends half committed and half aborted, or a later one ends too early",
+    )
+    """A marker of an older coordinator epoch than the last one's is refused (`ProducerStates.check_marker`)."""
+    ended_transactions_wait_for_replicas: bool = _guard(
+        "markers-decide-at-once",
+        origin="a transaction counts as decided when its marker is in the leader's log",
+        effect="consumers read as committed what another leader has as open",
+    )
+    """A transaction is decided when its marker is committed (`ProducerStates.first_unstable_offset`)."""
+    open_transactions_do_not_expire: bool = _guard(
+        "open-transaction-forgotten",
+        origin="a producer is forgotten after producer.id.expiration.ms although its transaction is open",
+        effect="its marker ends nothing any more: consumers that read committed stand still",
+    )
+    """A producer with an open transaction is not forgotten (`ProducerStates.expire`)."""
+    read_committed_stops_at_open_transactions: bool = _guard(
+        "reads-open-transactions",
+        origin="consumers that read committed read up to the high watermark",
+        effect="consumers have read records that are aborted later",
+    )
+    """Consumers that read committed get nothing from the last stable offset on (`DelayedFetch`)."""
+    aborted_transactions_are_told: bool = _guard(
+        "aborted-not-told",
+        origin="Fetch names no aborted transactions",
+        effect="consumers that read committed deliver aborted records",
+    )
+    """Fetch names the aborted transactions among what it answers (`DelayedFetch`)."""
+    transaction_index_is_rebuilt: bool = _guard(
+        "aborted-forgotten-at-recovery",
+        origin="recovery drops the index of aborted transactions and does not make it anew",
+        effect="after a crash consumers that read committed deliver aborted records",
+    )
+    """Of segments that recovery reads the index of aborted transactions is made anew (`ProducerHistory.load`)."""
     disk_failure_takes_replicas_offline: bool = _guard(
         "leads-on-without-disk",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",

@@ -43,6 +43,7 @@ from harness.broker.handlers.members import MemberHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
+from harness.broker.handlers.transaction_logs import TransactionLogHandlers
 from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
@@ -342,6 +343,7 @@ class Broker:
             DataHandlers(
                 replicas=replicas,
                 appender=self._replicas.appender,
+                verifier=self._replicas.verifier,
                 fetch_server=self._replicas.fetch_server,
                 sessions=self._fetch_sessions,
                 config=self._config,
@@ -369,6 +371,7 @@ class Broker:
             GroupAdminHandlers(coordinator.store, coordinator.retirement, metadata),
             ProducerIdHandlers(self._producer_ids),
             LogDirHandlers(replicas, self._replicas.deleter),
+            TransactionLogHandlers(replicas, self._replicas.markers),
         )
         exporter = self._outside.exporter
         return Dispatcher(APIS, handlers, None if exporter is None else exporter.answered)

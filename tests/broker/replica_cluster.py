@@ -161,6 +161,7 @@ class Broker:
         self.data = DataHandlers(
             replicas=self.manager.replicas,
             appender=self.manager.appender,
+            verifier=self.manager.verifier,
             fetch_server=self.manager.fetch_server,
             sessions=self.sessions,
             config=self.config,

@@ -23,13 +23,11 @@ from harness.broker.log.batch import (
     records_section,
 )
 from harness.broker.log.log import Log
-from harness.broker.log.producers import ProducerStates
 from harness.broker.log.segment import Segment
 from harness.broker.log.swap import CLEANED, replace_segments
 
 _WRITE_BYTES = 8 * STEP_BYTES
 """So much is gathered before it is written."""
-_HEADERS_A_STEP = 1000
 
 
 class Abandoned(Exception):
@@ -131,19 +129,12 @@ class Cleaning:
     async def _needed_batches(self) -> set[int]:
         """Return the base offsets of the last batches of each producer, of as many as a log remembers (KIP-98).
 
-        Kafka keeps the last one, and remembers the others in a snapshot; here the batches are all that remembers.
+        Kafka keeps the last one alone; a restarted log here finds the others among its batches.
         """
-        known = self.chosen.log.known_producers
-        if known is not None:
-            return known.remembered()
-        states = ProducerStates()
-        for segment in list(self.chosen.log.segments):
-            for number, header in enumerate(segment.headers()):
-                states.note(header)
-                if number % _HEADERS_A_STEP == 0:
-                    await self._step(0)
-        states.expire(self.producers_since_ms)
-        return states.remembered()
+        log = self.chosen.log
+        for _ in log.producer_history.recall(list(log.segments)):
+            await self._step(0)
+        return log.producers.remembered(self.producers_since_ms)
 
     async def _replace(self, group: Sequence[Segment], rules: Filter) -> None:
         log = self.chosen.log

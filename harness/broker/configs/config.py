@@ -172,6 +172,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="log.flush.offset.checkpoint.interval.ms", default="60000", parse=integer(1)),
     Property(name="producer.id.expiration.ms", default="86400000", parse=integer(1)),
     Property(name="producer.id.expiration.check.interval.ms", default="600000", parse=integer(1)),
+    Property(name="transaction.partition.verification.enable", default="true", parse=BOOLEAN),
+    Property(name="request.timeout.ms", default="30000", parse=integer(1)),
     Property(name="replica.lag.time.max.ms", default="30000", parse=long(1)),
     Property(name="replica.fetch.wait.max.ms", default="500", parse=integer(0)),
     Property(name="replica.fetch.min.bytes", default="1", parse=integer(1)),

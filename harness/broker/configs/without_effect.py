@@ -48,10 +48,6 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("socket.connection.setup.timeout.ms", "10000", _TIME),
     ),
     *_because(
-        "nothing is forwarded to the controller: clients ask it themselves",
-        ("request.timeout.ms", "30000", integer(1)),
-    ),
-    *_because(
         "what has been answered leaves its purgatory at once",
         ("delete.records.purgatory.purge.interval.requests", "1", _COUNT),
         ("fetch.purgatory.purge.interval.requests", "1000", _COUNT),
@@ -91,7 +87,6 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         "there are no transactions: who asks for one is refused",
         ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "10000", _COUNT),
         ("transaction.max.timeout.ms", "900000", _COUNT),
-        ("transaction.partition.verification.enable", "true", BOOLEAN),
         ("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000", _COUNT),
         ("transaction.state.log.load.buffer.size", "5242880", _COUNT),
         ("transaction.state.log.min.isr", "2", _COUNT),

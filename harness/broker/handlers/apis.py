@@ -24,6 +24,7 @@ from harness.broker.handlers.members import MemberHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
+from harness.broker.handlers.transaction_logs import TransactionLogHandlers
 from harness.broker.wire import messages as m
 from harness.broker.wire.dispatch import Api, Dispatcher, Handler
 from harness.broker.wire.messages import ApiKey
@@ -66,6 +67,8 @@ _ROWS = (
     Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 5), TopicHandlers.delete_topics),
     Api.of(m.DeleteRecordsRequest, m.DeleteRecordsResponse, versions(0, 2), LogDirHandlers.delete_records),
     Api.of(m.InitProducerIdRequest, m.InitProducerIdResponse, versions(0, 5), ProducerIdHandlers.init_producer_id),
+    # Version 0 is gone from the messages, and Kafka 3.9 sends 1.
+    Api.of(m.WriteTxnMarkersRequest, m.WriteTxnMarkersResponse, versions(1, 1), TransactionLogHandlers.write_markers),
     Api.of(
         m.OffsetForLeaderEpochRequest,
         m.OffsetForLeaderEpochResponse,
@@ -97,8 +100,14 @@ _ROWS = (
         LeadershipHandlers.list_reassignments,
     ),
     Api.of(m.OffsetDeleteRequest, m.OffsetDeleteResponse, versions(0, 0), GroupAdminHandlers.delete_offsets),
-    # Kafka has it from 2.8 on; Java's tools ask for it.
+    # Kafka has both from 2.8 on; Java's tools ask for them.
     Api.of(m.DescribeClusterRequest, m.DescribeClusterResponse, versions(0, 1), MetadataHandlers.describe_cluster),
+    Api.of(
+        m.DescribeProducersRequest,
+        m.DescribeProducersResponse,
+        versions(0, 0),
+        TransactionLogHandlers.describe_producers,
+    ),
 )
 
 APIS: dict[ApiKey, Api] = {api.key: api for api in _ROWS}

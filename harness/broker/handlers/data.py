@@ -1,19 +1,21 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: from messages to the replicas and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.log.batch import first_header
+from harness.broker.log.batch import BatchHeader, first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
+from harness.broker.log.verification import Verification
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
 from harness.broker.replicas.fetching import DEBUGGING, FetchLimits, FetchServer, PartitionFetch, Read
 from harness.broker.replicas.offset_lookup import NOTHING, check_timestamp, find_offset
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
+from harness.broker.replicas.verifying import PartitionVerifier, as_producers_know_it
 from harness.broker.state_log import StateLog
 from harness.broker.wire.dispatch import CloseConnection, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -31,13 +33,16 @@ from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
 from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch
 from harness.values import TopicPartition
 
-READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+"""As isolation level; any other one is 0, and reads what transactions have open too."""
 FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
 """The version of Fetch whose consumers may read from any replica (KIP-392)."""
 FETCH_KNOWS_ZSTD_SINCE = 10
 PRODUCE_KNOWS_ZSTD_SINCE = 7
 """The versions from which on clients know zstd (KIP-110)."""
 PRODUCE_NAMES_LEADERS_SINCE = 10
+PRODUCE_KNOWS_ABORTABLE_SINCE = 11
+"""The version of Produce whose clients know TRANSACTION_ABORTABLE (KIP-890)."""
 OFFSET_NOT_AVAILABLE_SINCE = 5
 """The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
 
@@ -66,6 +71,7 @@ class DataHandlers:
 
     replicas: Replicas
     appender: Appender
+    verifier: PartitionVerifier
     fetch_server: FetchServer
     sessions: FetchSessions
     config: BrokerConfig
@@ -121,9 +127,12 @@ class DataHandlers:
     async def _append(
         self, items: list[ToAppend], request: ProduceRequest, context: RequestContext
     ) -> list[AppendResult]:
-        if any(_is_transactional(item.records) for item in items):
-            refused = AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            return [refused for _ in items]
+        batches = _transactional(items)
+        producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
+        if batches and request.transactional_id is None:
+            return [AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for _ in items]
+        if len(producers) > 1:
+            return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
         params = ProduceParams(
             acks=request.acks,
             timeout_s=request.timeout_ms / 1000,
@@ -131,7 +140,33 @@ class DataHandlers:
             correlation_id=context.correlation_id,
             knows_zstd=context.api_version >= PRODUCE_KNOWS_ZSTD_SINCE,
         )
-        return await self.appender.append(items, params)
+        if not batches:
+            return await self.appender.append(items, params)
+        knows_abortable = context.api_version >= PRODUCE_KNOWS_ABORTABLE_SINCE
+        verified = await self.verifier.verify(request.transactional_id or "", batches)
+        return await self._append_verified(items, params, verified, knows_abortable=knows_abortable)
+
+    async def _append_verified(
+        self,
+        items: list[ToAppend],
+        params: ProduceParams,
+        verified: Mapping[TopicPartition, Verification | ErrorCode],
+        *,
+        knows_abortable: bool,
+    ) -> list[AppendResult]:
+        """Append what the coordinator knows of, and return how all of it ended."""
+        refused = {
+            key: AppendResult(error=as_producers_know_it(answer, knows_abortable=knows_abortable))
+            for key, answer in verified.items()
+            if isinstance(answer, ErrorCode)
+        }
+        admitted = [item for item in items if item.key not in refused]
+        with_word = [
+            item._replace(verification=answer) if isinstance(answer := verified.get(item.key), Verification) else item
+            for item in admitted
+        ]
+        appended = iter(await self.appender.append(with_word, params))
+        return [refused[item.key] if item.key in refused else next(appended) for item in items]
 
     # --- Fetch ---
 
@@ -157,6 +192,7 @@ class DataHandlers:
             room=context.room,
             only_from_leader=context.api_version < FOLLOWERS_SERVE_CONSUMERS_SINCE,
             knows_zstd=context.api_version >= FETCH_KNOWS_ZSTD_SINCE,
+            read_committed=request.isolation_level == READ_COMMITTED,
         )
         is_follower = request.replica_id > CONSUMER
         try:
@@ -173,13 +209,12 @@ class DataHandlers:
             return FetchResponse(
                 throttle_time_ms=0, error_code=refusal.error, session_id=refusal.session_id, responses=[]
             )
-        aborted: list[_Aborted] | None = None if request.isolation_level == READ_UNCOMMITTED else []
         return FetchResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             session_id=session_id,
             responses=[
-                _FetchedTopic(topic=topic, partitions=[_fetched(read, aborted) for _, read in group])
+                _FetchedTopic(topic=topic, partitions=[_fetched(read) for _, read in group])
                 for topic, group in _by_topic([(read.fetch.key, read) for read in news])
             ],
         )
@@ -196,7 +231,7 @@ class DataHandlers:
                 _ListedTopic(
                     name=topic.name,
                     partitions=[
-                        self._listed(topic.name, query, request.replica_id, context.api_version)
+                        self._listed(topic.name, query, request, context.api_version)
                         if (topic.name, query.partition_index) not in duplicates
                         else _listed_error(query.partition_index, ErrorCode.INVALID_REQUEST)
                         for query in topic.partitions
@@ -206,13 +241,16 @@ class DataHandlers:
             ],
         )
 
-    def _listed(self, topic: str, query: _OffsetQuery, replica_id: int, version: int) -> _ListedPartition:
-        key = (topic, query.partition_index)
+    def _listed(self, topic: str, query: _OffsetQuery, request: ListOffsetsRequest, version: int) -> _ListedPartition:
+        key, replica_id = (topic, query.partition_index), request.replica_id
         try:
             check_timestamp(query.timestamp, version)
             lookup = self.replicas.followed_or_led if replica_id == DEBUGGING else self.replicas.led
             offset = find_offset(
-                lookup(*key, query.current_leader_epoch), query.timestamp, whole_log=replica_id != CONSUMER
+                lookup(*key, query.current_leader_epoch),
+                query.timestamp,
+                whole_log=replica_id != CONSUMER,
+                read_committed=request.isolation_level == READ_COMMITTED,
             )
         except PartitionError as error:
             self._log_fenced("ListOffsets", key, query.current_leader_epoch, replica_id, error.error)
@@ -298,10 +336,10 @@ def _by_topic(
     return [(topic, list(group)) for topic, group in groupby(answers, key=lambda answer: answer[0][0])]
 
 
-def _is_transactional(records: bytes) -> bool:
-    """Whether these are records of a transaction, which this broker does not take part in."""
-    header = first_header(records)
-    return header is not None and header.is_transactional
+def _transactional(items: Iterable[ToAppend]) -> dict[TopicPartition, BatchHeader]:
+    """Return the headers of the batches that belong to a transaction."""
+    headers = ((item.key, first_header(item.records)) for item in items)
+    return {key: header for key, header in headers if header is not None and header.is_transactional}
 
 
 def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
@@ -314,14 +352,17 @@ def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
     )
 
 
-def _fetched(read: Read, aborted: list[_Aborted] | None) -> _FetchedPartition:
+def _fetched(read: Read) -> _FetchedPartition:
+    aborted = read.aborted
     partition = _FetchedPartition(
         partition_index=read.fetch.key[1],
         error_code=read.error,
         high_watermark=read.high_watermark,
-        last_stable_offset=read.high_watermark,
+        last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
-        aborted_transactions=aborted,
+        aborted_transactions=None
+        if aborted is None
+        else [_Aborted(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted],
         records=read.records,
     )
     if read.diverging is not None:

@@ -6,7 +6,6 @@ What it knows of replication is the leader epoch of each batch; high watermark, 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from harness.broker.log.batch import (
     BatchHeader,
@@ -21,11 +20,14 @@ from harness.broker.log.batch import (
 from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
 from harness.broker.log.compression import COMPRESSION_TYPES
 from harness.broker.log.epoch_cache import LeaderEpochCache
-from harness.broker.log.offset_index import TIME_ENTRY
-from harness.broker.log.producers import REMEMBERED_BATCHES, ProducerStates
+from harness.broker.log.markers import read_marker
+from harness.broker.log.producer_history import ProducerHistory
+from harness.broker.log.producers import ProducerStates, RememberedBatch, WrittenMarker
+from harness.broker.log.rolling import must_roll
 from harness.broker.log.segment import Segment
 from harness.broker.log.settings import NO_LIMIT, LogSettings
 from harness.broker.log.storage import Storage
+from harness.broker.log.transaction_index import AbortedTransaction
 from harness.broker.log.validation import (
     InvalidRecords,
     check_size,
@@ -33,6 +35,7 @@ from harness.broker.log.validation import (
     validate_for_follower,
     validate_for_leader,
 )
+from harness.broker.log.verification import Verification
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.sentinels import NO_TIMESTAMP
@@ -56,10 +59,6 @@ EpochListener = Callable[[str, int, int, int], None]
 PutAside = Callable[[str, int], None]
 """Called with the path of a file that is no part of its log any more, and after how many milliseconds it may go."""
 
-_MAX_RELATIVE_OFFSET = 2**31 - 1
-"""Kafka's indexes write offsets as the distance from their segment's start."""
-
-
 _READ_AT_START_BYTES = 1 << 20
 """So much of a last segment is read through at a start that could trust an index."""
 
@@ -74,12 +73,14 @@ class OffsetsOutOfOrder(Exception):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class AppendInfo:
-    """Where a producer's records stand in a leader's log."""
+    """Where records stand in a log."""
 
     base_offset: int
     last_offset: int
     batches: list[BatchHeader]
     """What was written; empty for a batch that the log held already."""
+    markers: Sequence[WrittenMarker] = ()
+    """The transaction markers among it."""
     append_time_ms: int = NO_TIMESTAMP
     """The broker's own time, if the records got that; of a batch that the log held already its largest timestamp."""
 
@@ -103,12 +104,11 @@ class Log:
     when `cleaned_to` is set first or lowered."""
     put_aside: PutAside
     rules: ProtocolRules
+    producer_history: ProducerHistory
     cleaned_to: int | None = None
     """Where a cleaner has to begin; None while no batch was ever removed from between others, here or at a leader."""
     cuts: int = 0
     """How often the log has lost its end or its beginning, or was closed: who cleans it meanwhile must give up."""
-    _producers: ProducerStates | None = None
-    """None while it must be read from the log before somebody may rely on it."""
 
     @property
     def folder(self) -> str:
@@ -127,46 +127,62 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """What the log holds of idempotent producers; read from its batches if that is not known."""
-        if self._producers is None:
-            held = (header for segment in self.segments for header in segment.headers())
-            self._producers = ProducerStates(
-                held if self.rules.producer_state_outlives_restart else (),
-                REMEMBERED_BATCHES if self.rules.producer_batches_are_remembered else 1,
-            )
-        return self._producers
+        """What the log holds of producers with an id."""
+        return self.producer_history.states
 
-    @property
-    def known_producers(self) -> ProducerStates | None:
-        """What `producers` has in memory; None when it must be read from the log first."""
-        return self._producers
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Return the first offset of a transaction whose end is not written or not committed; None without any."""
+        offset = self.producer_history.states.first_unstable_offset(high_watermark)
+        return None if offset is None else max(offset, self.log_start_offset)
 
-    def append_as_leader(self, records: bytes, leader_epoch: int, *, now_ms: int = 0) -> AppendInfo:
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that have an offset from `start` on, before `end`."""
+        transactions: list[AbortedTransaction] = []
+        for segment in self._segments_from(start):
+            of_segment, whole = segment.aborted.overlapping(start, end)
+            transactions += of_segment
+            if whole:
+                break
+        return transactions
+
+    def append_as_leader(
+        self,
+        records: bytes,
+        leader_epoch: int,
+        *,
+        now_ms: int = 0,
+        internal: bool = False,
+        verification: Verification | None = None,
+    ) -> AppendInfo:
         """Write the one batch that a producer sent, with the next offset and this leader epoch stamped on it.
 
         A batch that an idempotent producer sends again is not written again: it is where it was. `now_ms` is wall time.
+        `internal`: a coordinator of this cluster writes, which may write markers. `verification` is what the
+        transaction coordinator was asked for before the first batch of a transaction.
 
         Raises:
             InvalidRecords: the batch is refused, with Kafka's error code.
             OSError: the disk refused; the log is as it was.
         """
-        sent = validate_for_leader(
-            records, max_batch_bytes=self.settings.max_batch_bytes, keys_needed=self.settings.compacts
-        )
         settings = self.settings
+        sent = validate_for_leader(
+            records, max_batch_bytes=settings.max_batch_bytes, keys_needed=settings.compacts, internal=internal
+        )
         if not settings.append_time and min(settings.oldest_ms, settings.youngest_ms) < NO_LIMIT:
             batch_sent = memoryview(records)[: sent.size]
             check_timestamps(batch_sent, now_ms, oldest_ms=settings.oldest_ms, youngest_ms=settings.youngest_ms)
         if sent.producer_id >= 0:
-            duplicate = self.producers.find_duplicate(sent)
+            marker = read_marker(memoryview(records)[: sent.size], sent) if sent.is_control else None
+            duplicate = self.producer_history.admit(
+                sent,
+                marker,
+                verification,
+                self.segments,
+                internal=internal,
+                verified_only=settings.verify_transactions,
+            )
             if duplicate is not None:
-                return AppendInfo(
-                    base_offset=duplicate.base_offset,
-                    last_offset=duplicate.last_offset,
-                    batches=[],
-                    append_time_ms=duplicate.timestamp_ms,
-                )
-            self.producers.check(sent)
+                return _as_before(duplicate)
         batch = self._compressed(memoryview(records)[: sent.size], sent)
         if len(batch) > self.settings.segment_bytes:
             raise InvalidRecords(
@@ -178,16 +194,16 @@ class Log:
         assign(batch, self.log_end_offset, leader_epoch)
         header = parse_header(batch)
         self.assign_epoch(leader_epoch, header.base_offset)
-        self._write(batch, [header])
         return AppendInfo(
             base_offset=header.base_offset,
             last_offset=header.last_offset,
+            markers=self._write(batch, [header]),
             batches=[header],
             append_time_ms=now_ms if settings.append_time else NO_TIMESTAMP,
         )
 
-    def append_as_follower(self, records: bytes) -> list[BatchHeader]:
-        """Write what the leader sent, byte for byte; return the headers of the whole batches in it.
+    def append_as_follower(self, records: bytes) -> AppendInfo:
+        """Write what the leader sent, byte for byte, as far as its batches are whole.
 
         Raises:
             InvalidRecords: a batch is corrupt; nothing was written.
@@ -195,7 +211,8 @@ class Log:
             OSError: the disk refused; the log is as it was.
         """
         headers: list[BatchHeader] = []
-        expected = self.log_end_offset
+        markers: Sequence[WrittenMarker] = ()
+        first = expected = self.log_end_offset
         gaps = False
         try:
             for header, batch in iter_batches(records):
@@ -215,8 +232,9 @@ class Log:
             for header in headers:
                 if header.leader_epoch >= 0:
                     self.assign_epoch(header.leader_epoch, header.base_offset)
-            self._write(records, headers)
-        return headers
+            markers = self._write(records, headers)
+            first = headers[0].base_offset
+        return AppendInfo(base_offset=first, last_offset=self.log_end_offset - 1, batches=headers, markers=markers)
 
     def expect_gaps(self) -> None:
         """Have it on disk that offsets of this log may be missing, before the first one is; raises OSError."""
@@ -301,10 +319,11 @@ class Log:
             return
         if offset < self.log_end_offset:
             self._lower_recovery_point(offset)
+            producers_reach_it = self.producer_history.truncating(offset)
             self._drop_from(offset)
             self.segments[-1].sync()
-            if self._producers is not None and self._producers.reaches(offset):
-                self._producers = None
+            if producers_reach_it:
+                self.producer_history.load(self.segments, self.log_end_offset)
             offset = self.log_end_offset
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
@@ -316,11 +335,11 @@ class Log:
         """Drop everything, for good; the next record gets `offset`."""
         self.cuts += 1
         self._lower_recovery_point(offset)
+        self.producer_history.starting_over()
         for segment in reversed(self.segments):
             segment.delete()
         self.segments = [self._new_segment(offset)]
         self.segments[-1].sync()
-        self._producers = None
         self.log_start_offset = offset
         self.recovery_point = offset
         self._lower_cleaned_to()
@@ -337,18 +356,14 @@ class Log:
         """
         self.cuts += 1
         if count == len(self.segments):
-            self.segments.append(self._new_segment(self.log_end_offset))
+            self._roll(self.log_end_offset)
         doomed = self.segments[:count]
         self.advance_log_start(self.segments[count].base_offset)
         del self.segments[:count]
+        self.producer_history.segments_deleted([segment.base_offset for segment in doomed])
         for segment in doomed:
             for path in segment.put_aside():
                 self.put_aside(path, self.settings.file_delete_delay_ms)
-
-    def forget_producers(self, oldest_ms: int) -> None:
-        """Forget the producers that wrote nothing later than `oldest_ms`."""
-        if self._producers is not None:
-            self._producers.expire(oldest_ms)
 
     def advance_log_start(self, offset: int) -> None:
         """Let the log start at `offset`, if that is later than now; the records before it are no longer served.
@@ -385,7 +400,11 @@ class Log:
                 await segment.seal_off_loop()
 
     def seal(self) -> None:
-        """Put the indexes on disk, after `flush`; a last segment that is read quicker than they are synced has none."""
+        """Put the indexes and the producers on disk, after `flush`.
+
+        A last segment that is read quicker than its index is synced has none.
+        """
+        self.producer_history.closing(self.log_end_offset)
         for segment in self.segments:
             if segment is not self.segments[-1] or segment.size > _READ_AT_START_BYTES:
                 segment.seal()
@@ -410,52 +429,39 @@ class Log:
         check_size(len(new), self.settings.max_batch_bytes)
         return new
 
-    def _write(self, data: bytes | bytearray, headers: Sequence[BatchHeader]) -> None:
+    def _write(self, data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[WrittenMarker]:
         """Append batches, rolling to new segments between them; all of them or, raising OSError, none."""
         before = self.log_end_offset
         view = memoryview(data)
+        markers: list[WrittenMarker] = []
         try:
             start = end = run = 0
             for index, header in enumerate(headers):
-                if self._must_roll(headers[run:index], end - start, header):
+                if must_roll(self.segments[-1], self.settings, headers[run:index], end - start, header):
                     if end > start:
-                        self.segments[-1].append(view[start:end], headers[run:index])
-                    self.segments.append(self._new_segment(header.base_offset))
+                        markers += self._append(view[start:end], headers[run:index])
+                    self._roll(header.base_offset)
                     start, run = end, index
                 end += header.size
-            self.segments[-1].append(view[start:end], headers[run:])
+            markers += self._append(view[start:end], headers[run:])
         except OSError:
+            self.producer_history.truncating(before)
             self._drop_from(before)
+            self.producer_history.load(self.segments, before)
             if self.epochs.truncate_from_end(before + 1):
                 self._save_epochs()
             raise
-        if self._producers is not None:
-            for header in headers:
-                self._producers.note(header)
         if self.log_end_offset - self.recovery_point >= self.settings.flush_messages:
             self.flush()
+        return markers
 
-    def _must_roll(self, pending: Sequence[BatchHeader], pending_bytes: int, header: BatchHeader) -> bool:
-        """Whether a batch begins a new segment; `pending` are on their way into the last one (`LogSegment.shouldRoll`).
+    def _append(self, data: memoryview, headers: Sequence[BatchHeader]) -> list[WrittenMarker]:
+        self.segments[-1].append(data, headers)
+        return self.producer_history.written(data, headers, self.segments[-1])
 
-        By time it does when it is much younger than the segment's first batch, whatever the clock says.
-        """
-        active, settings = self.segments[-1], self.settings
-        size = active.size + pending_bytes
-        if not size:
-            return False
-        first_ms = active.first_timestamp if active.size else pending[0].max_timestamp
-        return (
-            size + header.size > settings.segment_bytes
-            or (first_ms >= 0 and header.max_timestamp - first_ms > settings.segment_ms - self._jitter_ms())
-            or active.index_entries >= settings.index_bytes // TIME_ENTRY.size
-            or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
-        )
-
-    def _jitter_ms(self) -> int:
-        """Return by how much earlier the active segment rolls: as good as drawn, and the same at every start."""
-        most = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
-        return crc32(self.segments[-1].path.encode()) % most if most else 0
+    def _roll(self, base_offset: int) -> None:
+        self.producer_history.rolled(base_offset)
+        self.segments.append(self._new_segment(base_offset))
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)
@@ -484,3 +490,12 @@ class Log:
 
     def _save_epochs(self) -> None:
         write_epochs(self.storage, f"{self.folder}/{LEADER_EPOCHS}", self.epochs.entries)
+
+
+def _as_before(duplicate: RememberedBatch) -> AppendInfo:
+    return AppendInfo(
+        base_offset=duplicate.base_offset,
+        last_offset=duplicate.last_offset,
+        batches=[],
+        append_time_ms=duplicate.timestamp_ms,
+    )

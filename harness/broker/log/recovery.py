@@ -5,7 +5,7 @@ order; the first that fails, and everything after it, is dropped. Where a follow
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from harness.broker.log.batch import BatchHeader
 from harness.broker.log.checkpoint import LEADER_EPOCHS, read_epochs, write_epochs
 from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.broker.log.log import EpochListener, Log, LogSettings, PutAside
+from harness.broker.log.producer_history import ProducerHistory
 from harness.broker.log.segment import DELETED, SEGMENT_NAME, Segment
 from harness.broker.log.storage import Storage
 from harness.broker.log.swap import finish_swap
@@ -83,13 +84,15 @@ def open_log(
         checkpoints_changed=checkpoints_changed,
         put_aside=put_aside,
         rules=rules,
+        producer_history=ProducerHistory(storage, folder, rules),
         cleaned_to=origin.cleaned_to,
     )
     trusted = (origin.clean and epochs_known) or not rules.recovery_checks_batches
-    truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)
+    checked_from, truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)
     if truncated_bytes:
         logger.warning("log.truncated log=%s end=%d bytes=%d", folder, log.log_end_offset, truncated_bytes)
     log.log_start_offset = max(origin.log_start_offset, log.segments[0].base_offset)
+    log.producer_history.load(log.segments, min(checked_from, _first_without_index(log.segments)))
     if log.log_end_offset < log.log_start_offset:
         logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
         log.truncate_fully_and_start_at(log.log_start_offset)
@@ -123,16 +126,23 @@ def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSet
     return segments
 
 
-def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
-    """Drop what is not sound, note leader epochs that the cache lacks; return how many bytes were dropped.
+def _first_without_index(segments: Sequence[Segment]) -> int:
+    """Return where the first segment begins whose index of aborted transactions is not sound; after all, if all are."""
+    broken = (each.base_offset for each in segments if not each.aborted.is_sound(each.base_offset))
+    return next(broken, segments[-1].next_offset)
 
+
+def _check(log: Log, recovery_point: int, *, trusted: bool) -> tuple[int, int]:
+    """Drop what is not sound, note leader epochs that the cache lacks.
+
+    Return from which offset on the log was checked, its end when it is trusted, and how many bytes were dropped.
     A rolled segment that ends before the next one begins has lost its tail, unless a cleaner leaves gaps.
     """
     segments, gaps = log.segments, log.cleaned_to is not None
     first = len(segments) - 1
     while not trusted and first > 0 and segments[first].base_offset > recovery_point:
         first -= 1
-    dropped = 0
+    checked_from, dropped = segments[first].base_offset, 0
     for index in range(first, len(segments)):
         segment = segments[index]
         size = segment.size
@@ -151,7 +161,7 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
             break
     if dropped:
         segments[-1].sync()
-    return dropped
+    return segments[-1].next_offset if trusted else checked_from, dropped
 
 
 def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:

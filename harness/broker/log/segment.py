@@ -5,9 +5,11 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.broker.log.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc_matches, parse_header
+from harness.broker.log.markers import Marker, read_marker
 from harness.broker.log.offset_index import BatchPosition, OffsetIndex
 from harness.broker.log.segment_index import SegmentIndex
 from harness.broker.log.storage import AppendFile, Storage
+from harness.broker.log.transaction_index import TransactionIndex
 
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 DELETED = ".deleted"
@@ -32,6 +34,7 @@ class Segment:
         "_index",
         "_storage",
         "_tail",
+        "aborted",
         "base_offset",
         "closed",
         "next_offset",
@@ -47,6 +50,8 @@ class Segment:
         self._storage = storage
         stem = self.path.removesuffix(".log")
         self._index = SegmentIndex(storage, stem, base_offset, interval_bytes, self._batches)
+        self.aborted = TransactionIndex(storage, stem)
+        """The aborted transactions whose markers are in the segment."""
         if not self._file.size:
             self._index.begin()
         self._tail: BatchPosition | None = None
@@ -114,6 +119,14 @@ class Segment:
         for batch in self._batches(0):
             yield parse_header(self._file.read(batch.position, HEADER_BYTES))
 
+    def written(self, offset: int) -> Iterator[tuple[BatchHeader, Marker | None]]:
+        """Yield the headers of the batches from the one that holds `offset` on, with the markers of control batches."""
+        for batch in self._batches(self._index.before_offset(offset)):
+            if batch.last_offset >= offset:
+                header = parse_header(self._file.read(batch.position, HEADER_BYTES))
+                is_marker = header.is_control and header.producer_id >= 0
+                yield header, read_marker(self._file.read(batch.position, header.size), header) if is_marker else None
+
     def bytes_at(self, position: int, length: int) -> bytes:
         """Return up to so many bytes of the file."""
         return self._file.read(position, length)
@@ -133,6 +146,7 @@ class Segment:
         self._storage.move(self.path, name)
         self.path = name
         self._index.move(name.removesuffix(".log"))
+        self.aborted.move(name.removesuffix(".log"))
 
     def resume(self) -> int:
         """Set `next_offset` by the index and what it does not cover; return how many bytes are sound."""
@@ -183,13 +197,16 @@ class Segment:
         self.next_offset = self.base_offset
         for batch in self._batches(start):
             self._add(index, batch)
+        self.aborted.truncate(self.next_offset)
 
     def sync(self) -> None:
-        """Return when all batches survive a power loss."""
+        """Return when all batches survive a power loss, and what is known of aborted transactions."""
+        self.aborted.sync()
         self._file.sync()
 
     async def sync_off_loop(self) -> None:
         """Like `sync`, for what is written by now, while the loop goes on."""
+        self.aborted.sync()
         await self._file.sync_off_loop()
 
     def seal(self) -> None:
@@ -204,12 +221,13 @@ class Segment:
         """Give the file back."""
         self.closed = True
         self._index.close()
+        self.aborted.close()
         self._file.close()
 
     def put_aside(self) -> list[str]:
         """Give the file back, and rename it with its index so that they are no part of the log; return the paths."""
         self.close()
-        paths = [self.path, *self._index.files()]
+        paths = [self.path, *self._index.files(), *self.aborted.files()]
         for path in paths:
             self._storage.rename(path, path + DELETED)
         return [path + DELETED for path in paths]
@@ -219,6 +237,7 @@ class Segment:
         self.close()
         self._storage.remove(self.path)
         self._index.remove()
+        self.aborted.remove()
 
     def _add(self, index: OffsetIndex, batch: BatchPosition) -> None:
         index.add(batch.last_offset, batch.position, batch.max_timestamp)

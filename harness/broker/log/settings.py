@@ -47,3 +47,5 @@ class LogSettings:
     """How long the files of a segment stay that is no part of the log any more."""
     compression: str = KEEP_CODEC
     """`compression.type`: what a leader has batches compressed with, whatever the producer chose."""
+    verify_transactions: bool = True
+    """Whether the first batch of a transaction needs the coordinator's word (KIP-890)."""

@@ -15,7 +15,7 @@ from harness.broker.log.storage import Storage
 
 CLEANED, SWAP = ".cleaned", ".swap"
 _SWAP_NAME = re.compile(rf"(\d{{20}})\.log{re.escape(SWAP)}")
-_SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex)")
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex|txnindex)")
 
 
 def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None:
@@ -29,6 +29,7 @@ def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None
     cleaned.change_suffix(SWAP)
     for segment in old:
         segment.delete()
+    log.producer_history.segments_deleted([segment.base_offset for segment in old[1:]])
     cleaned.change_suffix("")
     log.segments[at : at + len(old)] = [cleaned]
 

@@ -31,11 +31,14 @@ class InvalidRecords(Exception):
         self.error_code = error_code
 
 
-def validate_for_leader(records: bytes, *, max_batch_bytes: int, keys_needed: bool = False) -> BatchHeader:
+def validate_for_leader(
+    records: bytes, *, max_batch_bytes: int, keys_needed: bool = False, internal: bool = False
+) -> BatchHeader:
     """Return the header of the one batch that a producer sent; bytes after it that make no whole batch are ignored.
 
     With `keys_needed` the topic is compacted: a record without a key could never be replaced. Whether a transactional
-    batch was expected is for the caller to say: `header.is_transactional`.
+    batch was expected is for the caller to say: `header.is_transactional`. An `internal` batch is a coordinator's: it
+    may be a marker, and need not be numbered.
 
     Raises:
         InvalidRecords: the batch may not be appended.
@@ -47,7 +50,7 @@ def validate_for_leader(records: bytes, *, max_batch_bytes: int, keys_needed: bo
     batch = memoryview(records)[: header.size]
     if not crc_matches(batch, header):
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"the batch does not fit its CRC {header.crc:#010x}")
-    _check_header(header)
+    _check_header(header, internal=internal)
     _check_records(batch, header)
     if keys_needed and any(record.key is None for record in _parsed(batch)):
         raise _invalid("a record without a key on a compacted topic")
@@ -104,13 +107,13 @@ def _only_batch(records: bytes) -> BatchHeader:
     return parse_header(records)
 
 
-def _check_header(header: BatchHeader) -> None:
+def _check_header(header: BatchHeader, *, internal: bool) -> None:
     count, offsets = header.records_count, header.last_offset_delta + 1
     if not 0 < count == offsets:
         raise _invalid(f"the batch says it holds {count} records and spans {offsets} offsets")
-    if header.is_control:
+    if header.is_control and not internal:
         raise _invalid("a producer cannot write a transaction marker")
-    if header.producer_id >= 0 and header.base_sequence < 0:
+    if header.producer_id >= 0 and header.base_sequence < 0 and not internal:
         raise _invalid(f"producer id {header.producer_id} with sequence {header.base_sequence}")
     if header.is_log_append_time:
         raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "a producer cannot claim the broker's timestamps")

@@ -8,14 +8,16 @@ from typing import NamedTuple
 from harness.broker.log.batch import first_header
 from harness.broker.log.compression import ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
+from harness.broker.log.verification import Verification
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
+from harness.broker.topics import INTERNAL_TOPICS
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.sentinels import NO_EPOCH, NO_TIMESTAMP
 from harness.events import NO_OFFSET, ProduceResponse
-from harness.values import ACKS_ALL, OFFSETS_TOPIC, TopicPartition, value_class
+from harness.values import ACKS_ALL, TopicPartition, value_class
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,8 @@ class ToAppend(NamedTuple):
 
     key: TopicPartition
     records: bytes
+    verification: Verification | None = None
+    """Of the transaction that the records begin (`TransactionVerifier`)."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class ProduceParams:
     client: str
     correlation_id: int
     internal: bool = False
-    """Whether the broker itself writes: only then may `__consumer_offsets` be written to."""
+    """Whether a coordinator writes: only then are internal topics written to, and markers."""
     knows_zstd: bool = True
     """Whether batches may be compressed with zstd: older clients' may not (KIP-110)."""
 
@@ -169,7 +173,7 @@ class Appender:
         topic, number = item.key
         if params.acks not in VALID_ACKS:
             return _Outcome(item.key, ErrorCode.INVALID_REQUIRED_ACKS)
-        if topic == OFFSETS_TOPIC and not params.internal:
+        if topic in INTERNAL_TOPICS and not params.internal:
             return _Outcome(item.key, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not params.knows_zstd and _is_zstd(item.records):
             return _Outcome(item.key, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -178,7 +182,12 @@ class Appender:
         try:
             partition = self.replicas.led(topic, number)
             info = partition.append_as_leader(
-                item.records, acks=params.acks, min_insync_replicas=min_insync_replicas, now_ms=self.wall_ms()
+                item.records,
+                acks=params.acks,
+                min_insync_replicas=min_insync_replicas,
+                now_ms=self.wall_ms(),
+                internal=params.internal,
+                verification=item.verification,
             )
         except PartitionError as error:
             return _Outcome(item.key, error.error, partition)

@@ -12,6 +12,7 @@ from harness.broker.log.batch import next_batch_size, parse_header
 from harness.broker.log.compression import CODEC_NAMES, ZSTD
 from harness.broker.log.epoch_cache import UNDEFINED_END, EpochEnd
 from harness.broker.log.log import OffsetOutOfRange
+from harness.broker.log.transaction_index import AbortedTransaction
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas, now_s
@@ -50,6 +51,9 @@ class Read(NamedTuple):
     records: bytes = b""
     diverging: EpochEnd | None = None
     """Where the last epoch that both have ends here, when who asks has read something else after it."""
+    last_stable_offset: int = NO_OFFSET
+    aborted: Sequence[AbortedTransaction] | None = None
+    """The aborted transactions among the records; None for those that do not read committed."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -65,11 +69,13 @@ class FetchLimits:
     """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
     knows_zstd: bool = True
     """Whether who asks can read zstd (KIP-110, from Fetch v10 on)."""
+    read_committed: bool = False
+    """Whether a consumer wants what is decided only, and told what of it was aborted (KIP-98)."""
 
 
 @dataclass(slots=True, eq=False)
 class DelayedFetch:
-    """One fetch: by a consumer up to the high watermark, by a follower up to the log's end."""
+    """One fetch: by a consumer up to the high watermark or last stable offset, by a follower up to the log's end."""
 
     replicas: Replicas
     replica_id: int
@@ -132,17 +138,29 @@ class DelayedFetch:
             partition = self.partition(fetch)
             diverging = None if fetch.last_fetched_epoch == NO_EPOCH else _diverging(partition, fetch)
             records = b""
+            aborted: list[AbortedTransaction] | None = [] if self._reads_committed else None
             if diverging is None:
                 records = partition.log.read(
                     fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
                 )
+            if aborted is not None and records and self.rules.aborted_transactions_are_told:
+                aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)
         except PartitionError as error:
             return Read(fetch, error.error)
         except OffsetOutOfRange:
             return Read(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
         except OSError:  # the directory has taken note of it (`ReplicaManager.readFromLog`)
             return Read(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
-        return Read(fetch, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records, diverging)
+        return Read(
+            fetch,
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.log.log_start_offset,
+            records,
+            diverging,
+            partition.last_stable_offset,
+            aborted,
+        )
 
     def _is_ready(self, fetch: PartitionFetch) -> bool:
         try:
@@ -154,7 +172,13 @@ class DelayedFetch:
     def _end(self, partition: Partition) -> int:
         if self.is_follower or not self.rules.consumers_read_what_is_committed:
             return partition.log.log_end_offset
+        if self._reads_committed and self.rules.read_committed_stops_at_open_transactions:
+            return partition.last_stable_offset
         return partition.high_watermark
+
+    @property
+    def _reads_committed(self) -> bool:
+        return self.limits.read_committed and not self.is_follower
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,7 +238,7 @@ class FetchServer:
                 fetch_offset=read.fetch.fetch_offset,
                 current_leader_epoch=read.fetch.current_leader_epoch,
                 high_watermark=read.high_watermark,
-                last_offset=_last_offset(read.records),
+                last_offset=last_offset(read.records),
                 leader_epoch=partition.leader_epoch,
             )
         )
@@ -229,7 +253,7 @@ def _diverging(partition: Partition, fetch: PartitionFetch) -> EpochEnd | None:
     return end if parted else None
 
 
-def _last_offset(records: bytes) -> int:
+def last_offset(records: bytes) -> int:
     """Return the last offset in whole batches."""
     last = position = 0
     while (size := next_batch_size(records, position)) is not None:

@@ -62,6 +62,7 @@ class Housekeeping:
                 continue
             if deleted:
                 _log.info("retention.complete log=%s segments=%d start=%d", log.folder, deleted, log.log_start_offset)
+                partition.note_stable_offset()
                 self.replicas.deletions.check(partition.key)
             await asyncio.sleep(0)
 
@@ -84,7 +85,7 @@ class Housekeeping:
     async def _forget(self) -> None:
         oldest_ms = self.wall_ms() - self.config["producer.id.expiration.ms"]
         for partition in self.replicas.all():
-            partition.log.forget_producers(oldest_ms)
+            partition.log.producer_history.expire(oldest_ms)
 
     def _seconds(self, name: str) -> float:
         return float(self.config[name]) / 1000

@@ -40,8 +40,12 @@ def check_timestamp(timestamp: int, version: int) -> None:
         raise PartitionError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
 
 
-def find_offset(partition: Partition, timestamp: int, *, whole_log: bool) -> TimestampAndOffset:
+def find_offset(
+    partition: Partition, timestamp: int, *, whole_log: bool, read_committed: bool = False
+) -> TimestampAndOffset:
     """Return the offset of a timestamp: consumers see what is committed, others the whole log.
+
+    Consumers that read committed see what is before the last stable offset.
 
     A leader whose high watermark has not reached the start of its own epoch cannot tell a consumer what is committed:
     an earlier answer may have been further on (KIP-207).
@@ -54,7 +58,8 @@ def find_offset(partition: Partition, timestamp: int, *, whole_log: bool) -> Tim
         return NOTHING
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
-    end = log.log_end_offset if whole_log else partition.high_watermark
+    visible = partition.last_stable_offset if read_committed else partition.high_watermark
+    end = log.log_end_offset if whole_log else visible
     may_go_back = not whole_log and partition.high_watermark < partition.epoch_start_offset
     if timestamp == LATEST:
         if may_go_back:

@@ -7,10 +7,10 @@ does is on the state-change log before the method returns.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from harness.broker.log.batch import BatchHeader, first_header
 from harness.broker.log.epoch_cache import EpochEnd
 from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange
-from harness.broker.log.producers import last_sequence
+from harness.broker.log.verification import Verification
+from harness.broker.replicas.partition_lines import Role, appended, refused
 from harness.broker.replicas.replication import (
     NEVER_S,
     FollowerProgress,
@@ -28,11 +28,10 @@ from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
-    Append,
-    BatchRefused,
     BecomeFollower,
     BecomeLeader,
     HighWatermark,
+    LastStableOffset,
     Truncate,
 )
 from harness.values import ACKS_ALL, TopicPartition, value_class
@@ -106,11 +105,21 @@ class Partition:
     """Whether the controller has said that the topic is to go."""
     unsettled_isr: tuple[int, ...] = ()
     """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
+    noted_stable_offset: int = 0
+    """The last stable offset when it was noted last."""
+    held_back: bool = False
+    """Whether it was below the high watermark then."""
 
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads the partition, by the last LeaderAndIsr."""
         return self.leader == self.broker_id
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that is part of an undecided transaction, at most the high watermark."""
+        unstable = self.log.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     # --- roles ---
 
@@ -203,8 +212,19 @@ class Partition:
         if error is not ErrorCode.NONE:
             raise PartitionError(error)
 
-    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int, now_ms: int = 0) -> AppendInfo:
+    def append_as_leader(
+        self,
+        records: bytes,
+        *,
+        acks: int,
+        min_insync_replicas: int,
+        now_ms: int = 0,
+        internal: bool = False,
+        verification: Verification | None = None,
+    ) -> AppendInfo:
         """Write the records of one producer request to the log and return where they stand.
+
+        The last three arguments are those of `Log.append_as_leader`.
 
         Raises:
             PartitionError: not the leader, or too few replicas in sync; nothing was written.
@@ -215,11 +235,14 @@ class Partition:
         if acks == ACKS_ALL and not enough:
             raise PartitionError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            info = self.log.append_as_leader(records, self.leader_epoch, now_ms=now_ms)
+            info = self.log.append_as_leader(
+                records, self.leader_epoch, now_ms=now_ms, internal=internal, verification=verification
+            )
         except InvalidRecords as error:
-            self._log_refused(records, error.error_code)
+            for line in refused(self._as("leader"), self.log, records, error.error_code):
+                self.state_log.emit(line)
             raise
-        self._log_appended("leader", info.batches, acks)
+        self._log_appended("leader", info, acks)
         return info
 
     def has_enough_insync(self, min_insync_replicas: int) -> bool:
@@ -287,6 +310,7 @@ class Partition:
         if not 0 <= before <= self.high_watermark:
             raise OffsetOutOfRange(f"cannot delete before {before}, the high watermark is {self.high_watermark}")
         self.log.advance_log_start(before)
+        self.note_stable_offset()
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
         """Return the earliest log start of the leader and its live followers; -1 while one has not sent its own."""
@@ -317,6 +341,7 @@ class Partition:
         """Let the log start where the leader's does, as far as that is known to be committed."""
         if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
             self.log.advance_log_start(leader_log_start_offset)
+            self.note_stable_offset()
 
     def truncate(self, to: int, cause: TruncationCause) -> None:
         """Drop everything from `to` on; the epoch cache is cleaned even when no record goes (KAFKA-10706)."""
@@ -324,12 +349,14 @@ class Partition:
             self._log_truncation(to, cause)
         self.log.truncate_to(to)
         self._set_high_watermark(min(self.high_watermark, self.log.log_end_offset), "follower", "truncate")
+        self.note_stable_offset()
 
     def restart_at(self, offset: int) -> None:
         """Drop the whole log and go on at `offset`, the first one that the leader still has."""
         self._log_truncation(offset, TruncationCause(reason="full"))
         self.log.truncate_fully_and_start_at(offset)
         self._set_high_watermark(offset, "follower", "truncate")
+        self.note_stable_offset()
 
     # --- state-change log ---
 
@@ -353,47 +380,38 @@ class Partition:
                 cause=cause,
             )
         )
+        self.note_stable_offset()
         return True
 
-    def _log_appended(self, role: str, batches: list[BatchHeader], acks: int | None = None) -> None:
-        topic, partition = self.key
-        for batch in batches:
-            self.state_log.emit(
-                Append(
-                    topic=topic,
-                    partition=partition,
-                    role=role,
-                    leader_epoch=self.leader_epoch,
-                    base_offset=batch.base_offset,
-                    last_offset=batch.last_offset,
-                    batch_epoch=batch.leader_epoch,
-                    crc=batch.crc,
-                    producer_id=batch.producer_id,
-                    producer_epoch=batch.producer_epoch,
-                    base_sequence=batch.base_sequence,
-                    isr_size=len(self.isr),
-                    acks=acks,
-                )
-            )
-
-    def _log_refused(self, records: bytes, error: ErrorCode) -> None:
-        header = first_header(records)
-        if header is None or header.producer_id < 0:
+    def note_stable_offset(self) -> None:
+        """Take note of the last stable offset where it is, or was, below the high watermark."""
+        new, old = self.last_stable_offset, self.noted_stable_offset
+        was_held_back, self.held_back = self.held_back, new < self.high_watermark
+        self.noted_stable_offset = new
+        if new == old or not (was_held_back or self.held_back):
             return
         topic, partition = self.key
+        unstable = self.log.first_unstable_offset(self.high_watermark)
         self.state_log.emit(
-            BatchRefused(
+            LastStableOffset(
                 topic=topic,
                 partition=partition,
+                role="leader" if self.is_leader else "follower",
                 leader_epoch=self.leader_epoch,
-                log_start_offset=self.log.log_start_offset,
-                producer_id=header.producer_id,
-                producer_epoch=header.producer_epoch,
-                base_sequence=header.base_sequence,
-                last_sequence=last_sequence(header),
-                error=error,
+                old=old,
+                new=new,
+                high_watermark=self.high_watermark,
+                first_unstable_offset=NO_OFFSET if unstable is None else unstable,
             )
         )
+
+    def _log_appended(self, role: str, info: AppendInfo, acks: int | None = None) -> None:
+        for line in appended(self._as(role), info, acks):
+            self.state_log.emit(line)
+        self.note_stable_offset()
+
+    def _as(self, role: str) -> Role:
+        return Role(key=self.key, role=role, leader_epoch=self.leader_epoch, isr_size=len(self.isr))
 
     def _log_truncation(self, to: int, cause: TruncationCause) -> None:
         topic, partition = self.key

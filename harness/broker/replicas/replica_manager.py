@@ -23,8 +23,10 @@ from harness.broker.replicas.deleting import Deleter
 from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
+from harness.broker.replicas.markers import MarkerWriter
 from harness.broker.replicas.partition import nobody_else
 from harness.broker.replicas.replicas import Replicas
+from harness.broker.replicas.verifying import PartitionVerifier
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.transport import Transport
@@ -53,6 +55,8 @@ class ReplicaManager:
     """Milliseconds since 1970, for timestamps of records."""
     replicas: Replicas = field(init=False)
     appender: Appender = field(init=False)
+    markers: MarkerWriter = field(init=False)
+    verifier: PartitionVerifier = field(init=False)
     deleter: Deleter = field(init=False)
     fetch_server: FetchServer = field(init=False)
     isr: IsrKeeper = field(init=False)
@@ -85,6 +89,13 @@ class ReplicaManager:
             min_insync_replicas=self._min_insync_replicas,
             wall_ms=self.wall_ms,
         )
+        self.markers = MarkerWriter(
+            replicas=self.replicas,
+            appender=self.appender,
+            wall_ms=self.wall_ms,
+            timeout_s=self.config["request.timeout.ms"] / 1000,
+        )
+        self.verifier = PartitionVerifier(replicas=self.replicas, state_log=self.state_log, wall_ms=self.wall_ms)
         self.deleter = Deleter(replicas=self.replicas)
         self.fetch_server = FetchServer(
             replicas=self.replicas, isr=self.isr, state_log=self.state_log, rules=self.rules
@@ -137,6 +148,7 @@ class ReplicaManager:
             flush_ms=config["flush.ms"],
             file_delete_delay_ms=config["file.delete.delay.ms"],
             compression=config["compression.type"],
+            verify_transactions=self.config["transaction.partition.verification.enable"],
         )
 
     async def start(self) -> None:

@@ -161,7 +161,7 @@ async def test_a_producer_that_is_forgotten_leaves_nothing_behind(known: bool) -
     log.append_as_leader(batch(("a", "2"), numbering=Numbering(8, 0, 0), timestamp_ms=NOW_MS - A_DAY_MS + 1), 0)
     filled(log, "a")
     if known:
-        log.forget_producers(NOW_MS - A_DAY_MS)
+        log.producer_history.expire(NOW_MS - A_DAY_MS)
     else:
         log = rolled(reopened(storage))
     await clean(log)

@@ -101,6 +101,7 @@ async def test_a_crash_at_any_step_leaves_a_whole_log(power_lost: bool) -> None:
             "index",
             "timeindex",
             "leader-epoch-checkpoint",
+            "snapshot",
         }
         await clean(rolled(again))
         assert {key: value for _, key, value in contents(again)} == LAST

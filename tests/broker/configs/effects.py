@@ -4,6 +4,7 @@ HERE = "tests/broker/configs"
 BROKER, TOPIC, FETCH, CONFIG = (
     f"{HERE}/test_{name}.py" for name in ("broker_effects", "topic_effects", "fetch_effects", "config")
 )
+TRANSACTIONS = "tests/broker/replicas/test_transactions.py"
 TOPIC_DEFAULTS = f"{BROKER}::test_num_partitions_and_default_replication_factor_are_those_of_topics_that_do_not_say"
 INHERITED = f"{CONFIG}::test_what_a_topic_inherits_is_in_force_for_it"
 LIMITS = "tests/broker/wire/test_limits.py::test_the_limits_are_what_the_properties_say"
@@ -98,6 +99,8 @@ OF_BROKERS: dict[str, str] = {
     "prometheus.host": f"{MAIN}::test_metrics_are_served_on_request",
     "prometheus.port": f"{MAIN}::test_metrics_are_served_on_request",
     "queued.max.request.bytes": LIMITS,
+    "request.timeout.ms": f"{TRANSACTIONS}::test_request_timeout_ms",
+    "transaction.partition.verification.enable": (f"{TRANSACTIONS}::test_transaction_partition_verification_enable"),
     "replica.fetch.backoff.ms": f"{FETCH}::test_replica_fetch_backoff_ms_passes_after_a_failure",
     "replica.fetch.max.bytes": f"{FETCH}::test_followers_ask_for_what_their_properties_say",
     "replica.fetch.min.bytes": f"{FETCH}::test_followers_ask_for_what_their_properties_say",

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.broker.log.batch import BatchHeader, build_batch, iter_batches, seal
-from harness.broker.log.log import Log, LogSettings
+from harness.broker.log.batch import BatchHeader, Numbering, build_batch, iter_batches, seal
+from harness.broker.log.log import AppendInfo, Log, LogSettings
+from harness.broker.log.markers import TRANSACTIONAL, Marker, marker_batch
 from harness.broker.log.records import Record
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
 from harness.broker.log.storage import Storage
@@ -35,6 +36,37 @@ def from_producer(
     _PRODUCER.pack_into(sent, _PRODUCER_AT, producer_id, producer_epoch, sequence)
     seal(sent)
     return bytes(sent)
+
+
+def in_transaction(sequence: int, count: int = 1, *, producer_id: int = 7, producer_epoch: int = 0) -> bytes:
+    """A batch of a transactional producer."""
+    records = [Record(key=b"k", value=b"value-%02d" % i, timestamp_ms=i) for i in range(count)]
+    return build_batch(records, attributes=TRANSACTIONAL, numbering=Numbering(producer_id, producer_epoch, sequence))
+
+
+def write_in_transaction(
+    log: Log, sequence: int, count: int = 1, *, producer_id: int = 7, producer_epoch: int = 0, epoch: int = 0
+) -> AppendInfo:
+    """Append such a batch; the coordinator says at once that the partition is in the transaction."""
+    sent = in_transaction(sequence, count, producer_id=producer_id, producer_epoch=producer_epoch)
+    verification = log.producer_history.verifications.begin(headers(sent)[0], 0)
+    return log.append_as_leader(sent, epoch, verification=verification)
+
+
+def end_transaction(
+    log: Log,
+    *,
+    commits: bool,
+    producer_id: int = 7,
+    producer_epoch: int = 0,
+    coordinator_epoch: int = 0,
+    epoch: int = 0,
+    timestamp_ms: int = 100,
+) -> AppendInfo:
+    """Append a marker."""
+    marker = Marker(commits, coordinator_epoch)
+    sent = marker_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp_ms=timestamp_ms)
+    return log.append_as_leader(sent, epoch, internal=True)
 
 
 def headers(data: bytes) -> list[BatchHeader]:

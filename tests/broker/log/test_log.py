@@ -66,7 +66,7 @@ def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed(
 def test_a_follower_stores_what_the_leader_sent_byte_for_byte() -> None:
     leader, follower = filled(), new_log()
     sent = everything(leader)
-    assert follower.append_as_follower(sent) == headers(sent)
+    assert follower.append_as_follower(sent).batches == headers(sent)
     assert everything(follower) == sent
     assert list(follower.epochs) == list(leader.epochs) == [(1, 0)]
     assert [s.base_offset for s in follower.segments] == [0, 8, 16]
@@ -84,8 +84,8 @@ def test_a_follower_notes_every_epoch_it_is_sent() -> None:
 
 def test_a_follower_leaves_out_a_batch_that_is_cut_short() -> None:
     follower = new_log()
-    assert len(follower.append_as_follower(batch() + batch(base_offset=1)[:-1])) == 1
-    assert follower.append_as_follower(b"") == []
+    assert len(follower.append_as_follower(batch() + batch(base_offset=1)[:-1]).batches) == 1
+    assert follower.append_as_follower(b"").batches == []
     assert follower.log_end_offset == 1
 
 

@@ -1,5 +1,6 @@
 """Idempotent producers: what is taken, what is answered as a duplicate, what is refused, and what is remembered."""
 
+from collections import deque
 from collections.abc import Sequence
 
 import pytest
@@ -187,6 +188,7 @@ def test_what_is_known_is_always_what_the_log_holds(steps: list[tuple[str, int, 
             append(log, sequence, count, epoch=epoch, producer_id=producer_id)
         except InvalidRecords:
             continue
+    deque(log.producer_history.recall(log.segments), 0)
     held = headers(everything(log))
     reread = ProducerStates(held)
     assert len(reread) == len(log.producers)

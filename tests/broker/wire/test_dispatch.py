@@ -130,6 +130,7 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
         21: (0, 2),
         22: (0, 5),
         23: (0, 4),
+        27: (1, 1),
         32: (1, 4),
         33: (0, 2),
         35: (0, 4),
@@ -141,6 +142,7 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
         46: (0, 0),
         47: (0, 0),
         60: (0, 1),
+        61: (0, 0),
     }
 
 
