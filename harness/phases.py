@@ -170,7 +170,9 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     with _interrupts_of(interrupts) as signals:
         signals.run(end_in_other_process(folder, Phase.DRIVE, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:
-            signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), tolerated=1)
+            scenario, plan = scenario_of(folder), load_plan(folder.plan)
+            driver = driver_of(folder, scenario)
+            signals.run(collect_from(folder, scenario, plan, driver, progress, notes), tolerated=1)
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.evidence import offsets_topic
-from harness.evidence.segments import ReplicaLog, StoredRecord
+from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
 from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, line_of
 from harness.values import OFFSETS_TOPIC
@@ -62,6 +62,16 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(map(line_of, deleted)))
     return sorted(states, key=lambda state: (state.topic, state.partition))
+
+
+def log_ends(log_dir: Path, prefix: str = "") -> Offsets:
+    """Return where the log of each replica in `log_dir` ends, by topic and partition; only batch headers are read."""
+    return {
+        (match[1], int(match[2])): log_end(directory / match[0])
+        for directory in _directories(log_dir)
+        for match in _folders(directory, REPLICA_FOLDER, prefix)
+        if match[1] != METADATA_TOPIC
+    }
 
 
 def _directories(log_dir: Path) -> list[Path]:

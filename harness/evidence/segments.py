@@ -23,6 +23,8 @@ LENGTH = struct.Struct(">qi")
 ATTRIBUTES = struct.Struct(">h")
 MAGIC_POSITION = 16
 ATTRIBUTES_POSITION = 21
+LAST_OFFSET_DELTA = struct.Struct(">i")
+LAST_OFFSET_DELTA_POSITION = 23
 MAGIC = 2
 LEGACY_HEADER_BYTES = {0: LegacyRecordBatch.KEY_OFFSET_V0, 1: LegacyRecordBatch.KEY_OFFSET_V1}
 """By message format, of those that Kafka wrote until 0.11: a message is a record, or holds several, compressed."""
@@ -87,6 +89,27 @@ class ReplicaLog:
                 yield from batch.records
                 self.end_offset = batch.next_offset
                 position += batch.length
+
+
+def log_end(folder: Path) -> int:
+    """Return the offset after the last whole batch of a replica's log, by the headers in its last segment."""
+    segments = sorted(folder.glob("*.log"))
+    if not segments:
+        return 0
+    end, size = int(segments[-1].stem), segments[-1].stat().st_size
+    if size == 0:
+        return end
+    with segments[-1].open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+        position = 0
+        while position + MAGIC_POSITION < size:
+            base_offset, length = LENGTH.unpack_from(data, position)
+            counts = data[position + MAGIC_POSITION] == MAGIC
+            following = position + LENGTH.size + length
+            if following > size or following <= position + (HEADER_BYTES if counts else MAGIC_POSITION):
+                break
+            last = LAST_OFFSET_DELTA.unpack_from(data, position + LAST_OFFSET_DELTA_POSITION)[0] if counts else 0
+            end, position = base_offset + last + 1, following
+    return end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

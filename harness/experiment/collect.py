@@ -1,4 +1,4 @@
-"""The collect phase: heals what is still in force, and brings all evidence of the cluster into the run folder."""
+"""The collect phase: heals, ends the load, and brings all evidence of the cluster into the run folder."""
 
 import asyncio
 import shutil
@@ -16,16 +16,24 @@ from harness.contracts.zookeeper_servers import servers_of
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, read_journal
 from harness.experiment.nemesis import heal_all
+from harness.experiment.quiescence import dump_settled, end_clients, patience_s
 from harness.progress import Progress
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
-from harness.store.phase_log import PhaseNotes
+from harness.store.history import ReplicaState
+from harness.store.phase_log import PhaseNotes, Quiescence
 from harness.system.writable import in_words
 
 MS_NS = 1_000_000
 
 
-async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
-    """Heal, then copy logs, dump replicas, complete the history of the metadata; what cannot be had is remarked on.
+async def collect(
+    folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
+) -> None:
+    """Heal, end the load, and bring the evidence into the run folder; what cannot be had is remarked on.
+
+    Nothing is copied while a client runs. Replicas are dumped once they have caught up; the notes say whether they had.
 
     Raises:
         EvidenceError: there is no cluster.
@@ -36,9 +44,13 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
         raise EvidenceError(f"there is no cluster to collect evidence from: {error}") from error
     if status.has_metadata:
         await _heal_remaining(folder, driver, status, progress, notes)
-    for missing in await driver.copy_data():
-        notes.remark(missing, forbids_pass=True)
-    await asyncio.to_thread(_collect_evidence, folder, status, notes)
+    loaded = await end_clients(folder, plan.clients, driver, progress, notes)
+    in_force = [f"{item.injection.fault} is still in force" for item in open_injections(read_journal(folder.journal))]
+    dumps = _Dumps(folder, notes.phase)
+    unsettled = await dump_settled(driver, dumps, patience_s(scenario), progress, notes)
+    notes.remarks += dumps.notes.remarks
+    notes.quiescence = Quiescence(loaded=loaded, unsettled=in_force + unsettled)
+    await asyncio.to_thread(_collect_logs, folder, await driver.status(), notes)
 
 
 async def _heal_remaining(
@@ -64,28 +76,44 @@ def _hits_servers(injection: Injection) -> bool:
     return bool(servers_of(injection.state))
 
 
-def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
-    from harness.evidence.replicas import dump_replicas
+class _Dumps:
+    """Dumps the replicas of all brokers; what is remarked on is of the last time."""
 
-    system = system_named(status.system)
-    for broker in status.brokers:
-        if "state_changes" not in status.unseen:
-            _gather(system, broker, folder, notes)
-            for log in filter(None, (broker.state_change_log, broker.human_log)):
-                _copy(log, folder.broker(broker.broker_id) / log.name, notes)
-        if "replicas" in status.unseen:
-            continue
+    def __init__(self, folder: RunFolder, phase: str) -> None:
+        self.notes = PhaseNotes(phase=phase)
+        self._folder = folder
+
+    def __call__(self, status: ClusterStatus) -> list[ReplicaState]:
+        """Dump every replica; return the first line of each."""
+        self.notes.remarks.clear()
+        return [state for broker in status.brokers for state in self._dump(broker, status.prefix)]
+
+    def _dump(self, broker: BrokerStatus, prefix: str) -> list[ReplicaState]:
+        from harness.evidence.replicas import dump_replicas
+
         try:
-            for replica in dump_replicas(folder, broker.broker_id, broker.log_dir, status.prefix):
-                if replica.damage:
-                    where = f"{replica.topic}-{replica.partition} on broker {replica.broker}"
-                    notes.remark(replica.damage, subject=f"replica of {where}")
+            states = dump_replicas(self._folder, broker.broker_id, broker.log_dir, prefix)
         except (EvidenceError, OSError) as error:
-            notes.remark(
-                f"its replicas could not be read: {in_words(error, folder.root)}",
+            self.notes.remark(
+                f"its replicas could not be read: {in_words(error, self._folder.root)}",
                 subject=f"broker {broker.broker_id}",
                 forbids_pass=True,
             )
+            return []
+        for state in states:
+            if state.damage:
+                where = f"{state.topic}-{state.partition} on broker {state.broker}"
+                self.notes.remark(state.damage, subject=f"replica of {where}")
+        return states
+
+
+def _collect_logs(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
+    """Copy the brokers' logs, and complete the history of the metadata."""
+    system = system_named(status.system)
+    for broker in status.brokers if "state_changes" not in status.unseen else ():
+        _gather(system, broker, folder, notes)
+        for log in filter(None, (broker.state_change_log, broker.human_log)):
+            _copy(log, folder.broker(broker.broker_id) / log.name, notes)
     if not status.has_metadata:
         return
     try:

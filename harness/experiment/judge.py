@@ -21,7 +21,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
 from harness.scenario.rules import MIN_INSYNC_REPLICAS
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
+from harness.store.phase_log import Phase, PhaseNotes, Quiescence, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, sealed_lines
 from harness.values import PYTHON
@@ -211,7 +211,7 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
     """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
-    missing = missing_evidence(folder, scenario, plan)
+    missing = missing_evidence(folder, scenario, plan) + under_load(folder)
     known = {hole.place for hole in missing}
     return missing + [hole for hole in damage(folder) if hole.place not in known]
 
@@ -229,6 +229,26 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
         if kind not in absent
         if not path.is_file() or not path.stat().st_size
     ]
+
+
+def under_load(folder: RunFolder) -> list[Hole]:
+    """Return why evidence of several brokers cannot be compared: it was copied under load, or nothing proves otherwise.
+
+    Earlier versions say nothing of it. They copied under load where the drive, which ends the load, was cut off.
+    """
+    phases = ends(folder)
+    collected, driven = phases.get(Phase.COLLECT), phases.get(Phase.DRIVE)
+    if collected is None:
+        return []
+    known = collected.quiescence or Quiescence()
+    loaded, unsettled = known.loaded, known.unsettled
+    if collected.quiescence is None and driven is not None and not driven.over:
+        loaded = [f"nothing proves that the load had ended: {driven.error}"]
+    elif collected.quiescence is None and collected.error:
+        unsettled = [f"nothing proves that they had caught up: {collected.error}"]
+    dumps = [Hole(place="replicas", kind="replicas", text=f"not comparable: {text}") for text in (*loaded, *unsettled)]
+    logs = [Hole(place="brokers", kind="state_changes", text=f"copied at different times: {text}") for text in loaded]
+    return dumps + logs
 
 
 def remark_on(hole: Hole) -> Remark:

@@ -169,12 +169,17 @@ class Load:
         await self.clients.resume(process)
 
     async def stop(self, notes: PhaseNotes) -> None:
-        """Let the clients finish, those of one stop order together; remark on each that did not end well."""
-        in_order = sorted([*self._clients, *self._of_steps], key=lambda client: client.stop_order)
-        for _, group in groupby(in_order, key=lambda client: client.stop_order):
-            problems = await self.clients.stop([client.process for client in group])
-            for process, problem in problems.items():
-                notes.remark(problem, subject=f"client {process}", forbids_pass=True)
+        """Let the clients finish; remark on each that did not end well."""
+        await stop_in_order(self.clients, [*self._clients, *self._of_steps], notes)
+
+
+async def stop_in_order(clients: Clients, planned: Sequence[PlannedClient], notes: PhaseNotes) -> None:
+    """Let clients finish, those of one stop order together; remark on each that did not end well."""
+    in_order = sorted(planned, key=lambda client: client.stop_order)
+    for _, group in groupby(in_order, key=lambda client: client.stop_order):
+        problems = await clients.stop([client.process for client in group])
+        for process, problem in problems.items():
+            notes.remark(problem, subject=f"client {process}", forbids_pass=True)
 
 
 class ClientProcesses:

@@ -38,7 +38,8 @@ def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: b
     try:
         with entered(run, Phase.COLLECT, progress) as notes:
             notes.remark(f"{reason}; a reaper collected what was left of it", forbids_pass=True)
-            asyncio.run(collect(run, phases.driver_of(run, scenario_of(run)), progress, notes))
+            scenario, plan = scenario_of(run), load_plan(run.plan)
+            asyncio.run(collect(run, scenario, plan, phases.driver_of(run, scenario), progress, notes))
     except Interrupted:
         raise
     except HarnessError as error:

@@ -9,7 +9,7 @@ from harness.progress import Silent
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, PhaseNotes, entered
+from harness.store.phase_log import Phase, PhaseNotes, Quiescence, entered
 from harness.system.chain import all_chained
 
 
@@ -22,6 +22,7 @@ def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:
                     notes.remark(replica.damage, subject=f"replica of {replica.topic}-{replica.partition}")
+        notes.quiescence = Quiescence()
         shutil.rmtree(folder.cluster)
 
 

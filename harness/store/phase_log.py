@@ -37,6 +37,17 @@ GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
 """Phases that make the evidence: that one of them was cut off can be made good by no later try."""
 
 
+class Quiescence(BaseModel):
+    """What the phase collect knows of writes to the cluster while it copied; two empty lists prove that none were."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    loaded: list[str] = []
+    """In a sentence each, which clients still ran: what is of several brokers is of several instants."""
+    unsettled: list[str] = []
+    """In a sentence each, why the dumps of replicas cannot be compared with each other."""
+
+
 @dataclass(slots=True)
 class PhaseNotes:
     """What a phase has to say about the evidence and the environment."""
@@ -44,6 +55,8 @@ class PhaseNotes:
     phase: str = ""
     remarks: list[Remark] = field(default_factory=list)
     residue: list[str] = field(default_factory=list)
+    quiescence: Quiescence | None = None
+    """Of the phase collect, once it has dumped the replicas."""
 
     def remark(self, text: str, *, subject: str = "", forbids_pass: bool = False) -> None:
         """Keep what there is to say of the evidence; the subject is a file, a client, a broker."""
@@ -60,7 +73,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
     error = ""
     progress.phase_started(phase)
     started_s = time.monotonic()
-    _write(folder, phase, "started", notes, progress, **_here())
+    _write(folder, phase, "started", notes, progress, **_here(), **_last_sign(folder))
     try:
         yield notes
     except (KeyboardInterrupt, Interrupted):
@@ -90,6 +103,20 @@ def _here() -> dict[str, Any]:
     return {"host": socket.gethostname(), "pid": me.pid, "pid_started": me.started}
 
 
+def _last_sign(folder: RunFolder) -> dict[str, str]:
+    """Return when anything was written last in a phase that was cut off; nothing where none was, or nobody can tell."""
+    try:
+        log = entries(folder)
+        if not log or log[-1].over:
+            return {}
+        written = [path.stat().st_mtime for paths in folder.evidence().values() for path in paths]
+    except (EvidenceError, OSError):
+        return {}
+    if not written:
+        return {}
+    return {"last_sign": datetime.fromtimestamp(max(written), UTC).isoformat(timespec="milliseconds")}
+
+
 def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progress: Progress, **more: Any) -> None:
     line = {
         "phase": phase,
@@ -97,6 +124,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "remarks": [remark.model_dump() for remark in notes.remarks],
         "residue": notes.residue,
+        **({"quiescence": notes.quiescence.model_dump()} if notes.quiescence else {}),
         **more,
     }
     try:
@@ -115,6 +143,10 @@ class PhaseEnd:
     error: str
     remarks: list[Remark]
     residue: list[str]
+    over: bool = True
+    """Whether it came to its own end, good or bad; one that was cut off did not."""
+    quiescence: Quiescence | None = None
+    """None of other phases than collect, and where earlier versions collected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +175,13 @@ class _Line(BaseModel):
     phase: Phase
     event: Literal["started", "ended"]
     utc: str = ""
+    last_sign: str = ""
+    """When anything was written last in a phase before it that was cut off, in UTC."""
     remarks: list[Remark | str] = []
     """Older lines have sentences, and one flag for all of them."""
     damaged: bool = False
     residue: list[str] = []
+    quiescence: Quiescence | None = None
     host: str = ""
     pid: int | None = None
     pid_started: int | str = ""
@@ -198,21 +233,37 @@ def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
     known: dict[Phase, PhaseEnd] = {}
     lost: dict[Phase, list[Remark]] = {}
     """What an earlier try of a phase could not do and a later one cannot make good."""
+    under_way: _Line | None = None
     for line in _lines(folder):
         phase = line.phase
-        cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
         if line.event == "started":
-            if phase in GATHERING and phase in known and known[phase].error == cut.text:
+            if under_way:
+                cut_off = known[under_way.phase]
+                known[under_way.phase] = replace(cut_off, duration_s=_lasted_s(under_way, line))
+            cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
+            if phase in GATHERING and phase in known and not known[phase].over:
                 lost[phase] = [cut]
-            known[phase] = PhaseEnd(duration_s=0.0, error=cut.text, remarks=[cut], residue=[])
+            known[phase] = PhaseEnd(duration_s=0.0, error=cut.text, remarks=[cut], residue=[], over=False)
+            under_way = line
         else:
             known[phase] = PhaseEnd(
                 duration_s=line.duration_s,
                 error=line.error or "",
                 remarks=lost.get(phase, []) + line.of_phase(),
                 residue=line.residue,
+                quiescence=line.quiescence,
             )
+            under_way = None
     return known
+
+
+def _lasted_s(cut_off: _Line, following: _Line) -> float:
+    """Return how long a phase lasted that was cut off: until its last sign of life, or until the next one began."""
+    if not cut_off.utc or not following.utc:
+        return 0.0
+    began = datetime.fromisoformat(cut_off.utc)
+    signs = [datetime.fromisoformat(text) for text in (following.last_sign, following.utc) if text]
+    return next((round((sign - began).total_seconds(), 3) for sign in signs if sign > began), 0.0)
 
 
 def _lines(folder: RunFolder) -> Iterator[_Line]:

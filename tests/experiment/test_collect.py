@@ -1,5 +1,6 @@
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ from harness.cluster.driver import ClusterStatus
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment import collect as collecting
+from harness.experiment import quiescence
 from harness.experiment.journal import Journal, read_journal
 from harness.kraft.metadata_log import read_quorum_log
 from harness.progress import Silent
+from harness.scenario.file import read_scenario
+from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.history import ChainedWriter, InjectionStep, ZnodeChange, read_jsonl
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
+from tests.brief import BRIEF
 from tests.fake_cluster import FakeCluster
 from tests.raising import raising
 
@@ -39,9 +44,15 @@ def cluster(tmp_path: Path) -> FakeCluster:
     return cluster
 
 
+@pytest.fixture(autouse=True)
+def _view(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster is its own view."""
+    monkeypatch.setattr(quiescence, "view_of", lambda *_: nullcontext(cluster))
+
+
 async def collect(folder: RunFolder, cluster: FakeCluster) -> PhaseNotes:
-    notes = PhaseNotes()
-    await collecting.collect(folder, cluster, Silent(), notes)
+    notes, scenario = PhaseNotes(), read_scenario(BRIEF, "brief")
+    await collecting.collect(folder, scenario, make_plan(scenario, 1), cluster, Silent(), notes)
     return notes
 
 

@@ -1,10 +1,17 @@
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.contracts.registry import Kind, names
-from harness.experiment.judge import checks_of, not_judged
+from harness.experiment.judge import checks_of, not_judged, under_load, within_holes
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Quiescence
+from harness.store.result import CheckResult
 from tests.simulation.scenarios import scenario
+from tests.verdicts import FAIL, UNKNOWN
 
 KAFKA = scenario(system="kafka:3.9.1", driver="process")
 
@@ -47,6 +54,53 @@ def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
     assert len(names(Kind.CHECK)) - len(not_judged(declaration)) == judged
     documents = [Path("README.md"), Path("docs/scenarios.md"), Path("CHANGELOG.md")]
     assert all(str(judged) in each.read_text(encoding="utf-8") for each in documents[: 2 if judged == 27 else 3])
+
+
+STARTED = ("drive started", "collect started")
+DONE = ("drive started", "drive ended", "collect started")
+
+
+def log_of(folder: RunFolder, entries: Sequence[str], last: Mapping[str, Any]) -> None:
+    """Write a phase log with these entries; the last one says more."""
+    lines: list[dict[str, Any]] = [
+        {"phase": entry.split()[0], "event": entry.split()[1], "error": ""} for entry in entries
+    ]
+    lines[-1] |= last
+    folder.phases.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("log", "quiescence", "kinds"),
+    [
+        pytest.param(DONE, Quiescence(), [], id="the cluster was quiescent"),
+        pytest.param(STARTED, Quiescence(), [], id="after a drive that was killed too"),
+        pytest.param(DONE, Quiescence(unsettled=["they changed"]), ["replicas"], id="replicas had not caught up"),
+        pytest.param(DONE, Quiescence(loaded=["client a runs"]), ["replicas", "state_changes"], id="a client went on"),
+        pytest.param(DONE, None, [], id="an earlier version, whose drive ended the load"),
+        pytest.param(
+            STARTED, None, ["replicas", "state_changes"], id="an earlier version, whose drive was killed under load"
+        ),
+        pytest.param(("drive started", "drive ended"), None, [], id="nothing was collected"),
+    ],
+)
+def test_evidence_of_several_brokers_is_compared_only_if_nothing_wrote_while_it_was_copied(
+    tmp_path: Path, log: tuple[str, ...], quiescence: Quiescence | None, kinds: list[str]
+) -> None:
+    folder = RunFolder(tmp_path)
+    entries = [*log, "collect ended"] if log[-1] == "collect started" else log
+    log_of(folder, entries, {"quiescence": quiescence.model_dump()} if quiescence else {})
+    holes = under_load(folder)
+    assert [hole.kind for hole in holes] == kinds
+    checks = [CheckResult(check=name, promise="p", verdict=FAIL, violations=1) for name in ("I10", "I29")]
+    judged = {answer.check: answer.verdict for answer in within_holes(checks, holes, scenario())}
+    assert judged == {"I10": UNKNOWN if kinds else FAIL, "I29": UNKNOWN if "state_changes" in kinds else FAIL}
+
+
+def test_replicas_that_were_dumped_until_collect_was_cut_off_are_not_compared(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    log_of(folder, DONE, {})
+    (hole,) = under_load(folder)
+    assert hole.text == "not comparable: nothing proves that they had caught up: the phase collect was cut off"
 
 
 @pytest.mark.parametrize("check", [pytest.param(name, id=name) for name in ("I2", "I4", "I18", "I20")])

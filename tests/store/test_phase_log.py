@@ -1,6 +1,7 @@
 import json
 import os
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from harness.errors import ClusterError, EvidenceError, Interrupted
 from harness.progress import Silent
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, ends, entered, entries, started_at
+from harness.store.phase_log import Phase, Quiescence, ends, entered, entries, started_at
 from harness.store.result import Remark, forbidding
 from harness.system.pids import identify
 
@@ -60,6 +61,69 @@ def test_a_phase_that_was_killed_was_cut_off(folder: RunFolder) -> None:
     with entered(folder, Phase.DRIVE, Silent()):
         assert ends(folder)[Phase.DRIVE].error == "the phase drive was cut off"
         assert forbidding(ends(folder)[Phase.DRIVE].remarks)
+
+
+SECONDS = "2026-11-26T10:00:{}+00:00"
+
+
+@pytest.mark.parametrize(
+    ("lines", "lasted_s"),
+    [
+        pytest.param([{"utc": SECONDS.format("42.500")}], 42.5, id="until a later phase began"),
+        pytest.param(
+            [{"utc": SECONDS.format("42.500"), "last_sign": SECONDS.format("07.250")}],
+            7.25,
+            id="until its last sign of life",
+        ),
+        pytest.param(
+            [{"utc": SECONDS.format("42.500"), "last_sign": "2026-11-26T09:59:58+00:00"}],
+            42.5,
+            id="a sign of an earlier phase says nothing",
+        ),
+        pytest.param([], 0.0, id="nothing came after it"),
+        pytest.param([{"utc": ""}], 0.0, id="a log without instants"),
+    ],
+)
+def test_a_phase_that_was_cut_off_states_how_long_it_lasted(
+    folder: RunFolder, lines: list[dict[str, str]], lasted_s: float
+) -> None:
+    drive = {"phase": "drive", "event": "started", "utc": SECONDS.format("00.000")}
+    log = [drive, *({"phase": "collect", "event": "started"} | line for line in lines)]
+    folder.phases.write_text("".join(json.dumps(line) + "\n" for line in log))
+    assert ends(folder)[Phase.DRIVE].duration_s == lasted_s
+    assert not ends(folder)[Phase.DRIVE].over
+
+
+def test_the_next_phase_notes_the_last_sign_of_one_that_was_cut_off(folder: RunFolder) -> None:
+    folder.phases.write_text(json.dumps({"phase": "drive", "event": "started", "utc": "2026-11-26T10:00:00+00:00"}))
+    with folder.phases.open("a") as log:
+        log.write("\n")
+    folder.operations.mkdir()
+    for process, time_s in (("producer-1", 3), ("consumer-1", 9)):
+        path = folder.operations_of(process)
+        path.touch()
+        os.utime(path, (0, datetime(2026, 11, 26, 10, 0, time_s, tzinfo=UTC).timestamp()))
+    with entered(folder, Phase.COLLECT, Silent()):
+        pass
+    with entered(folder, Phase.STOP, Silent()):
+        pass
+    assert ends(folder)[Phase.DRIVE].duration_s == 9
+    signs = ["last_sign" in json.loads(line) for line in folder.phases.read_text().splitlines()]
+    assert signs == [False, True, False, False, False]
+
+
+def test_what_is_known_of_writes_while_evidence_was_collected_is_kept(folder: RunFolder) -> None:
+    def collect() -> None:
+        with entered(folder, Phase.COLLECT, Silent()) as notes:
+            notes.quiescence = Quiescence(loaded=["client a still runs"])
+            raise ClusterError("no room")
+
+    with pytest.raises(ClusterError):
+        collect()
+    assert ends(folder)[Phase.COLLECT].quiescence == Quiescence(loaded=["client a still runs"], unsettled=[])
+    with entered(folder, Phase.COLLECT, Silent()):
+        pass
+    assert ends(folder)[Phase.COLLECT].quiescence is None
 
 
 def test_the_last_time_counts(folder: RunFolder) -> None:
