@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from tools.broker_mutants.battery import Intact, battery, import_all
 from tools.broker_mutants.in_force import Unfit, changed_functions, live_functions
 from tools.broker_mutants.judging import Judge
 from tools.broker_mutants.mutants import Mutant, every_mutant, sample
-from tools.broker_mutants.results import HEADINGS, About, Row, cells, counts, line_of, row_of
+from tools.broker_mutants.results import HEADINGS, About, Row, cells, counts, executed_of, line_of, row_of
 from tools.broker_mutants.sweep import MutantSweep
 from tools.broker_mutants.trial import Trial
 
@@ -62,7 +63,7 @@ def main() -> int:
         about=options.about,
     )
     try:
-        rows = measured(chosen, about, options.out, options.processes, console)
+        rows = measured(mutants, chosen, about, options.out, options.processes, console)
     except (HarnessError, IntactAccused) as error:
         console.print(f"nothing can be measured: {error}", markup=False)
         return 2
@@ -85,7 +86,9 @@ def equivalent() -> dict[str, str]:
     return reasons or {}
 
 
-def measured(chosen: list[Mutant], about: About, out: Path, processes: int, console: Console) -> list[Row]:
+def measured(
+    mutants: list[Mutant], chosen: list[Mutant], about: About, out: Path, processes: int, console: Console
+) -> list[Row]:
     """Return what became of each mutant, and write it to the file as soon as it is known.
 
     Raises:
@@ -97,7 +100,8 @@ def measured(chosen: list[Mutant], about: About, out: Path, processes: int, cons
     with Judge(candidates) as judge, scratch_folder(small=True) as scratch, out.open("w", encoding="utf-8") as file:
         intact = intact_schedules(candidates, judge, CACHE, scratch, processes)
         trials = _trials(chosen, intact, console)
-        file.write(line_of(about))
+        rooms, never = executed_of(mutants, intact)
+        file.write(line_of(replace(about, executed=rooms, never=never)))
 
         def through(trial: Trial) -> None:
             row = row_of(trial)

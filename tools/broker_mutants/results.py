@@ -3,9 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tools.broker_mutants.battery import Intact
+from tools.broker_mutants.mutants import Mutant
 from tools.broker_mutants.trial import Outcome, Trial
 
 RESULTS = Path(__file__).parents[2] / "results" / "broker_mutants"
@@ -28,6 +30,10 @@ class About:
     """Set apart before the sample was drawn."""
     about: str = ""
     """What distinguishes this measurement, in a sentence."""
+    executed: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By room, how many of all mutants the battery executes, and how many there are."""
+    never: Sequence[str] = ()
+    """Functions of which the battery executes nothing that a mutant changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +66,20 @@ class Measurement:
 
     about: About
     rows: Sequence[Row]
+
+
+def executed_of(mutants: Iterable[Mutant], intact: Sequence[Intact]) -> tuple[dict[str, list[int]], list[str]]:
+    """Return by room how many mutants some schedule executes and how many there are, and functions without any."""
+    rooms: dict[str, list[int]] = {}
+    functions: dict[str, bool] = {}
+    for mutant in mutants:
+        is_executed = any(each.holds and each.runs(mutant) for each in intact)
+        of_room = rooms.setdefault(mutant.room, [0, 0])
+        of_room[0] += is_executed
+        of_room[1] += 1
+        function = f"{mutant.module} {mutant.function}"
+        functions[function] = functions.get(function, False) or is_executed
+    return dict(sorted(rooms.items())), sorted(name for name, is_executed in functions.items() if not is_executed)
 
 
 def row_of(trial: Trial) -> Row:

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from tools.broker_mutants.mutants import LEFT_OUT
-from tools.broker_mutants.results import HEADINGS, RESULTS, Measurement, Row, cells, counts, read_measurement
+from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
 from tools.broker_mutants.trial import Outcome
 
 PAGE = Path("docs/broker-mutants.md")
@@ -80,6 +80,7 @@ def page() -> str:
         rows = [(_named(each), counts(each.rows, lambda _: "")[""]) for each in every]
         parts += ["## All measurements\n", _table("commit, sample, battery", rows)]
         parts += _latest(every[-1])
+        parts += _executed(every[-1].about)
     parts += [_MODULES, *(f"| `{module}` | {why} |" for module, why in LEFT_OUT.items())]
     return "\n".join(parts) + "\n"
 
@@ -130,6 +131,20 @@ def _latest(latest: Measurement) -> Iterator[str]:
     ):
         yield f"### {heading}\n"
         yield "\n".join(_listed([row for row in latest.rows if row.outcome == outcome])) + "\n"
+
+
+def _executed(about: About) -> Iterator[str]:
+    """Yield what the battery executes of all mutants, and the functions that it does not execute."""
+    if not about.executed:
+        return
+    yield "## What the battery executes of all mutants\n"
+    yield "\n".join(["| room | executed | all | share |", "|---|---|---|---|"])
+    rooms = {**about.executed, "all": [sum(each) for each in zip(*about.executed.values(), strict=True)]}
+    yield "\n".join(
+        f"| {room} | {of:,} | {whole:,} | {100 * of / whole:.0f} % |" for room, (of, whole) in rooms.items()
+    )
+    yield "\n### Functions that it does not execute\n"
+    yield "\n".join(f"- `{name}`" for name in about.never) + "\n"
 
 
 _PROPERTIES: Sequence[tuple[str, Callable[[Row], str]]] = (
