@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo airflow test test-all nightly lint pages audit mutation clean lock kafka-libs
+.PHONY: help demo airflow test test-all nightly lint pages docs audit mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 SCALE ?= 1
@@ -37,16 +37,21 @@ nightly: ## what is too long for every change, with a summary page; SCALE=0.01 t
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) python -m tools.nightly --scale $(SCALE)
 
-lint: ## ruff, mypy --strict, import contracts
+lint: ## ruff, mypy --strict, import contracts, prose and spelling
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
 	@$(RUN) lint-imports --cache-dir .import_linter_cache
+	@$(RUN) python -m tools.prose
 
-pages: ## write anew what is made from the code: pages of docs/, the picture of the rooms, Airflow's form
+pages: ## write everything that is generated from code and data: pages of docs/, the picture of the rooms, the form of Airflow
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) python -m tools.pages
+
+docs: pages ## build the documentation as a site with search, in artifacts/site; it opens offline
+	@$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
+	@echo "$(CURDIR)/artifacts/site/index.html"
 
 audit: ## known vulnerabilities of what is locked; asks osv.dev
 	@./bootstrap.sh requirements-dev.txt

@@ -708,7 +708,7 @@ class OffsetCommit(Event):
     ev: ClassVar[str] = "offset_commit"
     group: str
     generation: int
-    """As the committer gave it; -1 of whoever is no member."""
+    """As the committer gave it; -1 for a committer that is not a member."""
     member: str
     instance: str | None
     coordinator_epoch: int

@@ -38,7 +38,7 @@ def judge(
     journal: Annotated[Paths, typer.Option("--journal", help=f"Faults and when they were healed: {_WHERE}")] = None,
     liveness: Annotated[Paths, typer.Option("--liveness", help=f"What was alive when all was healed: {_WHERE}")] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/judging.md.")
+        Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/reference/evidence.md.")
     ] = None,
     sets: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def judge(
     ] = None,
     expansion: Annotated[
         int | None,
-        typer.Option("--expansion", min=1, help="How many times its size a file may hold; docs/judging.md."),
+        typer.Option("--expansion", min=1, help="How many times its size a file may hold; docs/reference/evidence.md."),
     ] = None,
     into: Annotated[
         str | None,
@@ -86,7 +86,7 @@ def judge(
     }
     choose_engine(engine, master)
     if not any(paths.values()):
-        raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
+        raise ScenarioError("nothing to judge: give --operations or other evidence (docs/reference/evidence.md)")
     keys = [check_key(name) for name in checks or ()]
     if unknown := [key for key in keys if not known(Kind.CHECK, key)]:
         raise ScenarioError(unknown_message(Kind.CHECK.singular, unknown[0], names(Kind.CHECK)))

@@ -47,7 +47,7 @@ EngineName = Annotated[
     ),
 ]
 Owned = Annotated[
-    bool, typer.Option("--i-own-this-cluster", help="The cluster that somebody else started is yours to disturb.")
+    bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb this existing cluster.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what held too, each by itself.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

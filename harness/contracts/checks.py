@@ -64,7 +64,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """One reason why an anomaly is lawful; every condition that is set must hold."""
+    """One reason why an anomaly is expected; every condition that is set must hold."""
 
     reason: str
     """In a sentence, as the report prints it."""
@@ -124,7 +124,7 @@ class Assuming(Check, Protocol):
 
 @runtime_checkable
 class Excusable(Check, Protocol):
-    """A check whose anomaly is lawful under some settings."""
+    """A check whose anomaly is expected under some settings."""
 
     excused_by: ClassVar[tuple[Allowance, ...]]
     """The first that holds is the one that a finding names."""

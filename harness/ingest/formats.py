@@ -172,8 +172,8 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     OpKind.END_OFFSET: ("The end of a partition is asked for; its end says the `offset`.", ("topic", "partition")),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
     OpKind.ASSIGNED: (
-        "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that nobody "
-        "knows.",
+        "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that "
+        "it is unknown.",
         ("group", "topic", "partition"),
     ),
     OpKind.REVOKED: (

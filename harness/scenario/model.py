@@ -79,7 +79,7 @@ Addresses = Annotated[str, Field(pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$")]
 
 
 class ExternalBroker(Strict):
-    """One broker of a cluster that somebody else started."""
+    """One broker of an existing cluster."""
 
     id: Annotated[int, Field(ge=0, description="Its broker id")]
     host: Annotated[HostName, Field(description="{host} in commands")]
@@ -99,7 +99,7 @@ class ExternalCommands(Strict):
 
 
 class ExternalSpec(Strict):
-    """A cluster that somebody else started."""
+    """An existing cluster."""
 
     id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
     bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
@@ -139,7 +139,7 @@ class ClusterSpec(Strict):
         default_factory=dict
     )
 
-    external: Annotated[ExternalSpec | None, Field(description="One that somebody else started")] = None
+    external: Annotated[ExternalSpec | None, Field(description="An existing cluster")] = None
 
     @property
     def broker_ids(self) -> Sequence[int]:

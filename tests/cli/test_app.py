@@ -147,7 +147,7 @@ def test_a_replay_has_the_same_scenario_and_the_same_plan(
         pytest.param(["run", "smoke", "--driver", "vm"], "--driver vm: driver: unknown driver 'vm'", id="no driver"),
         pytest.param(["run", "smoke", "--planted-bug", "b"], "--planted-bug b: planted_bugs", id="no such bug"),
         pytest.param(["run", "smoke", "--seed", "x"], "Invalid value for '--seed'", id="no number"),
-        pytest.param(["judge"], "there is nothing to judge: give --operations, or other evidence", id="no evidence"),
+        pytest.param(["judge"], "nothing to judge: give --operations or other evidence", id="no evidence"),
         pytest.param(["rejudge", "nowhere"], "nowhere: no such folder", id="no run"),
         pytest.param(["replay", "nowhere"], "nowhere: no such folder", id="no run to replay"),
         pytest.param(

@@ -52,7 +52,7 @@ def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
 ) -> None:
     declaration = scenario(system=system, driver="process")
     assert len(names(Kind.CHECK)) - len(not_judged(declaration)) == judged
-    documents = [Path("README.md"), Path("docs/scenarios.md"), Path("CHANGELOG.md")]
+    documents = [Path("README.md"), Path("docs/how-to/test-your-kafka.md"), Path("docs/release-notes.md")]
     assert all(str(judged) in each.read_text(encoding="utf-8") for each in documents[: 2 if judged == 27 else 3])
 
 

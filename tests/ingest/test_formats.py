@@ -1,12 +1,16 @@
 """What others are told about lines is what the harness itself writes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from harness.ingest.formats import Format, formats
 from tests.analysis.run_folders import write_intact_run
+
+SCHEMA = Path(__file__).parents[2] / "docs/reference/evidence.schema.json"
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +32,15 @@ def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[s
         assert set(kind.required) <= line.keys()
         for name, choices in form.choices.items():
             assert line[name] in choices
+
+
+@pytest.mark.parametrize("form", formats().values(), ids=formats())
+def test_what_the_harness_writes_fits_the_schema(form: Format, lines: dict[str, list[dict[str, Any]]]) -> None:
+    definitions = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    for line in lines[form.kind]:
+        name = f"{form.kind}.{line[form.tells]}" if form.tells else form.kind
+        validator = Draft202012Validator({**definitions, "$ref": f"#/$defs/{name}"})
+        assert [error.message for error in validator.iter_errors(line)] == []
 
 
 @pytest.mark.parametrize("form", formats().values(), ids=formats())

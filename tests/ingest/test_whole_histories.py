@@ -26,7 +26,7 @@ from harness.store.folder import RunFolder
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import PASS
-from tools.pages.judging import COMMAND, EXAMPLE
+from tools.pages.evidence import COMMAND, EXAMPLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
@@ -116,7 +116,7 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
         show(Console(file=file, width=100), result, folder)
         file.seek(0)
         output = "".join(f"{line.rstrip()}\n" for line in file.readlines()[:-1])
-    assert output == (EXAMPLE / "output.txt").read_text(encoding="utf-8")
+    assert output == (ROOT / EXAMPLE / "output.txt").read_text(encoding="utf-8")
     assert result.exit_code is ExitCode.VIOLATED
     assert "I9" in [each.check for each in result.unjudged]
     page = folder.report.read_text(encoding="utf-8")

@@ -1,12 +1,59 @@
-"""The pages that are made from the code say what the code says."""
+"""Generated pages are what their generators return, and the site is built from all pages, for use without a network."""
 
+import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tools.pages.__main__ import PAGES
+from tools.pages.catalogue import PAGES
+from tools.pages.page import ROOT, Page, table
+
+FROM_ELSEWHERE = re.compile(r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?://[^\"]+)\"")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_a_page_is_what_the_code_says(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == PAGES[path](), "make it anew: make pages"
+@pytest.mark.parametrize("page", PAGES, ids=[page.path for page in PAGES])
+def test_a_generated_page_is_what_its_generator_returns(page: Page) -> None:
+    assert (ROOT / page.path).read_text(encoding="utf-8") == page.text(), "run: make pages"
+
+
+def test_a_cell_with_a_pipe_and_a_line_break_stays_one_cell() -> None:
+    assert list(table(("a", "b"), [("x|y", "two\nlines")])) == ["| a | b |", "|---|---|", "| x\\|y | two lines |"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; a broken link, a missing anchor or a page outside the navigation fails the build."""
+    pytest.importorskip("mkdocs", reason="requirements-dev.txt is not installed as it is now: run ./bootstrap.sh")
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_no_page_of_the_site_loads_anything_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    loaded = {url for page in pages for url in FROM_ELSEWHERE.findall(page.read_text(encoding="utf-8"))}
+    assert loaded == set()
+
+
+def test_search_knows_every_kind_of_page(site: Path) -> None:
+    text = (site / "search/search_index.js").read_text(encoding="utf-8").removeprefix("var __index = ")
+    locations = {entry["location"].partition("#")[0] for entry in json.loads(text)["docs"]}
+    assert {"index.html", "tour.html", "reference/checks.html", "how-to/extend.html", "architecture.html"} <= locations
+
+
+def test_the_first_use_of_a_term_leads_to_the_glossary(site: Path) -> None:
+    tutorial = (site / "tour.html").read_text(encoding="utf-8")
+    assert tutorial.count('href="glossary.html#planted-bug"') == 1

@@ -1,1 +1,1 @@
-"""The pages that are made from the code."""
+"""The pages of docs/ that are generated from code and data: `python -m tools.pages` writes them all."""

@@ -1,10 +1,6 @@
-"""The reference page of what a seed may draw, made from the catalogues: `python -m tools.pages`.
-
-A test holds that `docs/draws.md` is what this makes.
-"""
+"""The reference of draws: what a seed may draw, from the catalogues."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from harness.contracts import registry
 from harness.contracts.parameters import Draw
@@ -12,14 +8,16 @@ from harness.contracts.registry import Kind
 from harness.scenario.draws import MEANS_MS, OF_LATENCY, OF_LOAD, OF_TOPIC
 from harness.scenario.model import Latencies
 from harness.scenario.settings import SETTINGS, Setting
+from tools.pages.page import NOTE, Page
 
-PAGE = Path("docs/draws.md")
-_HEAD = """\
-# What a seed may draw
+_HEAD = f"""\
+# Draws
 
-Made from the code by `python -m tools.pages`; do not edit. A scenario asks for draws under `draws`
-([scenarios.md](scenarios.md#draws)); `chaos plan` shows what a seed draws, and a run's `plan.json` holds it. What the
-scenario states is not drawn, and a draw outside its bounds is not made."""
+{NOTE}
+
+What a seed may draw with [`draws`](../how-to/write-a-scenario.md#draw-sizes-settings-load-and-latencies).
+`chaos plan` shows the draws of a seed, and `plan.json` holds them. What the scenario states is not drawn, and a draw
+outside its bounds is not made."""
 
 
 def page() -> str:
@@ -80,3 +78,6 @@ def _latencies() -> Iterator[str]:
     for name, values in MEANS_MS.items():
         about = Latencies.model_fields[name].description
         yield f"| `{name}` | {about} | {', '.join(f'{value:g}' for value in values)} |"
+
+
+PAGES = (Page(path="docs/reference/draws.md", text=page),)

@@ -1,10 +1,13 @@
-"""The reference page of which fault works where, made from what each states: `python -m tools.pages`.
+"""The reference of faults: what each does, what confirms it, its parameters, and where it works."""
 
-A test holds that `docs/faults.md` is what this makes.
-"""
-
+import ast
+import inspect
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticUndefined
 
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.systems.system import EXTERNAL, System, all_systems, families
@@ -14,49 +17,89 @@ from harness.contracts.registry import Kind
 from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
 from harness.scenario.fault_rules import untold
 from harness.scenario.rules import starts
+from tools.pages.page import NOTE, Page, table
 
-PAGE = Path("docs/faults.md")
-_HEAD = """\
-# Which fault works where
+_CONFIRMED = "Confirmed by: "
+_HEAD = f"""\
+# Faults
 
-Made from the code by `python -m tools.pages`; do not edit. A fault works where the driver has the
-powers that it takes, and the system tells of what it is confirmed by. Elsewhere a scenario with it is refused before
-anything is made, with the reason; so is one whose machine lacks something. `kafka` on `docker` is
-the releases with ZooKeeper. What each kind does is in [scenarios.md](scenarios.md#faults)."""
+{NOTE}
+
+Each fault is healed whatever happens; one with a `duration_s` ends by itself when the harness is gone. A fault whose
+effect is not observed is a MISMATCH, a fault that could not be carried out is INCONCLUSIVE; neither is a pass. A fault
+holds its brokers alone, except those that compose: {{composing}}."""
+_WHERE = """\
+## Where each fault works
+
+A fault works where the driver has its capabilities and the system logs what confirms it. Elsewhere a scenario with it
+is refused before anything starts, with the reason; so is one for which the machine lacks something. `kafka` on `docker`
+is the releases with ZooKeeper."""
 FEW = 2
-"""So many releases on which a kind does not work are named, and not those on which it does."""
-ON_EXTERNAL = {kind: f"by its owner's commands for {' and '.join(names)}" for kind, names in COMMANDS.items()}
-ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "where its owner allows to write to ZooKeeper")
+"""So many releases on which a fault does not work are named instead of those on which it does."""
+ON_EXTERNAL = {kind: f"by your commands {' and '.join(names)}" for kind, names in COMMANDS.items()}
+ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`")
 _RELAY = """\
-Where a scenario has one of {kinds}, all traffic between brokers,
-their clients and ZooKeeper, or controllers of a quorum, passes through a relay; elsewhere there is none
-([decision 0066](decisions/0066-a-relay-disturbs-links.md); in containers it is one of its own,
-[0074](decisions/0074-a-relay-in-a-container.md)). What waits at a cut link comes out when it is healed, as TCP sends it
-again. Unlike in virtual time, a connection that is made over a cut link is accepted, and then waits. What was sent over
-a slow link before it is cut still comes out."""
+If a scenario has one of {kinds}, a relay carries all traffic between brokers, their clients and ZooKeeper or
+controllers; otherwise there is none ([decision 0066](../decisions/0066-a-relay-disturbs-links.md)). Data that waits at
+a cut link arrives when the link is healed, as TCP retransmits it. A connection over a cut link is accepted and then
+waits; in virtual time it is not accepted. Data sent over a slow link before a cut still arrives."""
 
 
-def page() -> str:
+def text() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, "", *_table(), "", _RELAY.format(kinds=", ".join(_over_links()))]) + "\n"
+    faults = [registry.fault(name) for name in registry.names(Kind.FAULT)]
+    composing = ", ".join(f"`{fault.name}`" for fault in faults if fault.composes)
+    what = table(("kind", "what happens", "confirmed by", "parameters"), map(_fault, faults))
+    relay = _RELAY.format(kinds=", ".join(_over_links()))
+    return "\n".join([_HEAD.format(composing=composing), "", *what, "", _WHERE, "", *_places(), "", relay]) + "\n"
 
 
-def _table() -> Iterator[str]:
+def _fault(fault: Fault) -> tuple[str, ...]:
+    about, _, confirmed = _docstring(fault).partition(_CONFIRMED)
+    return f"`{fault.name}`", about, confirmed.removesuffix("."), "<br>".join(_parameters(fault))
+
+
+def _docstring(fault: Fault) -> str:
+    source = inspect.getsourcefile(type(fault))
+    assert source is not None, "a plugin is a file"
+    return ast.get_docstring(ast.parse(Path(source).read_text(encoding="utf-8"))) or ""
+
+
+def _parameters(fault: Fault) -> Iterator[str]:
+    for name, field in fault.Parameters.model_fields.items():
+        default = "" if field.default is PydanticUndefined else f" ({_value(field.default)})"
+        yield f"`{name}`{default}: {field.description}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case StrEnum():
+            return value.value
+        case list():
+            return ", ".join(map(_value, value))
+        case None | "":
+            return "none"
+        case _:
+            return str(value)
+
+
+def _places() -> Iterator[str]:
     places = [
         (driver, family)
         for driver in registry.DRIVERS
         for family in families()
         if family in registry.driver_class(driver).families
     ]
-    yield "| kind | " + " | ".join(f"{family} on {driver}" for driver, family in places) + " |"
-    yield "|---|" + "---|" * len(places)
-    for name in registry.names(Kind.FAULT):
-        cells = [_cell(registry.fault(name), driver, family) for driver, family in places]
-        yield f"| `{name}` | " + " | ".join(cells) + " |"
+    head = ("kind", *(f"{family} on {driver}" for driver, family in places))
+    faults = [registry.fault(name) for name in registry.names(Kind.FAULT)]
+    rows = ((f"`{fault.name}`", *(_cell(fault, driver, family) for driver, family in places)) for fault in faults)
+    yield from table(head, rows)
 
 
 def _cell(fault: Fault, driver: str, family: str) -> str:
-    """Return whether a fault works there, and why not; for a family, from which release on."""
+    """Return whether a fault works there, and why not; for a family, on which releases."""
     if family == EXTERNAL:
         return ON_EXTERNAL.get(fault.name, "refused")
     if missing := _missing(fault, driver):
@@ -71,7 +114,7 @@ def _cell(fault: Fault, driver: str, family: str) -> str:
     unable = [name for name, reason in reasons.items() if reason]
     if len(unable) <= FEW:
         return f"works; on {', '.join(unable)} {refused}"
-    return f"works on {', '.join(able)}; else {refused}"
+    return f"works on {', '.join(able)}; elsewhere {refused}"
 
 
 def _systems(driver: str, family: str) -> list[System]:
@@ -85,22 +128,23 @@ def refusal(fault: Fault, driver: str, system: System) -> str:
 
 
 def _missing(fault: Fault, driver: str) -> str:
-    """Return which powers a driver lacks for a fault, in words; empty if none."""
     missing = sorted(set(fault.requires) - registry.capabilities(driver))
     return f"the driver lacks {', '.join(missing)}" if missing else ""
 
 
 def _reason(fault: Fault, system: System) -> str:
-    """Return why a fault does not work on a system; empty if it does."""
     if fault.zookeeper and not system.zookeeper:
         return "there is no ZooKeeper"
     if isinstance(fault, ChangesRelease) and not system.upgrades():
-        return "there is no later release with its metadata in the same place"
+        return "no later release keeps its metadata in the same place"
     if missing := untold(fault, system):
-        return f"nothing tells of {', '.join(missing)}"
+        return f"its log has no {', '.join(missing)}"
     return ""
 
 
 def _over_links() -> list[str]:
     names = registry.names(Kind.FAULT)
     return [f"`{name}`" for name in names if not OVER_LINKS.isdisjoint(registry.fault(name).requires)]
+
+
+PAGES = (Page(path="docs/reference/faults.md", text=text),)

@@ -9,8 +9,9 @@ from pathlib import Path
 import grimp
 from jinja2 import Environment
 
+from tools.pages.page import Page
+
 ROOT = Path(__file__).resolve().parents[2]
-PICTURE = ROOT / "docs" / "rooms.svg"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 PACKAGES: list[str] = CONTRACTS["root_packages"]
 ENTRANCE = "harness.__main__"
@@ -172,3 +173,6 @@ def upward(imports: Imports) -> list[tuple[str, str]]:
     """Return the arrows that do not lead to a lower floor."""
     number = {room: place for place, rooms in enumerate(floors()) for room in rooms}
     return [(a, b) for a, others in sorted(imports.arrows.items()) for b in sorted(others) if number[b] <= number[a]]
+
+
+PAGES = (Page(path="docs/rooms.svg", text=picture),)

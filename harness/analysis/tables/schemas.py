@@ -26,7 +26,7 @@ SENDS = _DECLARED.declare(
     Column("acks", "int", "0, 1 or -1 for all"),
     Column("invoke_ns", "bigint", "when it was invoked"),
     Column("complete_ns", "bigint", "when it ended; null when it never did"),
-    Column("outcome", "string", "ok, fail (certainly not written) or info (nobody knows)"),
+    Column("outcome", "string", "ok, fail (certainly not written) or info (unknown)"),
     Column("offset", "bigint", "where it stands, by the cluster's answer; null unless ok and acks is not 0"),
     Column(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
@@ -89,7 +89,7 @@ PARTITION_STATES = _DECLARED.declare(
     EPOCH,
     Column("isr", "array<int>", "in-sync replicas"),
     Column("eligible", "array<int>", "replicas outside the ISR that may lead too (KIP-966); null with ZooKeeper"),
-    Column("last_known", "array<int>", "who led last, where nobody else may lead (KIP-966); null with ZooKeeper"),
+    Column("last_known", "array<int>", "the last leader, if no other replica may lead (KIP-966); null with ZooKeeper"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
@@ -126,7 +126,7 @@ LEADERSHIP_CLAIMS = _DECLARED.declare(
     *LINE,
     *NAMED,
     Column("role", "string", "leader or follower"),
-    Column("leader", "int", "whom it follows, or itself"),
+    Column("leader", "int", "the broker that it follows, or itself"),
     EPOCH,
     Column("previous_leader_epoch", "int", "epoch it was in before; -1 for none"),
     Column("log_start_offset", "bigint", "its log start then"),
@@ -270,7 +270,7 @@ LIVENESS = _DECLARED.declare(
 
 AVAILABILITY = _DECLARED.declare(
     "availability",
-    "one span without an acknowledged write although somebody was trying",
+    "one span without an acknowledged write although clients were sending",
     *NAMED,
     Column("acks", "int", "acks level of the sends: 0, 1 or -1 for all"),
     Column("from_ns", "bigint", "last success, or the first try after it where that is later"),

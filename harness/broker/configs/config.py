@@ -221,7 +221,7 @@ class BrokerConfig:
 
     @property
     def without_effect(self) -> list[str]:
-        """What the properties file says that has no effect here, in alphabetical order (docs/settings.md)."""
+        """What the properties file says that has no effect here, in alphabetical order (docs/reference/settings.md)."""
         return sorted(self.properties.keys() & {each.name for each in WITHOUT_EFFECT})
 
     @property

@@ -161,7 +161,7 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("replication.quota.window.size.seconds", "1", _COUNT),
     ),
     *_because(
-        "nobody authenticates, and everybody may do everything",
+        "there is no authentication and no authorization",
         ("authorizer.class.name", "", only("")),
         ("connection.failed.authentication.delay.ms", "100", _COUNT),
         ("connections.max.reauth.ms", "0", only("0", TypeCode.LONG)),

@@ -47,7 +47,7 @@ class CommitRequest:
 
     group: str
     generation: int
-    """-1 of whoever is no member."""
+    """-1 for a committer that is not a member."""
     member: str
     instance: str | None = None
     offsets: Mapping[TopicPartition, CommittedOffset]

@@ -1,4 +1,4 @@
-"""What must be known of a system to test it: how its brokers are configured and started, and what they tell.
+"""What must be known of a system to test it: how its brokers are configured and started, and what they log.
 
 A scenario names one, `python` or `kafka:3.9.1`: its family and, behind the colon, its release. A driver decides where
 its processes run.
@@ -102,7 +102,7 @@ class System(Protocol):
 
     @property
     def writes_logs_apart(self) -> bool:
-        """Whether its logs are read and written by calls that nothing else of it goes by: those at a position."""
+        """Whether its logs are read and written by calls at a position, which it uses for nothing else."""
         ...
 
     def lacks(self) -> str:

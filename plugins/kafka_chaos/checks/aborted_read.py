@@ -20,7 +20,7 @@ class AbortedRead:
 
     name: ClassVar[str] = "aborted-read"
     title: ClassVar[str] = "aborted-read"
-    promise: ClassVar[str] = "A value whose send failed for certain is read by nobody."
+    promise: ClassVar[str] = "A value whose send certainly failed is never read."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
     sliced: ClassVar[str] = (

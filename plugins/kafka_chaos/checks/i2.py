@@ -21,7 +21,8 @@ class ControllerEpochs:
     name: ClassVar[str] = "I2"
     title: ClassVar[str] = "I2 one-controller-per-epoch"
     promise: ClassVar[str] = (
-        "Controller epochs strictly increase, one controller has each, nobody decides under an older one (KAFKA-6082)."
+        "Controller epochs strictly increase, each belongs to one controller, and writes under an older one are"
+        " rejected (KAFKA-6082)."
     )
     needs: ClassVar[tuple[str, ...]] = ("controller_epochs",)
     reads: ClassVar[tuple[str, ...]] = ("partition_states",)

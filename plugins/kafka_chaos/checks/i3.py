@@ -24,7 +24,7 @@ class IsrMembership:
     title: ClassVar[str] = "I3 leader-in-isr"
     promise: ClassVar[str] = (
         "The leader is none or in the ISR; the ISR holds assigned replicas only, and is never empty (with KIP-966: nor"
-        " are the eligible replicas beside it, but where nobody leads and the last known leader is kept)."
+        " are the eligible replicas beside it, except while there is no leader and the last known one is kept)."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
 

@@ -4,7 +4,7 @@ A retriable error goes away with what caused it (Kafka's protocol guide, "Error 
 record acknowledged with acks=all, reads it, and commits. The harness asks every partition itself, and looks whether
 the readers of the load come to the record that it got acknowledged. What the faults have left beyond repair is a note,
 and so is a partition that a group has given to nobody by a hole in Kafka's own protocol
-(docs/differences-from-kafka.md, "As in Kafka").
+(docs/explanation/differences-from-kafka.md, "As in Kafka").
 """
 
 from typing import ClassVar

@@ -23,12 +23,12 @@ class LostWrite:
 
     name: ClassVar[str] = "lost-write"
     title: ClassVar[str] = "lost-write"
-    promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
+    promise: ClassVar[str] = "A reader that reads past an acknowledged record has read it."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = (
-        "Of a value that nobody read, sends differ from readers; and where readers of a partition came to stays."
+        "For a value that was not read, sends differ from readers; and where readers of a partition came to stays."
     )
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 

@@ -24,7 +24,7 @@ class Unseen:
 
     name: ClassVar[str] = "unseen"
     title: ClassVar[str] = "unseen"
-    promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
+    promise: ClassVar[str] = "An acknowledged record that was not read yet is in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)

@@ -1,7 +1,9 @@
-"""A topic gets more partitions, whose leaders are elected at once; they stay, as Kafka takes none away.
+"""Adds partitions to a topic for good; their leaders are elected at once. Kafka cannot remove partitions.
 
-Asked for in ZooKeeper, as tools did: more of them in the topic's znode. The load writes to none of them; groups that
-subscribe are told to read them.
+The topic's znode is changed, as Kafka's tools did until 2.x; without ZooKeeper a request asks for it. The load writes
+to none of the new partitions. `without_topic_id` writes what tools before Kafka 2.8 wrote.
+
+Confirmed by: a leader of each new partition in ZooKeeper.
 """
 
 import json

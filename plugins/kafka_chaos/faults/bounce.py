@@ -1,7 +1,9 @@
-"""The process is killed, its session ended for it, and it is started again before anybody's session could time out.
+"""Kills a broker with SIGKILL, ends its session, and starts it again before the session could time out.
 
-Without the second step, which `end_session: false` leaves out, it ends, as Kafka's does: its id is taken as long as its
-old session lives. It is healed when that is over, by another start.
+With `end_session: false` its id is still registered at the start, so it exits, as Kafka's broker does; it is started
+once more when its old session has ended.
+
+Confirmed by: another process and a later registration, or the end of the new process.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
-"""A reassignment is cancelled while its new replica, on a broker that stands still, has nothing yet (KIP-455).
+"""Cancels a reassignment while the broker that gets the new replica is paused (KIP-455). Heals by resuming that broker.
 
-Afterwards the partition has its old replicas, in another order, as in Kafka, and the new one is gone. Healed by letting
-that broker go on, cancelling what may still be under way, and putting them in their old order.
+The partition has its old replicas afterwards, in the order that Kafka's controller leaves. The broker is one that has
+no replica of the partition and is not the controller; no other fault may hold it.
+
+Confirmed by: the new replica appeared in ZooKeeper and went away again, and the controller's answer.
 """
 
 from typing import Annotated, ClassVar

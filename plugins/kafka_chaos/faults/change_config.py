@@ -1,7 +1,9 @@
-"""Brokers one after another, or a topic, are configured otherwise while they run; healed by what was set before.
+"""Changes the configuration of brokers one after the other, or of a topic, at run time. Heals by restoring it.
 
-Each broker is asked to change itself, and the next one when it says that it has: a rolling change. The first of them
-is asked to change a topic.
+Each broker is asked to change itself, and the next one when the change is in force. A `topic` is changed through the
+first broker of the target. Checks read the configuration of topics, so set `min.insync.replicas` on a `topic`.
+
+Confirmed by: the value that each broker of the target reports.
 """
 
 from typing import Annotated, ClassVar

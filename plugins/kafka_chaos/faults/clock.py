@@ -1,6 +1,9 @@
-"""A broker's wall clock is put ahead or back, or goes at another rate; its monotonic clock is not. Healing resets it.
+"""Sets a broker's wall clock ahead or back, or changes its rate. Heals by resetting it.
 
-The proof is what the broker's own lines say of the time, next to the harness's clock.
+The monotonic clock, which time-outs use, is unchanged. Effects of a changed wall clock are expected: while it is ahead,
+records older than `retention.ms` are deleted, and compaction and expiry come early. Needs libfaketime.
+
+Confirmed by: the times in the broker's own log lines, compared with the harness's clock.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
-"""So many connections are opened to a broker at once, each with a question, and held open; healed by closing them.
+"""Opens many connections to each broker at once, sends a request on each, and holds them. Heals by closing them.
 
-They end with the process that opened them: nobody else need heal it.
+The connections end with the harness's process.
+
+Confirmed by: an answer on each connection, and an answer to one more client.
 """
 
 import asyncio

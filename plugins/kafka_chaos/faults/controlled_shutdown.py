@@ -1,4 +1,7 @@
-"""SIGTERM: the broker asks the controller to move its leaders away, stops cleanly, and is started again."""
+"""Stops a broker with SIGTERM, so that the controller moves its leaders first. Heals by starting it again.
+
+Confirmed by: a clean stop in the broker's log, and every leader moved within the ISR.
+"""
 
 from typing import Annotated, Any, ClassVar
 

@@ -1,6 +1,8 @@
-"""A broker gets less CPU time than it wants: in each tenth of a second it stands still once it has had its share.
+"""Limits a broker's CPU time by a kernel quota. Heals by lifting the quota.
 
-The proof is the kernel's: the quota that is in force, and that the broker was held back by it.
+Needs root on `process`.
+
+Confirmed by: the quota in force, and the kernel's count of throttled periods (`nr_throttled`).
 """
 
 import math

@@ -1,4 +1,7 @@
-"""A broker's links are slow: all takes longer, steadily or by chance, or only so much passes; the order stays."""
+"""Slows a broker's links: a fixed delay, a random delay, or a limited rate. The order of messages stays.
+
+Confirmed by: probes over each slow link, by how long they take and how far they are apart.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Self

@@ -1,7 +1,9 @@
-"""`/controller_epoch` is deleted: the controller can write nothing; healed by writing the next one, and an election.
+"""Deletes `/controller_epoch`, so that the controller cannot write. Heals by writing the next epoch and an election.
 
-Its number is not used again, as epochs would otherwise begin at 1 and brokers refuse every controller until they
-restart; so the fault has the controller to itself, and no election comes meanwhile.
+The old epoch is not written again: two controllers would share it. If the epoch began at 1, brokers would refuse every
+controller until they restart. No other fault may touch the controller meanwhile.
+
+Confirmed by: the missing znode, and a request that the controller does not carry out.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -31,9 +33,7 @@ PATH = "/controller_epoch"
 class Parameters(Strict):
     """What the scenario may say about a controller without an epoch."""
 
-    silent_s: Annotated[
-        float, Field(gt=0, le=30, description="For so long the controller must not carry out what it is asked for")
-    ] = 1.0
+    silent_s: Annotated[float, Field(gt=0, le=30, description="Seconds for which the controller must not act")] = 1.0
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
 
 

@@ -1,8 +1,8 @@
-"""A topic is created and deleted again, under one name each time, while others are written to.
+"""Creates a topic of its own on the targets and deletes it as soon as it has leaders, while other topics are written.
 
-Asked for in ZooKeeper, as tools did: an assignment in `/brokers/topics`, then a child of `/admin/delete_topics`. The
-controller deletes when all replicas are alive; where one is not, the deletion waits for it. A cluster without ZooKeeper
-is asked by requests, and forgets the topic at once; a broker that is away deletes its replicas when it is back.
+The deletion waits for all replicas to be alive. Without ZooKeeper a request asks for it, and the topic is gone at once.
+
+Confirmed by: no trace of the topic in ZooKeeper.
 """
 
 from typing import Annotated, ClassVar
@@ -24,7 +24,7 @@ LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"
 class Parameters(Strict):
     """What the scenario may say about the topic that comes and goes."""
 
-    topic: Annotated[str, Field(pattern=LEGAL, description=f"Its name, which fits {LEGAL} and is nobody else's")] = (
+    topic: Annotated[str, Field(pattern=LEGAL, description=f"Its name ({LEGAL}), which no other topic has")] = (
         "short-lived"
     )
     partitions: Annotated[int, Field(ge=1, le=100, description="How many it has, each on every target")] = 3

@@ -1,4 +1,11 @@
-"""A broker is killed and its disk damaged or replaced; once it is missed it is started again with what is left."""
+"""Kills a broker and damages its disk. Heals by starting it with what is left, after the controller has missed it.
+
+Damages the `log` that the scenario names, otherwise the target's partition, otherwise the largest log. A `bit-flip`
+also removes the recovery points, because brokers do not read closed segments again otherwise. See `power-loss` for
+`spares_committed`.
+
+Confirmed by: files before and after, and what the broker logs about each log that it opens.
+"""
 
 from typing import Annotated, Any, ClassVar, Self
 

@@ -1,4 +1,10 @@
-"""A broker's disk fails, or takes nothing any more; healed by mending it and restarting the broker."""
+"""Makes a broker's disk fail with I/O errors, or makes it read-only. Heals by ending that and restarting the broker.
+
+Needs libfiu for the built-in broker on `process`, strace for Kafka on `process`, strace and root in containers. Kafka
+3.9.1 with one data directory exits by itself.
+
+Confirmed by: the replicas that the broker took offline, with the error.
+"""
 
 from typing import Annotated, Any, ClassVar
 

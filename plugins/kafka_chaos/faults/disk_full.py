@@ -1,4 +1,9 @@
-"""No space is left on a broker's disk; healed by giving it back and restarting the broker."""
+"""Fills a broker's disk. Heals by freeing the space and restarting the broker.
+
+Each data directory is a file system of 128 MiB. Needs root on `process`.
+
+Confirmed by: no space left on the disk.
+"""
 
 from typing import Any, ClassVar
 

@@ -1,6 +1,8 @@
-"""A broker's packets are dropped without a word, as by a firewall: no answer, no reset. Healing lets them pass.
+"""Drops all packets of a broker, or in one direction, without a reset. Heals by letting them pass.
 
-The proof is the kernel's count of dropped packets, and a client that is left without an answer.
+Only on `docker`, with root. Unlike with `isolate`, new connections are not answered either.
+
+Confirmed by: the kernel's count of dropped packets, and a new client without an answer.
 """
 
 from typing import Annotated, Any, ClassVar

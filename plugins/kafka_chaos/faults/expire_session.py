@@ -1,4 +1,9 @@
-"""Somebody else takes the broker's ZooKeeper session over and ends it: the broker lives, its ephemerals are gone."""
+"""Ends a broker's ZooKeeper session: the broker lives, its ephemeral znodes are gone, and it registers again.
+
+The harness takes the session over with its id and password and closes it.
+
+Confirmed by: another owner of `/brokers/ids/<id>`; for the controller, the next controller epoch.
+"""
 
 from typing import Annotated, Any, ClassVar
 

@@ -1,6 +1,8 @@
-"""A broker may open no more files and connections than it has; healed by lifting that and restarting the broker.
+"""Limits how many files and connections a broker may open. Heals by lifting the limit and restarting the broker.
 
-The proof is the kernel's limit, and a client that is left without an answer.
+A replica may go offline until the restart.
+
+Confirmed by: the kernel's limit, and a new client without an answer.
 """
 
 from typing import Annotated, Any, ClassVar

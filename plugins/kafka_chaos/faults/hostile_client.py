@@ -1,7 +1,9 @@
-"""Somebody sends a broker what is no request; it closes that connection, and goes on to serve everybody else.
+"""Sends a broker invalid requests over connections of their own; the broker must close them and serve other clients.
 
-As Kafka does: what is too long, of no length, or makes no sense ends its connection, and nothing else. A request that
-is one, with more in it than a topic takes, is answered with that.
+Random bytes, a frame of 2 GiB, of negative or of no length, an unknown API, bytes after a header, half a request, TLS;
+also a valid batch of 2 MiB, larger than `max.message.bytes`. Refused in virtual time, where connections carry messages.
+
+Confirmed by: closed connections, error 10 for the large batch, and answers of the same process to other clients.
 """
 
 import asyncio

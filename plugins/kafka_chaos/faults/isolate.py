@@ -1,4 +1,9 @@
-"""A broker's links are cut: to its peers, its clients, ZooKeeper or all, both ways or one, for good or on and off."""
+"""Cuts a broker's links to peers, clients, ZooKeeper or controllers, in one direction or both. Heals by restoring them.
+
+Connections stay half open unless `reset`. With `whole_s` links flap: cut for `cut_s`, then whole for `whole_s`.
+
+Confirmed by: a probe over each cut link; for links that flap, some probes are held and some pass.
+"""
 
 import asyncio
 from itertools import pairwise
@@ -25,9 +30,7 @@ MOST_PERIODS = 5
 class Parameters(LinkParameters):
     """What the scenario may say about an isolation; its length is the fault's `duration_s`."""
 
-    reset: Annotated[
-        bool, Field(description="Break open connections too; otherwise they stay half open, and nobody is told")
-    ] = False
+    reset: Annotated[bool, Field(description="Break open connections too; otherwise they stay half open")] = False
     whole_s: Annotated[
         float,
         Field(ge=0, le=10, description="They flap: whole for so long after each cut; 0: cut all the time"),

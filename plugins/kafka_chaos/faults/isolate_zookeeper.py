@@ -1,6 +1,6 @@
-"""ZooKeeper servers and the others do not reach each other: a majority of them has a leader, the rest serves nobody.
+"""Cuts ZooKeeper servers off from the other ZooKeeper servers for 8 s or more. Brokers still reach all of them.
 
-Brokers and the harness reach all of them; who was connected to one that serves nobody goes on at another one.
+Confirmed by: a probe over each cut link; a majority has a leader, and the others refuse requests (`srvr`).
 """
 
 import asyncio
@@ -26,7 +26,9 @@ class Parameters(Strict):
 
     confirm_timeout_s: Annotated[
         float,
-        Field(gt=0, le=100, description="Deadline for a majority to have a leader, and the rest to serve nobody"),
+        Field(
+            gt=0, le=100, description="Deadline for a majority to have a leader, and for the others to refuse requests"
+        ),
     ] = 30.0
 
 

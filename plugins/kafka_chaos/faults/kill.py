@@ -1,7 +1,8 @@
-"""SIGKILL: the process ends without a word, its session ends by time-out; healed by starting it again.
+"""Kills a broker with SIGKILL; its session times out unless `end_session`. Heals by starting it again.
 
-A member of a consumer group is missed by its group only when its session there times out. A producer takes what it had
-not sent along, and goes on with other values.
+A killed member is missed when its group session times out. A killed producer loses what it had not sent.
+
+Confirmed by: the process and its registration are gone.
 """
 
 from typing import Annotated, Any, ClassVar

@@ -1,6 +1,8 @@
-"""SIGKILL to ZooKeeper servers: the others elect a leader, or serve nobody if too few are left; healed by a new start.
+"""Kills ZooKeeper servers with SIGKILL. Heals by starting them again with their data.
 
-They come back with their data. Sessions live on: who was connected there goes on at another server.
+Sessions survive: clients continue at another server.
+
+Confirmed by: the processes are gone, and another server leads (`srvr`) or, without a quorum, none serves requests.
 """
 
 import asyncio
@@ -24,7 +26,7 @@ class Parameters(Strict):
     """What the scenario may say about it."""
 
     confirm_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="Deadline for the others to elect a leader, or to serve nobody any more")
+        float, Field(gt=0, le=100, description="Deadline for the others to elect a leader, or to refuse requests")
     ] = 30.0
 
 

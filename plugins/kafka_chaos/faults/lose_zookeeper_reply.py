@@ -1,4 +1,7 @@
-"""A broker's connection to ZooKeeper is lost in the place of the answer to a write, which has happened or has not."""
+"""Breaks a broker's ZooKeeper connection instead of answering a write, which was carried out or not.
+
+Confirmed by: the write, and a connection that was lost and made again.
+"""
 
 from typing import Annotated, Any, ClassVar, Literal
 

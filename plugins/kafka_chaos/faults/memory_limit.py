@@ -1,6 +1,8 @@
-"""A broker's memory is limited, others take what is left of it, and the kernel kills the broker; healed by a start.
+"""Limits a broker's memory and fills what is left, so that the kernel kills the broker. Heals by starting it again.
 
-The proof is the kernel's: it counts what it has killed for want of memory. The process is gone, as after `kill`.
+Needs root on `process`.
+
+Confirmed by: the process is gone, and the kernel's or the engine's count of kills for lack of memory.
 """
 
 from typing import Annotated, Any, ClassVar

@@ -1,4 +1,9 @@
-"""`/controller` is deleted, as often as asked; each time a controller is elected in the next epoch, and no other."""
+"""Deletes `/controller`, as often as asked, so that another controller is elected.
+
+A broker that the target names must be the controller.
+
+Confirmed by: the controller epoch grew by exactly that number.
+"""
 
 from typing import Annotated, Any, ClassVar
 

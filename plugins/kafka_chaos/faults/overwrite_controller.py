@@ -1,7 +1,8 @@
-"""`/controller` names somebody who was never elected, so that nobody acts; healed by deleting it, for an election.
+"""Writes another broker, a broker that does not exist, or no JSON into `/controller`. Heals by deleting it.
 
-The old controller reads that it is not any more, and resigns; the znode stays, as its session lives. Who is named was
-not elected, and has no epoch.
+The controller resigns, and no leader is elected until the fault is healed. No other fault may touch the controller.
+
+Confirmed by: the content of the znode, and a request that no controller carries out.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -32,11 +33,11 @@ class Parameters(Strict):
 
     names: Annotated[
         Literal["another", "nobody", "nonsense"],
-        Field(description="Another live broker, a broker that there is not, or no JSON at all"),
+        Field(description="Another live broker, a broker that does not exist, or no JSON at all"),
     ] = "another"
-    silent_s: Annotated[
-        float, Field(gt=0, le=30, description="For so long nobody must take up what only a controller does")
-    ] = 1.0
+    silent_s: Annotated[float, Field(gt=0, le=30, description="Seconds for which no broker may act as controller")] = (
+        1.0
+    )
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
 
 

@@ -1,7 +1,9 @@
-"""SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened.
+"""Pauses a process with SIGSTOP, with all its connections and locks. Heals by SIGCONT.
 
-A member of a consumer group that is frozen for longer than its session comes back as a zombie; a producer goes on with
-the batches that it had sent or was to send again, a consumer reads nothing over connections that stay open.
+A paused member returns as a zombie after its session; a paused producer then retries what it had in flight; a paused
+consumer stops fetching with its connections open.
+
+Confirmed by: the state of the process.
 """
 
 from typing import Any, ClassVar

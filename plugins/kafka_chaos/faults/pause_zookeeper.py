@@ -1,4 +1,7 @@
-"""ZooKeeper servers stand still with all their connections, and go on as if nothing had happened."""
+"""Pauses ZooKeeper servers with SIGSTOP. Heals by SIGCONT.
+
+Confirmed by: the state of the servers.
+"""
 
 from typing import ClassVar
 

@@ -1,4 +1,11 @@
-"""A broker's host loses its power: nobody is told, what was not synced is gone; healed by starting it again."""
+"""Kills a broker and removes or tears what its disk had not synced. Heals by starting it again.
+
+With `spares_committed` it begins when every record has another complete replica, and the broker starts when the ISR is
+without it, so that a loss is a violation. Of Kafka, everything behind the last recovery point is lost, which is an
+upper bound.
+
+Confirmed by: the process and its registration are gone, and what is left on the disk.
+"""
 
 from typing import Annotated, ClassVar
 

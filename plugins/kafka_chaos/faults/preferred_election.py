@@ -1,7 +1,6 @@
-"""A follower becomes the preferred replica and is elected: leaders change while all live; healed by the way back.
+"""Makes a follower in the ISR the preferred leader and elects it. Heals by electing the old leader again.
 
-Asked for in ZooKeeper, as tools do: a reassignment to the same replicas in another order, then an entry in
-`/admin/preferred_replica_election`. Whatever happens to the controller meanwhile, the next one goes on.
+Confirmed by: it leads in a later epoch, and the old leader is in the ISR.
 """
 
 from typing import Annotated, ClassVar

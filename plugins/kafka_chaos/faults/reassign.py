@@ -1,9 +1,8 @@
-"""A replica moves to another broker, or away where all have one; healed by moving the partition back.
+"""Moves a replica to a live broker without one, or removes it where all brokers have one. Heals by moving it back.
 
-With a coordinator as target, it is a group's partition of `__consumer_offsets` that moves, and the group with it.
+With `coordinator(group)` the group's partition of `__consumer_offsets` moves, and the group with it.
 
-Asked for in `/admin/reassign_partitions`, as tools did until KIP-455: whatever happens to the controller meanwhile, the
-next one goes on. A cluster without ZooKeeper is asked by a request.
+Confirmed by: the partition's replicas in ZooKeeper.
 """
 
 from typing import Annotated, ClassVar

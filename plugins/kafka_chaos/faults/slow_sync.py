@@ -1,7 +1,8 @@
-"""A disk takes its time: each sync lasts longer, and holds up who waits for it. Healing lets them be quick.
+"""Delays each disk sync of a broker or of a ZooKeeper server. Heals by ending the delay.
 
-It is a broker's, or a ZooKeeper server's; those sync what they write in a run with such a target. The proof is how long
-syncs took. What traces a process makes every other call of it a little slower too.
+Needs strace, and root for containers. ZooKeeper servers sync only in a run with such a target (`forceSync=yes`).
+
+Confirmed by: how long the syncs took, as strace measured them.
 """
 
 from collections.abc import Iterable

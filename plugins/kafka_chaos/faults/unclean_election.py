@@ -1,7 +1,9 @@
-"""The followers of a partition die, its leader takes more records and dies too, the followers come back without it.
+"""Kills the followers of a partition, lets its leader write more, kills it, and starts the followers again.
 
-Where the configuration allows it, a broker outside the ISR then becomes leader, and what only the old leader had is
-lost: the price of availability, which the scenario's settings declare as expected.
+Where the topic allows it, a broker outside the ISR becomes leader, and what only the old leader had is lost. That loss
+is counted as expected.
+
+Confirmed by: the partition's state in ZooKeeper.
 """
 
 from typing import Annotated, Any, ClassVar

@@ -1,4 +1,10 @@
-"""A broker is stopped cleanly, and started with its data as a later release; if that does not come up, as before."""
+"""Stops brokers cleanly one after the other and starts each with its data as the later release `to`.
+
+Only Apache Kafka on `process`. The broker keeps the protocol of its first release (`inter.broker.protocol.version`); a
+broker that fails to start goes back to it. The run is judged as one of the first release.
+
+Confirmed by: a clean stop and the new release in its log, a later registration, and membership in its ISRs.
+"""
 
 import asyncio
 from typing import Annotated, Any, ClassVar

@@ -17,7 +17,7 @@ from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
 from tests.verdicts import FAIL, PASS
-from tools.pages.judging import EXAMPLE
+from tools.pages.evidence import EXAMPLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 

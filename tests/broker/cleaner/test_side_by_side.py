@@ -9,7 +9,7 @@ from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 from tools.side_by_side.cleaning import BEGAN_MS, PROPERTIES, RECORDED, SITUATIONS, Situation, play
 
 LOOKS_OFTEN = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "200"}
-"""Here retention is a job of its own; Kafka's cleaner looks after each round (docs/differences-from-kafka.md)."""
+"""Here retention is a job of its own; Kafka's cleaner looks after each round (differences-from-kafka.md)."""
 THREE_YEARS_MS = 3 * 365 * 86_400_000
 """So late it was when Kafka was asked."""
 

@@ -34,9 +34,10 @@ async def test_a_group_is_as_with_kafka(situation: Situation) -> None:
 
 
 def test_the_documents_say_in_how_many_situations() -> None:
-    differences, changelog = ((ROOT / name).read_text() for name in ("docs/differences-from-kafka.md", "CHANGELOG.md"))
+    names = ("docs/explanation/differences-from-kafka.md", "docs/release-notes.md")
+    differences, notes = ((ROOT / name).read_text() for name in names)
     assert f"plays\n{len(SITUATIONS)} situations, request by request" in differences
-    assert f"{len(SITUATIONS) + len(failing_groups.SITUATIONS)} situations as Kafka 3.9 does" in changelog
+    assert f"{len(SITUATIONS) + len(failing_groups.SITUATIONS)} situations as Kafka 3.9 does" in notes
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The lint of prose: spelling, and words that a reader stumbles over."""
