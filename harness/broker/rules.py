@@ -116,6 +116,18 @@ class ProtocolRules:
         effect="consumers that read committed deliver aborted records",
     )
     """Fetch names the aborted transactions among what it answers (`DelayedFetch`)."""
+    markers_outlive_their_records: bool = _guard(
+        "markers-cleaned-early",
+        origin="compaction removes a marker after delete.retention.ms although records of its transaction stay",
+        effect="records of a transaction that has ended look open: consumers that read committed stand still",
+    )
+    """A marker stays as long as a batch of its transaction (`CleanedTransactions`, KIP-534)."""
+    cleaning_stops_at_open_transactions: bool = _guard(
+        "cleans-open-transactions",
+        origin="compaction cleans up to the high watermark, whatever is open",
+        effect="a record that is aborted later has removed the one before it: committed data are lost",
+    )
+    """Nothing from the last stable offset on is cleaned (`LogCleaner`)."""
     transaction_index_is_rebuilt: bool = _guard(
         "aborted-forgotten-at-recovery",
         origin="recovery drops the index of aborted transactions and does not make it anew",

@@ -115,6 +115,8 @@ OF_TRANSACTIONS = (
     "reads-open-transactions",
     "aborted-not-told",
     "aborted-forgotten-at-recovery",
+    "markers-cleaned-early",
+    "cleans-open-transactions",
 )
 WITHOUT_SWEEP = {
     "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",

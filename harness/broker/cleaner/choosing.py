@@ -35,16 +35,16 @@ class Cleanable:
         return (self.delay_ms > 0 and self.dirty_bytes > 0) or self.ratio > self.log.settings.min_cleanable_ratio
 
 
-def cleanable(log: Log, high_watermark: int, now_ms: int) -> Cleanable:
+def cleanable(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
     """Return what of a log can be cleaned.
 
-    Never the last segment, never one that is not all committed, nor one with a record that is younger than
+    Never the last segment, never one that is not all before `stable_offset`, nor one with a record that is younger than
     `min.compaction.lag.ms`, nor what comes after it.
     """
     first_dirty = _first_dirty_offset(log)
     last = log.segments[-1].base_offset
     dirty = between(log, first_dirty, last)
-    limit = min(high_watermark, last)
+    limit = min(stable_offset, last)
     lag_ms = log.settings.min_compaction_lag_ms
     young = (each.base_offset for each in dirty if lag_ms > 0 and each.max_timestamp > now_ms - lag_ms)
     limit = max(first_dirty, min(limit, next(young, limit)))

@@ -77,7 +77,7 @@ class LogCleaner:
             partition = self.replicas.get(*key)
             if directory is not None and partition is not None:
                 partitions[directory] += 1
-                dirty_bytes[directory] += cleanable(log, partition.high_watermark, now_ms).dirty_bytes
+                dirty_bytes[directory] += cleanable(log, self._stable_offset(partition), now_ms).dirty_bytes
         return CleanerStatistics(
             last=tuple(self._last.values()),
             dirtiest_ratio=self._dirtiest_ratio,
@@ -121,12 +121,17 @@ class LogCleaner:
         now_ms = self._looked_ms = self.wall_ms()
         uncleanable = self._uncleanable_now()
         candidates = [
-            cleanable(partition.log, partition.high_watermark, now_ms)
+            cleanable(partition.log, self._stable_offset(partition), now_ms)
             for partition in self.replicas.all()
             if self._may_be_cleaned(partition) and partition.key not in uncleanable
         ]
         self._dirtiest_ratio = max((each.ratio for each in candidates), default=0.0)
         return dirtiest(candidates), max((each.delay_ms for each in candidates), default=0)
+
+    def _stable_offset(self, partition: Partition) -> int:
+        """Return before which offset everything is decided."""
+        stops = partition.rules.cleaning_stops_at_open_transactions
+        return partition.last_stable_offset if stops else partition.high_watermark
 
     def _may_be_cleaned(self, partition: Partition) -> bool:
         return partition.log.settings.compacts and partition.key not in self._in_progress and not partition.offline

@@ -13,6 +13,7 @@ from harness.broker.cleaner.filtering import Filter
 from harness.broker.cleaner.offset_map import OffsetMap
 from harness.broker.cleaner.pace import STEP_BYTES, Pace
 from harness.broker.cleaner.raw_records import raw_records
+from harness.broker.cleaner.transactions import CleanedTransactions
 from harness.broker.log.batch import (
     HEADER_BYTES,
     BatchHeader,
@@ -23,6 +24,7 @@ from harness.broker.log.batch import (
     records_section,
 )
 from harness.broker.log.log import Log
+from harness.broker.log.markers import read_marker
 from harness.broker.log.segment import Segment
 from harness.broker.log.swap import CLEANED, replace_segments
 
@@ -88,6 +90,8 @@ class Cleaning:
         rules = Filter(
             offsets=offsets,
             needed=await self._needed_batches(),
+            needed_markers=log.producers.without_batches(),
+            transactions=CleanedTransactions(rules=log.rules),
             now_ms=self.now_ms,
             delete_retention_ms=log.settings.delete_retention_ms,
         )
@@ -103,22 +107,30 @@ class Cleaning:
         """Return the last offset of each key of the dirty part, or of as much of it as the map holds."""
         first, end = self.chosen.first_dirty_offset, self.chosen.end_offset
         offsets = OffsetMap(self.capacity, first)
+        transactions = CleanedTransactions()
+        transactions.expect(self.chosen.log.aborted_transactions(first, end))
         segments = between(self.chosen.log, first, end)
         for number, segment in enumerate(segments, start=1):
             position = segment.position_before(first)
             while position < segment.size:
                 data = await self._read(segment, position)
                 for header, batch in _sound_batches(data):
-                    if header.last_offset >= first and not self._note(batch, header, offsets):
+                    if header.last_offset >= first and not self._note(batch, header, offsets, transactions):
                         return offsets
                 position += len(data)
             offsets.latest = (segments[number].base_offset if number < len(segments) else end) - 1
         return offsets
 
-    def _note(self, batch: memoryview, header: BatchHeader, offsets: OffsetMap) -> bool:
+    def _note(
+        self, batch: memoryview, header: BatchHeader, offsets: OffsetMap, transactions: CleanedTransactions
+    ) -> bool:
         """Put a batch's records into the map; whether all found room."""
         first = self.chosen.first_dirty_offset
-        records = [] if header.is_control else raw_records(records_section(batch, header), header.records_count)
+        records = []
+        if header.is_control:
+            transactions.ends_nothing(header, read_marker(batch, header))
+        elif not transactions.is_aborted(header):
+            records = raw_records(records_section(batch, header), header.records_count)
         for record in records:
             offset = header.base_offset + record.offset_delta
             if offset >= first and not offsets.put(record.key, offset):
@@ -141,8 +153,11 @@ class Cleaning:
         first = group[0].base_offset
         log.storage.remove(f"{group[0].path}{CLEANED}")
         cleaned = Segment(log.storage, log.folder, first, log.settings.index_interval_bytes, CLEANED)
+        cleaned.aborted.reset()
+        rules.transactions.index = cleaned.aborted
         try:
             for segment in group:
+                rules.transactions.expect(log.aborted_transactions(segment.base_offset, segment.next_offset))
                 await self._filter(segment, cleaned, rules)
             await cleaned.sync_off_loop()
             self._check()

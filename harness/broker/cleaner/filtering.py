@@ -1,12 +1,14 @@
 """What stays of one batch, and the bytes that it is written as (Kafka's `MemoryRecords.filterTo`, `Cleaner`)."""
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.broker.cleaner.offset_map import OffsetMap
 from harness.broker.cleaner.raw_records import RawRecord, raw_records, with_base_timestamp
+from harness.broker.cleaner.transactions import CleanedTransactions
 from harness.broker.log.batch import DELETE_HORIZON, BatchHeader, batch_with, records_section
 from harness.broker.log.compression import NO_COMPRESSION, compress
+from harness.broker.log.markers import read_marker
 from harness.broker.wire.sentinels import NO_TIMESTAMP
 
 _CODEC = 0x07
@@ -19,6 +21,9 @@ class Filter:
     offsets: OffsetMap
     needed: Container[int]
     """Base offsets of the batches that tell where producers are; such a one stays, be it empty."""
+    needed_markers: Container[tuple[int, int]] = ()
+    """Ids and epochs of the producers of which markers alone tell where they are; these stay, be they empty."""
+    transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
     now_ms: int
     delete_retention_ms: int
     records_read: int = 0
@@ -29,13 +34,16 @@ class Filter:
         """Return what the batch is from now on; None when nothing of it stays.
 
         Its offsets, epochs and producer stay what they were. A batch with a tombstone says from now on when that may
-        go. Transaction markers stay: here is nobody who writes any.
+        go. So does a marker of whose transaction nothing is left; records of aborted transactions go at once.
 
         Raises:
             MalformedRecords: the records cannot be decompressed, or do not add up.
         """
         if header.is_control:
-            return batch
+            return self._control(batch, header)
+        if self.transactions.is_aborted(header):
+            self.records_read += header.records_count
+            return self._without_records(header)
         if self.offsets.none_is_last(header.base_offset, header.last_offset):
             self.records_read += header.records_count
             return self._without_records(header)
@@ -52,6 +60,20 @@ class Filter:
         elif len(retained) == len(records):
             return batch
         return _rewritten(header, payload, retained, horizon_ms)
+
+    def _control(self, batch: memoryview, header: BatchHeader) -> bytes | memoryview | None:
+        self.records_read += header.records_count
+        ends_nothing = self.transactions.ends_nothing(header, read_marker(batch, header))
+        horizon_ms = header.delete_horizon_ms
+        is_over = ends_nothing and horizon_ms is not None and horizon_ms <= self.now_ms
+        if is_over or not header.records_count:
+            return _emptied(header) if (header.producer_id, header.producer_epoch) in self.needed_markers else None
+        self.records_written += header.records_count
+        if not ends_nothing or horizon_ms is not None:
+            return batch
+        payload = records_section(batch, header)
+        records = raw_records(payload, header.records_count)
+        return _rewritten(header, payload, records, self.now_ms + self.delete_retention_ms)
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
         return _emptied(header) if header.base_offset in self.needed else None

@@ -129,6 +129,10 @@ class ProducerStates:
         living = (each for each in states if each.timestamp_ms > after_ms or each.transaction_start is not None)
         return {batch.base_offset for state in living for batch in state.batches}
 
+    def without_batches(self) -> set[tuple[int, int]]:
+        """Return id and epoch of the producers of which a marker alone is known."""
+        return {(producer_id, state.epoch) for producer_id, state in self._by_id.items() if not state.batches}
+
     def has_open_transaction(self, producer_id: int) -> bool:
         """Whether a producer has written in a transaction that no marker has ended."""
         state = self._by_id.get(producer_id)

@@ -5,7 +5,7 @@ order; the first that fails, and everything after it, is dropped. Where a follow
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,7 +68,7 @@ def open_log(
     folder = f"{origin.topic}-{origin.partition}"
     epoch_path = f"{folder}/{LEADER_EPOCHS}"
     storage.make_folder(folder)
-    finish_swap(storage, folder)
+    unindexed_from = finish_swap(storage, folder)
     epochs_known = storage.exists(epoch_path)
     saved_epochs = read_epochs(storage, epoch_path)
     log = Log(
@@ -92,7 +92,10 @@ def open_log(
     if truncated_bytes:
         logger.warning("log.truncated log=%s end=%d bytes=%d", folder, log.log_end_offset, truncated_bytes)
     log.log_start_offset = max(origin.log_start_offset, log.segments[0].base_offset)
-    log.producer_history.load(log.segments, min(checked_from, _first_without_index(log.segments)))
+    without_index = [each.base_offset for each in log.segments if not each.aborted.is_sound(each.base_offset)]
+    if unindexed_from is not None:
+        without_index.append(unindexed_from)
+    log.producer_history.load(log.segments, min([checked_from, *without_index]))
     if log.log_end_offset < log.log_start_offset:
         logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
         log.truncate_fully_and_start_at(log.log_start_offset)
@@ -124,12 +127,6 @@ def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSet
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     return segments
-
-
-def _first_without_index(segments: Sequence[Segment]) -> int:
-    """Return where the first segment begins whose index of aborted transactions is not sound; after all, if all are."""
-    broken = (each.base_offset for each in segments if not each.aborted.is_sound(each.base_offset))
-    return next(broken, segments[-1].next_offset)
 
 
 def _check(log: Log, recovery_point: int, *, trusted: bool) -> tuple[int, int]:

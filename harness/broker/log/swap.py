@@ -15,6 +15,7 @@ from harness.broker.log.storage import Storage
 
 CLEANED, SWAP = ".cleaned", ".swap"
 _SWAP_NAME = re.compile(rf"(\d{{20}})\.log{re.escape(SWAP)}")
+_SWAP_INDEX = re.compile(rf"(\d{{20}})\.log(?:{re.escape(CLEANED)}|{re.escape(SWAP)})\.txnindex")
 _SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex|txnindex)")
 
 
@@ -34,8 +35,15 @@ def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None
     log.segments[at : at + len(old)] = [cleaned]
 
 
-def finish_swap(storage: Storage, folder: str) -> None:
-    """Remove what a cleaner has left half made, and finish what it has left half swapped in; raises OSError."""
+def finish_swap(storage: Storage, folder: str) -> int | None:
+    """Remove what a cleaner has left half made, and finish what it has left half swapped in.
+
+    Return where the first segment begins of which the index of aborted transactions may be gone; None for nowhere.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    unindexed: list[int] = []
     for name in storage.list(folder):
         if name.endswith(CLEANED):
             storage.remove(f"{folder}/{name}")
@@ -43,6 +51,13 @@ def finish_swap(storage: Storage, folder: str) -> None:
         match = _SWAP_NAME.fullmatch(name)
         if match is not None:
             _swap_in(storage, folder, int(match[1]))
+            unindexed.append(int(match[1]))
+    for name in storage.list(folder):
+        match = _SWAP_INDEX.fullmatch(name)
+        if match is not None:
+            storage.remove(f"{folder}/{name}")
+            unindexed.append(int(match[1]))
+    return min(unindexed, default=None)
 
 
 def _swap_in(storage: Storage, folder: str, base_offset: int) -> None:

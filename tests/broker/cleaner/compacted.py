@@ -87,7 +87,9 @@ def contents(log: Log) -> list[tuple[int, str | None, str | None]]:
 
 def chosen(log: Log, *, high_watermark: int | None = None, now_ms: int = NOW_MS) -> Cleanable:
     """What can be cleaned of a log; all of it is committed unless something else is said."""
-    return cleanable(log, log.log_end_offset if high_watermark is None else high_watermark, now_ms)
+    end = log.log_end_offset if high_watermark is None else high_watermark
+    unstable = log.first_unstable_offset(end)
+    return cleanable(log, end if unstable is None else min(unstable, end), now_ms)
 
 
 def nothing(_log: Log, _from_offset: int, _to_offset: int) -> None:

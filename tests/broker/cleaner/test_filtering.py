@@ -143,11 +143,6 @@ def test_the_time_that_the_broker_gave_stays() -> None:
     assert (header.is_log_append_time, header.max_timestamp) == (True, NOW_MS + 1)
 
 
-def test_a_transaction_marker_stays() -> None:
-    held = at_50(("a", "1"), attributes=0x20)
-    assert filtered(held, rules({"a": 60})) == bytes(held)
-
-
 def test_records_keep_the_numbers_that_they_have_in_their_batch() -> None:
     rest = filtered(at_50(("a", "1"), ("b", "2"), ("c", "3")), rules({"a": 60}))
     assert rest is not None
