@@ -153,7 +153,6 @@ class LogCleaner:
             ),
             read_bytes=max(min(self.config["log.cleaner.io.buffer.size"] // threads // 2, STEP_BYTES), HEADER_BYTES),
             now_ms=now_ms,
-            producers_since_ms=now_ms - self.config["producer.id.expiration.ms"],
             pace=self._pace,
             replacing=self._log_compaction,
         )

@@ -60,8 +60,6 @@ class Cleaning:
     """Keys at most; what does not fit waits for the next cleaning."""
     read_bytes: int
     now_ms: int
-    producers_since_ms: int
-    """Whoever wrote nothing later is forgotten (`producer.id.expiration.ms`)."""
     pace: Pace
     replacing: Callable[[Log, int, int], None]
     """Called just before segments are replaced: from their first offset on, records go that have a later one with their
@@ -146,7 +144,7 @@ class Cleaning:
         log = self.chosen.log
         for _ in log.producer_history.recall(list(log.segments)):
             await self._step(0)
-        return log.producers.remembered(self.producers_since_ms)
+        return log.producers.remembered()
 
     async def _replace(self, group: Sequence[Segment], rules: Filter) -> None:
         log = self.chosen.log

@@ -120,14 +120,9 @@ class ProducerStates:
         self._open = dict(sorted(starts.items()))
         self._end = end_offset
 
-    def remembered(self, after_ms: int = -1) -> set[int]:
-        """Return the base offsets of the batches by which a retry or a gap is recognised.
-
-        Only those of producers that wrote later than `after_ms` count, or have a transaction open.
-        """
-        states = self._by_id.values()
-        living = (each for each in states if each.timestamp_ms > after_ms or each.transaction_start is not None)
-        return {batch.base_offset for state in living for batch in state.batches}
+    def remembered(self) -> set[int]:
+        """Return the base offsets of the batches by which a retry or a gap is recognised."""
+        return {batch.base_offset for state in self._by_id.values() for batch in state.batches}
 
     def without_batches(self) -> set[tuple[int, int]]:
         """Return id and epoch of the producers of which a marker alone is known."""

@@ -110,7 +110,6 @@ async def clean(
         capacity=capacity,
         read_bytes=STEP_BYTES,
         now_ms=now_ms,
-        producers_since_ms=now_ms - 24 * HOUR_MS,
         pace=Pace(bytes_per_second=float("inf")),
         replacing=replacing,
     )
