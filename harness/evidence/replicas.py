@@ -4,13 +4,15 @@ import hashlib
 import re
 import shutil
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.evidence import offsets_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
+from harness.evidence.transactions import transaction_lines
 from harness.store.folder import RunFolder
-from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, line_of
+from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, TransactionLine, line_of
 from harness.values import OFFSETS_TOPIC
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -41,6 +43,8 @@ class _Broker:
     checkpoints: dict[str, Offsets]
     problems: list[str]
     """A sentence for each checkpoint file that cannot be read."""
+    transactions: list[TransactionLine]
+    """What its replicas say of transactions and producers."""
 
 
 def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "") -> list[ReplicaState]:
@@ -51,16 +55,21 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str 
     Of other topics than those whose names begin with `prefix` nothing is read.
     """
     directories = _directories(log_dir)
-    states = [state for directory in directories for state in _dump_directory(folder, broker_id, directory, prefix)]
+    transactions: list[TransactionLine] = []
+    states = [
+        state
+        for directory in directories
+        for state in _dump_directory(folder, broker_id, directory, prefix, transactions)
+    ]
+    if transactions:
+        _write(folder.transactions_dump(broker_id), transactions)
     deleted = [
         DeletedLog(broker=broker_id, topic=match[1], partition=int(match[2]), folder=match[0])
         for directory in directories
         for match in _folders(directory, DELETED_FOLDER, prefix)
     ]
     if deleted:
-        path = folder.deleted_logs(broker_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"".join(map(line_of, deleted)))
+        _write(folder.deleted_logs(broker_id), deleted)
     return sorted(states, key=lambda state: (state.topic, state.partition))
 
 
@@ -79,11 +88,24 @@ def _directories(log_dir: Path) -> list[Path]:
     return [mark.parent for mark in marks] or [log_dir]
 
 
-def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str) -> list[ReplicaState]:
+def _write(path: Path, lines: Sequence[DeletedLog] | Sequence[TransactionLine]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(map(line_of, lines)))
+
+
+def _dump_directory(
+    folder: RunFolder, broker_id: int, log_dir: Path, prefix: str, transactions: list[TransactionLine]
+) -> list[ReplicaState]:
     problems: list[str] = []
     names = (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)
     checkpoints = {name: _offsets(log_dir / name, problems) for name in names}
-    broker = _Broker(broker_id=broker_id, log_dir=log_dir, checkpoints=checkpoints, problems=problems)
+    broker = _Broker(
+        broker_id=broker_id,
+        log_dir=log_dir,
+        checkpoints=checkpoints,
+        problems=problems,
+        transactions=transactions,
+    )
     return [
         _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
         for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, prefix))
@@ -116,6 +138,7 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
     """Return the state of a replica whose records have been read."""
     problems = [log.damage] if log.damage else []
     epochs = _rows(broker.log_dir / f"{topic}-{partition}" / LEADER_EPOCHS, 2, problems)
+    broker.transactions.extend(transaction_lines(broker.broker_id, topic, partition, log, problems))
 
     def checkpointed(name: str) -> int:
         return broker.checkpoints[name].get((topic, partition), UNKNOWN)

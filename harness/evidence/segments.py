@@ -32,6 +32,9 @@ CODEC_MASK = 0x07
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = 16
+ABORT, COMMIT = 0, 1
+MARKER_VALUE = struct.Struct(">hi")
+"""A version, and the epoch of the coordinator."""
 NO_SEQUENCE = -1
 SEQUENCES = 1 << 31
 
@@ -53,10 +56,26 @@ class StoredRecord:
     """Of the record; -1 without idempotence."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMarker:
+    """One transaction marker with the fields of its batch."""
+
+    offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    commits: bool
+    coordinator_epoch: int
+
+
 class ReplicaLog:
     """Iterates over a replica's records in the order of its log, up to the first damage, without control batches."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.markers: list[ReadMarker] = []
+        """After the iteration: the transaction markers."""
         self._segments = sorted(folder.glob("*.log"))
         self.start_offset = int(self._segments[0].stem) if self._segments else 0
         """Base offset of the first segment."""
@@ -87,6 +106,7 @@ class ReplicaLog:
                     self.damage = f"{segment.name}: {error} at byte {position} of {size}"
                     return
                 yield from batch.records
+                self.markers += batch.markers
                 self.end_offset = batch.next_offset
                 position += batch.length
 
@@ -122,6 +142,7 @@ class _Batch:
     """Bytes in the file."""
     records: list[StoredRecord]
     """None of a control batch."""
+    markers: tuple[ReadMarker, ...] = ()
 
 
 def _batch_at(data: mmap.mmap, position: int) -> _Batch:
@@ -150,7 +171,27 @@ def _batch_at(data: mmap.mmap, position: int) -> _Batch:
         next_offset=whole.next_offset,
         length=length,
         records=[] if whole.is_control_batch else [_stored(whole, record) for record in whole],
+        markers=tuple(_markers(whole)) if whole.is_control_batch else (),
     )
+
+
+def _markers(batch: Any) -> Iterator[ReadMarker]:
+    """Yield what a control batch says of transactions; what is in one for other purposes is not looked at."""
+    try:
+        records = list(batch)
+    except struct.error:
+        return
+    for record in records:
+        if record.type in (ABORT, COMMIT) and len(record.value or b"") >= MARKER_VALUE.size:
+            yield ReadMarker(
+                offset=record.offset,
+                leader_epoch=batch.leader_epoch,
+                timestamp_ms=record.timestamp,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                commits=record.type == COMMIT,
+                coordinator_epoch=MARKER_VALUE.unpack_from(record.value)[1],
+            )
 
 
 def _expanded(raw: bytes, codec: int) -> Any:

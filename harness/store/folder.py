@@ -160,6 +160,10 @@ class RunFolder(ResultFolder[Path]):
         """Return the dump of one replica; its prefix is for topics that start with `_`: Spark skips such files."""
         return self.replicas / str(broker_id) / f"replica-{topic}-{partition}.jsonl"
 
+    def transactions_dump(self, broker_id: int) -> Path:
+        """Return what a broker's replicas say of transactions and producers; there is none without any."""
+        return self.root / "transactions" / f"{broker_id}.jsonl"
+
     def deleted_logs(self, broker_id: int) -> Path:
         """Return the list of folders that a broker had still to remove from its disk; there is none without any."""
         return self.replicas / str(broker_id) / "deleted.jsonl"

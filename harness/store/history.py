@@ -225,6 +225,61 @@ class DeletedLog:
     """Its name in the data directory."""
 
 
+@value_class(frozen=True, slots=True, kw_only=True)
+class StoredMarker:
+    """One transaction marker in one replica's log after the run."""
+
+    type: str = "marker"
+    broker: int
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    result: str
+    """commit or abort."""
+    coordinator_epoch: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class AbortedEntry:
+    """One entry of a replica's index of aborted transactions (`.txnindex`)."""
+
+    type: str = "aborted"
+    broker: int
+    topic: str
+    partition: int
+    segment: int
+    """Base offset of the segment that the entry stands with."""
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """Of the marker."""
+    last_stable_offset: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class ProducerEntry:
+    """One producer in a replica's latest snapshot (`.snapshot`); -1 stands for none."""
+
+    type: str = "producer"
+    broker: int
+    topic: str
+    partition: int
+    snapshot_offset: int
+    """The snapshot knows everything before it."""
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    transaction_first_offset: int
+
+
 class Sign(StrEnum):
     """What shows that a cluster is alive."""
 
@@ -277,7 +332,8 @@ class Liveness:
 
 LINK = ("line", "chain")
 """Fields by which a line says its place in the file."""
-Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | DeletedLog | Liveness
+TransactionLine = StoredMarker | AbortedEntry | ProducerEntry
+Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | DeletedLog | TransactionLine | Liveness
 
 
 def now_ns() -> int:

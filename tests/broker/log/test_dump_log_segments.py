@@ -11,7 +11,7 @@ from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.log.records import Record
-from tests.broker.log.logs import everything
+from tests.broker.log.logs import end_transaction, everything, write_in_transaction
 from tests.kafka_tools import dumps, needs_kafka
 
 RECORDS = [
@@ -77,3 +77,23 @@ def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path: Path) -> None:
                 (str(2 * i + 1), "1700000000007", "", "", "value-1"),
             )
         ]
+
+
+def test_kafka_reads_markers_index_and_snapshot(tmp_path: Path) -> None:
+    logs = LogManager(FileStorage(tmp_path))
+    logs.load()
+    log = logs.get_or_create("t", 0)
+    for producer_id, sequence in ((7, 0), (8, 0), (7, 1)):
+        write_in_transaction(log, sequence, producer_id=producer_id)
+    end_transaction(log, commits=False, coordinator_epoch=5)
+    write_in_transaction(log, 2)
+    logs.close_clean()
+    dumped = dumps(tmp_path / "t-0" / name for name in (f"{0:020}.log", f"{0:020}.txnindex", f"{5:020}.snapshot"))
+    segment, index, snapshot = dumped.values()
+    assert "endTxnMarker: ABORT coordinatorEpoch: 5" in segment
+    assert index.strip() == "version: 0 producerId: 7 firstOffset: 0 lastOffset: 3 lastStableOffset: 1"
+    assert re.findall(r"producerId: (\d+) .*coordinatorEpoch: (-?\d+) currentTxnFirstOffset: (\S+) ", snapshot) == [
+        ("7", "5", "OptionalLong[4]"),
+        ("8", "-1", "OptionalLong[1]"),
+    ]
+    assert re.findall(r"lastSequence: (\d+) lastOffset: (\d+)", snapshot) == [("2", "4"), ("0", "1")]

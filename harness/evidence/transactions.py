@@ -1,0 +1,95 @@
+"""What do a replica's files say of transactions: markers, aborted ones, and producers? Read by no code of the broker.
+
+The formats are Kafka's: `.txnindex` (34 bytes an aborted transaction) and `.snapshot` (48 bytes a producer, after a
+version, a CRC-32C and a count). Of snapshots the latest of a replica is read.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from crc32c import crc32c
+
+from harness.evidence.segments import ReplicaLog
+from harness.store.history import AbortedEntry, ProducerEntry, StoredMarker, TransactionLine
+
+_ABORTED = struct.Struct(">h4q")
+_PRODUCER = struct.Struct(">qhiqiqiq")
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_SNAPSHOT_VERSION = 1
+
+
+def transaction_lines(
+    broker_id: int, topic: str, partition: int, log: ReplicaLog, problems: list[str]
+) -> Iterator[TransactionLine]:
+    """Yield what a replica's files say, once its log was read; what cannot be read becomes a sentence in `problems`."""
+    for marker in log.markers:
+        yield StoredMarker(
+            broker=broker_id,
+            topic=topic,
+            partition=partition,
+            offset=marker.offset,
+            leader_epoch=marker.leader_epoch,
+            timestamp_ms=marker.timestamp_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            result="commit" if marker.commits else "abort",
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+    for index in sorted(log.folder.glob("*.txnindex")):
+        for producer_id, first, last, stable in _aborted(index, problems):
+            yield AbortedEntry(
+                broker=broker_id,
+                topic=topic,
+                partition=partition,
+                segment=int(index.stem),
+                producer_id=producer_id,
+                first_offset=first,
+                last_offset=last,
+                last_stable_offset=stable,
+            )
+    snapshots = sorted(log.folder.glob("*.snapshot"))
+    for fields in _producers(snapshots[-1], problems) if snapshots else ():
+        producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, first = fields
+        yield ProducerEntry(
+            broker=broker_id,
+            topic=topic,
+            partition=partition,
+            snapshot_offset=int(snapshots[-1].stem),
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            last_sequence=sequence,
+            last_offset=offset,
+            offset_delta=delta,
+            timestamp_ms=timestamp_ms,
+            coordinator_epoch=coordinator_epoch,
+            transaction_first_offset=first,
+        )
+
+
+def _aborted(path: Path, problems: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    data = path.read_bytes()
+    whole, rest = divmod(len(data), _ABORTED.size)
+    if rest:
+        problems.append(f"{path.name}: {rest} bytes after {whole} transactions")
+    for position in range(0, whole * _ABORTED.size, _ABORTED.size):
+        version, producer_id, first, last, stable = _ABORTED.unpack_from(data, position)
+        if version != 0:
+            problems.append(f"{path.name}: version {version} at byte {position}")
+            return
+        yield producer_id, first, last, stable
+
+
+def _producers(path: Path, problems: list[str]) -> Iterator[tuple[int, ...]]:
+    data = path.read_bytes()
+    body = data[_HEAD.size :]
+    if len(body) < _COUNT.size:
+        problems.append(f"{path.name}: a snapshot of {len(data)} bytes")
+        return
+    version, crc = _HEAD.unpack_from(data)
+    (count,) = _COUNT.unpack_from(body)
+    if version != _SNAPSHOT_VERSION or crc != crc32c(body) or len(body) != _COUNT.size + count * _PRODUCER.size:
+        problems.append(f"{path.name}: version {version}, {count} producers in {len(data)} bytes, or a wrong CRC")
+        return
+    yield from _PRODUCER.iter_unpack(body[_COUNT.size :])
