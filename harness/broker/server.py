@@ -30,6 +30,7 @@ from harness.broker.coordinator.replicated import ReplicatedTopic
 from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.handlers.acls import AclHandlers
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.configs import ConfigHandlers
@@ -371,6 +372,7 @@ class Broker:
             GroupAdminHandlers(coordinator.store, coordinator.retirement, metadata),
             ProducerIdHandlers(self._producer_ids),
             LogDirHandlers(replicas, self._replicas.deleter),
+            AclHandlers(),
             TransactionLogHandlers(replicas, self._replicas.markers),
         )
         exporter = self._outside.exporter

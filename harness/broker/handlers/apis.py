@@ -12,6 +12,7 @@ be trimmed further: clients infer what a broker can do from them, and kafka-pyth
 
 from types import FunctionType, MethodType
 
+from harness.broker.handlers.acls import AclHandlers
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers
@@ -75,6 +76,10 @@ _ROWS = (
         versions(0, 4),
         DataHandlers.offset_for_leader_epoch,
     ),
+    # Version 0 is gone from the messages.
+    Api.of(m.DescribeAclsRequest, m.DescribeAclsResponse, versions(1, 3), AclHandlers.describe),
+    Api.of(m.CreateAclsRequest, m.CreateAclsResponse, versions(1, 3), AclHandlers.create),
+    Api.of(m.DeleteAclsRequest, m.DeleteAclsResponse, versions(1, 3), AclHandlers.delete),
     Api.of(m.DescribeConfigsRequest, m.DescribeConfigsResponse, versions(1, 4), ConfigHandlers.describe),
     Api.of(m.AlterConfigsRequest, m.AlterConfigsResponse, versions(0, 2), ConfigHandlers.alter),
     Api.of(m.DescribeLogDirsRequest, m.DescribeLogDirsResponse, versions(0, 4), LogDirHandlers.describe),

@@ -133,6 +133,12 @@ class ProducerStates:
         state = self._by_id.get(producer_id)
         return state is not None and state.transaction_start is not None
 
+    def oldest_open_ms(self) -> int | None:
+        """Return when the producer of the first open transaction wrote last; None when no transaction is open."""
+        producer_id = next(iter(self._open.values()), None)
+        state = None if producer_id is None else self._by_id.get(producer_id)
+        return None if state is None else state.timestamp_ms
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return where the first transaction begins that is open, or whose marker is not committed; None without any.
 

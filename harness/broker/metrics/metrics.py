@@ -33,6 +33,10 @@ class BrokerMetrics:
     """Partitions led here whose ISR is too small for acks=all."""
     offline_replicas: int
     """What should be here and is on a disk that has failed."""
+    producer_ids: int
+    """Producers with an id that the logs here know, once for each log."""
+    late_transactions: int
+    """Partitions led here whose oldest open transaction should have ended long ago."""
     log_bytes: int
     delayed_produces: int
     delayed_fetches: int
@@ -79,6 +83,8 @@ def metrics_of(
             for partition in led
         ),
         offline_replicas=replicas.offline_count,
+        producer_ids=sum(len(partition.log.producers) for partition in hosted),
+        late_transactions=manager.late_transactions(led),
         log_bytes=sum(partition.log.size_bytes for partition in hosted),
         delayed_produces=len(replicas.appends),
         delayed_fetches=len(replicas.fetches),

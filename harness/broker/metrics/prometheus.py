@@ -81,6 +81,16 @@ GAUGES = (
     _Number(
         _REPLICAS + "offlinereplicacount", "Replicas on a directory that has failed.", lambda m: m.offline_replicas
     ),
+    _Number(
+        _REPLICAS + "produceridcount",
+        "Producers with an id that the logs know, once for each log.",
+        lambda m: m.producer_ids,
+    ),
+    _Number(
+        _REPLICAS + "partitionswithlatetransactionscount",
+        "Partitions led here whose oldest open transaction should have ended long ago.",
+        lambda m: m.late_transactions,
+    ),
     _Number("kafka_log_size_bytes", "Bytes in all logs.", lambda m: m.log_bytes),
     _Number(
         _CONTROLLER + "activecontrollercount",

@@ -6,7 +6,7 @@ follows other leaders, `control_requests` obeys the controller. Who needs one of
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.markers import MarkerWriter
-from harness.broker.replicas.partition import nobody_else
+from harness.broker.replicas.partition import Partition, nobody_else
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.replicas.verifying import PartitionVerifier
 from harness.broker.rules import ProtocolRules
@@ -35,6 +35,9 @@ from harness.events import HighWatermarkCheckpoint
 from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
+
+_LATE_MS = 300_000
+"""Kafka's `LATE_TRANSACTION_BUFFER_MS`."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -192,6 +195,12 @@ class ReplicaManager:
         if in_place:
             self._checkpointed = high_watermarks
             self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
+
+    def late_transactions(self, partitions: Iterable[Partition]) -> int:
+        """Return in how many of these a transaction has been open for five minutes more than any may (KIP-664)."""
+        before_ms = self.wall_ms() - self.config["transaction.max.timeout.ms"] - _LATE_MS
+        written_ms = (partition.log.producers.oldest_open_ms() for partition in partitions)
+        return sum(0 < each < before_ms for each in written_ms if each is not None)
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
         """Let the logs of a topic obey its new properties from now on."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -190,6 +191,22 @@ async def test_delete_records_over_an_open_transaction(cluster: ReplicaCluster) 
     assert cluster[1].of(LastStableOffset)[-1].new == 2
     await end(cluster, commits=True)
     assert partition.last_stable_offset == 4
+
+
+async def test_a_transaction_that_is_open_for_too_long_is_counted() -> None:
+    async with ReplicaCluster(transaction_max_timeout_ms="1000") as cluster:
+        await cluster.elect(1)
+        coordinated(cluster)
+        manager = cluster[1].manager
+        await send(cluster, 0)
+        written_ms = manager.replicas.all()[0].log.producers[7].timestamp_ms = 1_000_000
+        counts = []
+        for later_ms in (301_000, 301_001):
+            manager.wall_ms = partial(int, written_ms + later_ms)
+            counts.append(manager.late_transactions(manager.replicas.all()))
+        await end(cluster, commits=False)
+        counts.append(manager.late_transactions(manager.replicas.all()))
+        assert counts == [0, 1, 0]
 
 
 # --- the coordinator is asked ---
