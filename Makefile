@@ -23,10 +23,11 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 	@./bootstrap.sh
 	@exec "$(VENV)/bin/python" -m chaos_airflow.standalone
 
-test: ## what must hold before a change is shown: lint, types, import contracts, every quick test, one whole run
+test: ## what must hold before a change is shown: lint, every quick test, one whole run; COVERAGE=1 adds the coverage
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
-	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
+	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m quick --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
+	[ -z "$(COVERAGE)" ] || echo "coverage of harness/ by quick tests: $$($(RUN) coverage report --format=total) % of lines"; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
 test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories

@@ -1,6 +1,6 @@
 """Throughput and latency of produce with acks=all at replication factor 3, beside real Kafka in one run.
 
-    python -m benchmarks.broker [--seconds 10] [--partitions 6] [--rounds 3]
+    python -m benchmarks.broker [--seconds 10] [--partitions 6] [--rounds 3] [--record]
 
 One confluent-kafka producer fills the brokers as fast as they take records of 100 B and 1 KB; then records are sent
 singly at a fixed rate and each one's time to its acknowledgement is measured. Both clusters stand at the same time and
@@ -12,6 +12,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from rich.console import Console
 
 from benchmarks.measuring import comparison
 from tools.peers import Peer, create_topic, peers, processor_s, running
+from tools.results.rows import record
 
 BROKERS = 3
+FEW, MANY_PARTITIONS = 6, 100
 
 
 def throughput(peer: Peer, topic: str, size: int, seconds: float) -> tuple[float, float, float]:
@@ -105,11 +108,35 @@ def figures_of(peer: Peer, seconds: float) -> dict[str, float]:
     return figures | {"1 KB, MB/s": megabytes, "1 KB, processor s/GB": spent}
 
 
+RECORDED = {
+    "start-up, s": "start_s",
+    "p50 at 100/s, ms": "p50_100_ms",
+    "p99 at 100/s, ms": "p99_100_ms",
+    "p99 at 300/s, ms": "p99_300_ms",
+    "100 B, records/s": "small_records_s",
+    "100 B, processor s/GB": "cpu_small_gb_s",
+    "1 KB, MB/s": "large_mb_s",
+    "1 KB, processor s/GB": "cpu_gb_s",
+}
+"""Ids of results/figures.json, without their area, by the names of the table."""
+MANY = {"small_records_s": "small_records_100_s", "large_mb_s": "large_mb_100_s"}
+"""The same with 100 partitions; other figures and other numbers of partitions have no id."""
+
+
+def recorded(figures: Mapping[str, float], partitions: int) -> dict[str, float]:
+    """Return figures by their ids."""
+    ids = {name: id_ for name, id_ in RECORDED.items() if partitions == FEW or id_ in MANY}
+    if partitions not in (FEW, MANY_PARTITIONS):
+        raise SystemExit(f"--record takes --partitions {FEW} or {MANY_PARTITIONS}: results/figures.json has no others")
+    return {f"broker.{id_ if partitions == FEW else MANY[id_]}": figures[name] for name, id_ in ids.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--partitions", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
     options = parser.parse_args()
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder, ExitStack() as stack:
@@ -125,6 +152,9 @@ def main() -> None:
         medians = {name: statistics.median(each[name] for each in measured) for name in measured[0]}
         figures[peer.name] = {"start-up, s": peer.startup_s} | medians
     Console().print(comparison("figure, median of rounds", figures))
+    if options.record:
+        ours, *others = (recorded(each, options.partitions) for each in figures.values())
+        record(f"python -m benchmarks.broker --partitions {options.partitions}", ours, *others)
     print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 

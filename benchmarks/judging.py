@@ -13,6 +13,8 @@ judges, whose memory is that of Python.
 
 import argparse
 import itertools
+import math
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,6 +37,7 @@ from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
+from tools.results.rows import FIGURES, load, record
 from tools.synthetic_history import generate
 from tools.typed_history import RUN_ID, TypedHistory, make
 
@@ -63,6 +66,11 @@ class Judged:
     """Checks and suites that did not pass."""
 
 
+SPARK = "spark"
+CPU_SIZE = 6
+"""The power of ten of operations whose CPU time has an id in results/figures.json."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
@@ -70,12 +78,16 @@ def main() -> None:
     parser.add_argument("--clients-alone", action="store_true", help="the operations of clients are all the evidence")
     parser.add_argument("--typed", action="store_true", help="made as typed tables, for millions of operations")
     parser.add_argument("--keep", type=Path, help="make the run folders here, and leave them for `chaos rejudge`")
+    parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
     options = parser.parse_args()
     columns: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
         for number in options.operations:
             if options.typed:
-                columns.append(typed_figures(Path(temporary, str(number)), number))
+                column, recorded = typed_figures(Path(temporary, str(number)), number)
+                columns.append(column)
+                if options.record and recorded:
+                    record(f"python -m benchmarks.judging --typed --operations {number}", recorded)
                 continue
             folder, operations = generate(
                 options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
@@ -89,15 +101,25 @@ def main() -> None:
     Console().print(table_of_columns("judging an intact history", columns))
 
 
-def typed_figures(root: Path, number: int) -> dict[str, str]:
-    """Make a typed history and return its column of the table."""
+def typed_figures(root: Path, number: int) -> tuple[dict[str, str], dict[str, float]]:
+    """Make a typed history; return its column of the table, and the figures of results/figures.json."""
     root.mkdir()
     history = make(root, number)
     size_bytes = as_lines(history.paths.values()) * SEALED_LINE_BYTES // ROW_BYTES
     judged, peak = in_own_process(judge, RunFolder(root / RUN_ID), size_bytes, partial(judged_as_tables, history))
     if judged.failed:
         raise SystemExit(f"{root}: an intact history must pass, and these did not: {judged.failed}")
-    return figures(history.operations, judged, peak)
+    engine = os.environ.get("CHAOS_ENGINE", SPARK)
+    memory_gb = (peak.jvm if engine == SPARK else peak.python) / 1e9
+    size = round(math.log10(number))
+    figures_of_size = {
+        f"large.typed_{engine}_cpu_s": judged.cpu_s if size == CPU_SIZE else None,
+        f"large.typed{size}_{engine}_s": history.operations / (judged.facts_s + judged.checks_s),
+        f"large.typed{size}_{engine}_gb": memory_gb,
+    }
+    known = {row["id"] for row in load(FIGURES)}
+    recorded = {name: value for name, value in figures_of_size.items() if value is not None and name in known}
+    return figures(history.operations, judged, peak), recorded
 
 
 def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """How fast one core simulates: schedules of three brokers, ten seconds, about two hundred operations and two faults.
 
-    python -m benchmarks.schedules [--schedules 50] [--of-sweeps 5] [--codecs]
+    python -m benchmarks.schedules [--schedules 50] [--of-sweeps 5] [--codecs] [--record]
 
 Processor time of this process, not wall time, so that a busy machine disturbs less; beside it, the sweeps of the night,
 one with groups and one without, in turn, and what one schedule of the scenario `smoke` takes of time and memory, which
@@ -22,6 +22,7 @@ from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.history import OpType
+from tools.results.rows import record
 
 SCENARIO = """
 name: benchmark
@@ -42,6 +43,7 @@ duration_s: 8
 """
 WARM_UP = 3
 SWEEPS = ("mix-light", "groups-light")
+LIGHT = Path(__file__).parents[1] / "tools"
 
 
 def operations(history: SimulatedHistory) -> int:
@@ -110,12 +112,17 @@ class Sum:
         )
 
 
-def simulated(scenarios: Mapping[str, Scenario], schedules: int, *, codecs: bool) -> Table:
-    """Return what schedules of each scenario take; they take turns, so that what disturbs disturbs all alike."""
+def simulated(scenarios: Mapping[str, Scenario], schedules: int, *, codecs: bool) -> dict[str, Sum]:
+    """Return what schedules of each scenario take; they take turns, so that other work slows all of them equally."""
     sums = {name: Sum() for name in scenarios}
     for seed in range(schedules):
         for name, scenario in scenarios.items():
             sums[name].add(scenario, seed, codecs=codecs)
+    return sums
+
+
+def table_of(sums: Mapping[str, Sum], schedules: int) -> Table:
+    """Return a table with a row for each scenario."""
     table = Table(title=f"{schedules} schedules on one core")
     table.add_column("scenario", no_wrap=True)
     for name in ("schedules/s", "simulated s / real s", "events/s", "events a schedule", "operations a schedule"):
@@ -130,14 +137,21 @@ def main() -> None:
     parser.add_argument("--schedules", type=int, default=50)
     parser.add_argument("--of-sweeps", type=int, default=5)
     parser.add_argument("--codecs", action="store_true", help="every message through the real codecs")
+    parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
     options = parser.parse_args()
     scenario = read_scenario(SCENARIO, "benchmark")
     for seed in range(WARM_UP):
         simulate(scenario, seed, through_codecs=options.codecs)
-    sweeps = {name: load_scenario(str(Path(__file__).parent / f"{name}.yaml")) for name in SWEEPS}
+    sweeps = {name: load_scenario(str(LIGHT / f"{name}.yaml")) for name in SWEEPS}
     console = Console()
-    console.print(simulated({"its own": scenario}, options.schedules, codecs=options.codecs))
-    console.print(simulated(sweeps, options.of_sweeps, codecs=options.codecs))
+    own = simulated({"its own": scenario}, options.schedules, codecs=options.codecs)
+    console.print(table_of(own, options.schedules))
+    of_sweeps = simulated(sweeps, options.of_sweeps, codecs=options.codecs)
+    console.print(table_of(of_sweeps, options.of_sweeps))
+    if options.record and not options.codecs:
+        (total,), mix = own.values(), of_sweeps[SWEEPS[0]]
+        figures = {"simulation.schedules_s": total.schedules / total.took_s}
+        record("python -m benchmarks.schedules", figures | {"simulation.events_s": mix.events / mix.took_s})
     console.print(smoke())
 
 

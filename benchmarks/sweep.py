@@ -1,6 +1,6 @@
 """What a sweep costs on this machine at three sizes: its cost a schedule must not grow with their number.
 
-    python -m benchmarks.sweep [--schedules 256] [--smoke]
+    python -m benchmarks.sweep [--schedules 256] [--smoke] [--record]
 
 Each size is a sweep as `chaos simulate` does it, in a process of its own: simulated over all cores, then judged. The
 scenario is that of `benchmarks.schedules` (three brokers, ten seconds, about 200 operations, two faults), or `smoke`.
@@ -24,6 +24,7 @@ from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
 from harness.sweep.sweep import DRIVER, Sweep
+from tools.results.rows import record
 
 SIZES = 3
 SEED = 1
@@ -45,12 +46,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=256, help="of the largest size; the others are a quarter each")
     parser.add_argument("--smoke", action="store_true", help="the scenario `smoke` instead")
+    parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
     arguments = parser.parse_args()
     columns: list[dict[str, str]] = []
     for power in reversed(range(SIZES)):
         schedules = max(1, arguments.schedules // 4**power)
         swept, peak = in_own_process(sweep, schedules, arguments.smoke)
         columns.append(figures(swept, peak.jvm))
+    if arguments.record and not arguments.smoke:
+        of_one = {"simulated": swept.simulated_cpu_s, "judged": swept.judged_cpu_s}
+        cpu_s = {f"sweeps.{name}_cpu_s": spent_s / swept.schedules for name, spent_s in of_one.items()}
+        record(f"python -m benchmarks.sweep --schedules {arguments.schedules}", cpu_s)
     Console().print(table_of_columns(f"a sweep of {'smoke' if arguments.smoke else 'light'} schedules", columns))
 
 

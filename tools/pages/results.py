@@ -18,9 +18,9 @@ The latest value of each figure, beside its aim and its peer. The history of eve
 command, is in `results/measurements.json`. All values are from one machine with two cores; *load* is its load average.
 Values under load compare only within one run, so CPU seconds are given where the machine was busy.
 
-To add a measurement: `python -m benchmarks.broker --record` (also `judging`, `run`, `schedules`, `sweep`), `python -m
-tools.results tests artifacts/test.xml` after `make test`, then `make pages`. A command marked *until f058d1f9* is in
-that commit. In the plots the line is this project, a ring is the peer, and the dashed line is the aim."""
+To add a measurement: `python -m benchmarks.broker --record` (also `judging --typed`, `schedules`, `sweep`), or
+`python -m tools.results tests artifacts/test.xml` after `make test`, then `make pages`. A command marked *until
+f058d1f9* is in that commit. In plots the line is this project, a ring is the peer, and the dashed line is the aim."""
 _RECORD = f"""\
 # Track record
 
