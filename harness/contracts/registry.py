@@ -1,13 +1,15 @@
 """Which plugins and drivers exist? They are found by kind and name at run time: the harness imports none of them.
 
 A plugin is one module in the package of its kind; the module's name is the plugin's name with `_` for `-`, and its
-last line declares `PLUGIN`. Listing reads file names and docstrings, and imports nothing.
+last line declares `PLUGIN`. A check has a number too: its title is both, and its key, by which evidence names it, is
+the number. Listing reads titles and docstrings, and imports nothing.
 """
 
 import ast
 import difflib
 import importlib
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +28,7 @@ from harness.system.extras import not_installed
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "plugins"
 _CONTENT = "kafka_chaos"
+_TITLE = re.compile(r'^    title: .* = "(.+)"$', re.MULTILINE)
 
 DRIVERS: dict[str, str] = {
     "process": "harness.cluster.processes.driver:ProcessDriver",
@@ -79,8 +82,19 @@ def plugins(kind: Kind) -> list[CatalogueEntry]:
 
 
 def _files(kind: Kind) -> dict[str, Path]:
-    paths = sorted((content_root() / kind.value).glob("*.py"))
-    return {path.stem.replace("_", "-"): path for path in paths if not path.stem.startswith("_")}
+    """Return the file of each plugin by its name, checks by their keys."""
+    paths = [path for path in sorted((content_root() / kind.value).glob("*.py")) if not path.stem.startswith("_")]
+    if kind is not Kind.CHECK:
+        return {path.stem.replace("_", "-"): path for path in paths}
+    by_key = {_title_in(path).partition(" ")[0]: path for path in paths}
+    return dict(sorted(by_key.items(), key=lambda item: item[0].lower()))
+
+
+@cache
+def _title_in(path: Path) -> str:
+    """Return number and name of the check in a file, without importing it."""
+    title = _TITLE.search(path.read_text(encoding="utf-8"))
+    return title[1] if title else path.stem.replace("_", "-")
 
 
 def _summary(path: Path) -> str:
@@ -101,7 +115,12 @@ def names(kind: Kind) -> list[str]:
 
 def known(kind: Kind, name: str) -> bool:
     """Return whether there is such a plugin, whatever the case of its name; it is not imported."""
-    return name.lower() in map(str.lower, names(kind))
+    return _file(kind, name) is not None
+
+
+def _file(kind: Kind, name: str) -> Path | None:
+    key = check_key(name) if kind is Kind.CHECK else name
+    return next((path for known, path in _files(kind).items() if known.lower() == key.lower()), None)
 
 
 def unknown_message(what: str, name: str, names: list[str]) -> str:
@@ -133,24 +152,21 @@ def check(name: str) -> Check:
     return plugin
 
 
-@cache
 def check_title(name: str) -> str:
     """Return number and name of a check, without importing it; its key alone where there is no such check (any more).
 
     Answers name checks by their keys, and old ones may be of checks that are gone.
     """
-    path = next((path for known, path in _files(Kind.CHECK).items() if known.lower() == name.lower()), None)
-    body = ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path else ()
-    titles = (each.value for each in body if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "title")
-    return next((str(title.value) for title in titles if isinstance(title, ast.Constant)), name)
+    path = _file(Kind.CHECK, name)
+    return _title_in(path) if path else name
 
 
 def check_key(text: str) -> str:
     """Return the key of the check that is meant by its number, its name or both; the text itself where none is."""
-    for key in names(Kind.CHECK):
-        title = check_title(key)
-        if text.lower() in (key, title.lower(), title.lower().rpartition(" ")[2]):
-            return title.partition(" ")[0]
+    for key, path in _files(Kind.CHECK).items():
+        title = _title_in(path).lower()
+        if text.lower() in (key.lower(), title, title.rpartition(" ")[2]):
+            return key
     return text
 
 
@@ -181,15 +197,19 @@ def capabilities(driver: str) -> set[str]:
 
 
 def _load(kind: Kind, name: str) -> type[Any]:
-    if not known(kind, name):
+    path = _file(kind, name)
+    if path is None:
         raise PluginError(unknown_message(kind.singular, name, names(kind)))
-    module = import_module(f"{_CONTENT}.{kind.value}.{name.lower().replace('-', '_')}")
+    module = import_module(f"{_CONTENT}.{kind.value}.{path.stem}")
     plugin = getattr(module, "PLUGIN", None)
     if not isinstance(plugin, type):
         raise PluginError(f"{module.__file__}: its last line must declare PLUGIN, a class")
-    declared = getattr(plugin, "name", None)
-    if not isinstance(declared, str) or declared.lower() != name.lower():
-        raise PluginError(f"{module.__file__}: PLUGIN.name is {declared!r}, and must be {name!r} as the file says")
+    attribute = "title" if kind is Kind.CHECK else "name"
+    declared, of_file = getattr(plugin, attribute, None), path.stem.replace("_", "-")
+    if not isinstance(declared, str) or declared.lower().rpartition(" ")[2] != of_file:
+        raise PluginError(
+            f"{module.__file__}: PLUGIN.{attribute} is {declared!r}, and must name {of_file!r}, as the file"
+        )
     return plugin
 
 

@@ -42,7 +42,8 @@ def known_names(draft: Draft) -> Iterator[Problem]:
     yield from _system(draft)
     for index, spec in draft.workloads.items():
         yield from _workload(("workloads", index), spec.kind, spec.parameters)
-    yield from _each_known("checks", draft.checks, Kind.CHECK.singular, registry.names(Kind.CHECK))
+    asked = list(map(registry.check_key, draft.checks))
+    yield from _each_known("checks", asked, Kind.CHECK.singular, registry.names(Kind.CHECK))
     yield from _each_known("planted_bugs", draft.planted_bugs, "planted bug", [bug.name for bug in PLANTED_BUGS])
 
 

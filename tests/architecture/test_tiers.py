@@ -95,11 +95,16 @@ def test_few_sessions_are_shared_by_many(module: str, group: str) -> None:
 @pytest.mark.parametrize(
     ("tier", "module", "ignored"),
     [
-        pytest.param("rest", "tests/checks/test_i1.py", True, id="the rest leaves out a module that has nothing of it"),
+        pytest.param(
+            "rest",
+            "tests/checks/test_service.py",
+            True,
+            id="the rest leaves out a module that has nothing of it",
+        ),
         pytest.param("rest", "tests/analysis/engine/test_jvm.py", None, id="a module with a mark is looked at"),
         pytest.param("rest", "tests/cluster/containers/test_driver.py", None, id="one with a fixture too"),
         pytest.param("rest", "tests/dags/conftest.py", None, id="what is no module of tests as well"),
-        pytest.param("quick", "tests/checks/test_i1.py", None, id="the quick tests look at every module"),
+        pytest.param("quick", "tests/checks/test_service.py", None, id="the quick tests look at every module"),
     ],
 )
 def test_a_worker_of_the_rest_imports_what_may_belong_to_it(tier: str, module: str, ignored: bool | None) -> None:
@@ -109,7 +114,7 @@ def test_a_worker_of_the_rest_imports_what_may_belong_to_it(tier: str, module: s
 
 def test_a_test_of_the_rest_in_a_module_that_does_not_say_so_is_refused() -> None:
     with pytest.raises(pytest.UsageError, match="belongs to the rest"):
-        collected(Item(["whole"], [], module="tests/checks/test_i1.py"), tier="quick")
+        collected(Item(["whole"], [], module="tests/checks/test_service.py"), tier="quick")
 
 
 def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_a_planted_bug_is_found_by_a_sweep_and_that_is_as_expected(airflow: dict
         "seed": 1,
         "schedules": 3,
         "planted_bugs": ["acks-all-on-append"],
-        "checks": ["i19"],
+        "checks": ["I19"],
     }
     result = python(RUN, json.dumps(request), environment=airflow)
     summary = Summary.model_validate(result["summary"])

@@ -95,7 +95,7 @@ def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
         -0.5,
         1e12,
         ["x"],
-        ["i1"],
+        ["I1"],
         [1, "all"],
         {"a": "b"},
         *MIXES,
@@ -196,7 +196,7 @@ def test_a_new_field_of_a_model_is_in_the_form_as_it_is() -> None:
         pytest.param({"cluster.brokers": 5}, None, [], ["cluster.brokers=5"], id="a number within a part"),
         pytest.param({"driver": "process"}, "process", [], [], id="a driver"),
         pytest.param({"planted_bugs": ["acks-all-on-append"]}, None, ["acks-all-on-append"], [], id="a planted bug"),
-        pytest.param({"checks": ["i1", "phantom"]}, None, [], ["checks=[i1, phantom]"], id="several checks"),
+        pytest.param({"checks": ["I1", "phantom"]}, None, [], ["checks=[I1, phantom]"], id="several checks"),
         pytest.param(
             {"topics.0.config": {"min.insync.replicas": "1", "segment.bytes": "1048576"}},
             None,

@@ -88,7 +88,7 @@ def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airfl
     open_form(person)
     person.choose("planted_bugs", "acks-all")
     person.named("More of the scenario", "button").click()
-    person.choose("checks", "i10")
+    person.choose("checks", "I10")
     person.choose("checks", "phantom")
     person.named("Cluster", "button").click()
     person.type_into("cluster.brokers", "2")
@@ -104,7 +104,7 @@ def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airfl
     assert {name: value for name, value in airflow_server.run(DAG, run_id)["conf"].items() if value is not None} == {
         "scenario": "smoke",
         "planted_bugs": ["acks-all-on-append"],
-        "checks": ["i10", "phantom"],
+        "checks": ["I10", "phantom"],
         "cluster.brokers": 2,
         "cluster.zookeeper_servers": 3,
         "produce-consume.acks": [1, "all"],

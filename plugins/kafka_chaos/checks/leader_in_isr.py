@@ -17,7 +17,7 @@ from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
-class IsrMembership:
+class LeaderInIsr:
     """Every version of every partition's state znode, each by itself."""
 
     name: ClassVar[str] = "I3"
@@ -59,4 +59,4 @@ def _wrong() -> Column:
     )
 
 
-PLUGIN: type[Check] = IsrMembership
+PLUGIN: type[Check] = LeaderInIsr

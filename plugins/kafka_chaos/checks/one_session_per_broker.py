@@ -21,7 +21,7 @@ def _unmatched(registrations: DataFrame) -> DataFrame:
     return each.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
 
 
-class Registrations:
+class OneSessionPerBroker:
     """Every registration, as ZooKeeper holds it and as its broker believes."""
 
     name: ClassVar[str] = "I18"
@@ -77,4 +77,4 @@ class Registrations:
         )
 
 
-PLUGIN: type[Check] = Registrations
+PLUGIN: type[Check] = OneSessionPerBroker

@@ -19,7 +19,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 REMEMBERED_BATCHES = 5
 
 
-class Retries:
+class RetriesAreDuplicates:
     """Every refused batch that its leader had written."""
 
     name: ClassVar[str] = "I28"
@@ -65,4 +65,4 @@ class Retries:
         )
 
 
-PLUGIN: type[Check] = Retries
+PLUGIN: type[Check] = RetriesAreDuplicates

@@ -20,7 +20,7 @@ _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
 
 
-class Sequences:
+class SequenceNumbers:
     """Every idempotent producer's records in every replica's log."""
 
     name: ClassVar[str] = "I21"
@@ -66,4 +66,4 @@ def _compacted_to(compactions: DataFrame) -> DataFrame:
     return compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
 
 
-PLUGIN: type[Check] = Sequences
+PLUGIN: type[Check] = SequenceNumbers

@@ -19,7 +19,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
 
-class Rebalances:
+class RebalanceEnd:
     """Every state on the way to the next generation, and how long it lasted."""
 
     name: ClassVar[str] = "I37"
@@ -58,4 +58,4 @@ class Rebalances:
         )
 
 
-PLUGIN: type[Check] = Rebalances
+PLUGIN: type[Check] = RebalanceEnd

@@ -14,7 +14,7 @@ from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Check, Settings
 
 
-class Served:
+class ConsumerFetches:
     """Everything that brokers served to consumers, by leader epochs."""
 
     name: ClassVar[str] = "I24"
@@ -57,4 +57,4 @@ class Served:
         )
 
 
-PLUGIN: type[Check] = Served
+PLUGIN: type[Check] = ConsumerFetches

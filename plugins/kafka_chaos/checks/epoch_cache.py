@@ -17,7 +17,7 @@ from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class EpochCaches:
+class EpochCache:
     """Every replica's epoch cache, beside its records and the leaderships of its broker."""
 
     name: ClassVar[str] = "I27"
@@ -93,4 +93,4 @@ def _epoch_at(offset: Column) -> Column:
     return F.coalesce(F.array_max(F.transform(before, lambda entry: entry[0])), F.lit(-1))
 
 
-PLUGIN: type[Check] = EpochCaches
+PLUGIN: type[Check] = EpochCache

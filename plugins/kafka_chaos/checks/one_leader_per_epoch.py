@@ -16,7 +16,7 @@ from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
-class LeaderEpochs:
+class OneLeaderPerEpoch:
     """Epochs along the versions of the state znode, which count themselves, and who claims to lead in each."""
 
     name: ClassVar[str] = "I1"
@@ -99,4 +99,4 @@ def _wrong_step() -> Column:
     )
 
 
-PLUGIN: type[Check] = LeaderEpochs
+PLUGIN: type[Check] = OneLeaderPerEpoch

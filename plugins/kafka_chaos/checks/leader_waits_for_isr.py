@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class WaitedFor:
+class LeaderWaitsForIsr:
     """Whom each leader waited for, against the version of the state that it says it went by."""
 
     name: ClassVar[str] = "I8"
@@ -57,4 +57,4 @@ class WaitedFor:
         )
 
 
-PLUGIN: type[Check] = WaitedFor
+PLUGIN: type[Check] = LeaderWaitsForIsr

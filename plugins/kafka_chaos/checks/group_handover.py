@@ -27,7 +27,7 @@ _POSITION = (*PARTITION_KEY, "group")
 _TOLD = (*_OWNERSHIP, "member", "generation", "offset", "assigned_ns")
 
 
-class Handovers:
+class GroupHandover:
     """Every ownership of a partition, beside the commits before it and the records that were read in it."""
 
     name: ClassVar[str] = "I36"
@@ -158,4 +158,4 @@ def _explained(low: DataFrame, facts: dict[str, DataFrame], decided: DataFrame) 
     )
 
 
-PLUGIN: type[Excusable] = Handovers
+PLUGIN: type[Excusable] = GroupHandover

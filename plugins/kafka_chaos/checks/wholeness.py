@@ -14,7 +14,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import Sign
 
 
-class Whole(OfLiveness):
+class Wholeness(OfLiveness):
     """Signs of life that are seen in ZooKeeper."""
 
     name: ClassVar[str] = "I31"
@@ -32,4 +32,4 @@ class Whole(OfLiveness):
         return self.missing(facts["liveness"], "A cluster that is left in peace becomes whole")
 
 
-PLUGIN: type[Check] = Whole
+PLUGIN: type[Check] = Wholeness

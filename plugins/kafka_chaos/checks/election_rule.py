@@ -19,7 +19,7 @@ _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
 
 
-class Selections:
+class ElectionRule:
     """Every election, decided again from its logged inputs."""
 
     name: ClassVar[str] = "I22"
@@ -115,4 +115,4 @@ def _leader_text(leader: str) -> Column:
     return F.when(F.col(leader).isNull(), "nobody").otherwise(phrase("broker {broker}", broker=F.col(leader)))
 
 
-PLUGIN: type[Check] = Selections
+PLUGIN: type[Check] = ElectionRule

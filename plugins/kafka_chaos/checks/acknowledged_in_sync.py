@@ -17,7 +17,7 @@ from harness.contracts.checks import Check, Settings
 from harness.values import ACKS_ALL
 
 
-class Acknowledgements:
+class AcknowledgedInSync:
     """What leaders acknowledged with acks=all, by the size that their ISR had."""
 
     name: ClassVar[str] = "I19"
@@ -56,4 +56,4 @@ class Acknowledgements:
         )
 
 
-PLUGIN: type[Check] = Acknowledgements
+PLUGIN: type[Check] = AcknowledgedInSync

@@ -17,7 +17,7 @@ from harness.contracts.checks import Allowance, Excusable, Settings
 _LINE = ("broker", "incarnation", "seq")
 
 
-class HighWatermarks:
+class HighWatermark:
     """Every change of a high watermark, every new leadership, every truncation, in each broker's own order."""
 
     name: ClassVar[str] = "I11"
@@ -121,4 +121,4 @@ class HighWatermarks:
         )
 
 
-PLUGIN: type[Excusable] = HighWatermarks
+PLUGIN: type[Excusable] = HighWatermark

@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 
-class IsrJoins:
+class IsrAdmission:
     """Every proposal of a larger ISR, and every larger ISR in ZooKeeper."""
 
     name: ClassVar[str] = "I13"
@@ -93,4 +93,4 @@ class IsrJoins:
         )
 
 
-PLUGIN: type[Check] = IsrJoins
+PLUGIN: type[Check] = IsrAdmission

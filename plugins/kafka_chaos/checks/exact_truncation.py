@@ -19,7 +19,7 @@ from harness.events import NO_OFFSET
 _JUDGED = ("epoch", "hw", "out_of_range")
 
 
-class Truncations:
+class ExactTruncation:
     """Every truncation of a follower against what it knew and was told."""
 
     name: ClassVar[str] = "I15"
@@ -88,4 +88,4 @@ def _right_offset() -> Column:
     )
 
 
-PLUGIN: type[Check] = Truncations
+PLUGIN: type[Check] = ExactTruncation

@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class EpochsInLogs:
+class LogEpochs:
     """Every replica's epoch cache and records, and what the leader of each epoch says that it wrote."""
 
     name: ClassVar[str] = "I12"
@@ -87,4 +87,4 @@ def _rises(lower: Column, upper: Column) -> Column:
     return (upper[0] > lower[0]) & (upper[1] > lower[1])
 
 
-PLUGIN: type[Check] = EpochsInLogs
+PLUGIN: type[Check] = LogEpochs

@@ -20,7 +20,7 @@ _ADMINISTRATOR = "admin"
 """What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""
 
 
-class CleanElections:
+class LeaderFromIsr:
     """Every leader that took over, against the ISR before it; where that is not known, it is not judged."""
 
     name: ClassVar[str] = "I4"
@@ -107,4 +107,4 @@ def _configured(facts: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-PLUGIN: type[Excusable] = CleanElections
+PLUGIN: type[Excusable] = LeaderFromIsr
