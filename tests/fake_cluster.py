@@ -12,6 +12,7 @@ from harness.cluster.limits.resources import Resource
 from harness.cluster.releases import Writer
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 from harness.zookeeper.view import Controller, PartitionView, Registration, ZookeeperView, controller_view
 from tests.fake_connection import FakeConnection, stream
@@ -36,7 +37,7 @@ class FakeCluster(FakePowers, ZookeeperView):
     root: Path = Path()
     name: str = "process"
     system: str = PYTHON
-    states: dict[int, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "running"))
+    states: dict[int, ProcessState] = field(default_factory=lambda: dict.fromkeys(BROKERS, ProcessState.RUNNING))
     sessions: dict[int, int] = field(default_factory=lambda: {broker: 100 + broker for broker in BROKERS})
     starts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 1))
     controller_id: int = 0
@@ -159,7 +160,7 @@ class FakeCluster(FakePowers, ZookeeperView):
 
     async def start_broker(self, broker_id: int) -> None:
         if self._enter("start_broker", broker_id):
-            self.states[broker_id] = "running"
+            self.states[broker_id] = ProcessState.RUNNING
             self.starts[broker_id] += 1
             self.say(broker_id, ev="broker_start")
             if self.system != PYTHON and "version" not in self.deaf:
@@ -185,7 +186,7 @@ class FakeCluster(FakePowers, ZookeeperView):
         if self._enter("start_early", broker_id):
             self.starts[broker_id] += 1
             if broker_id not in self.sessions:
-                self.states[broker_id] = "running"
+                self.states[broker_id] = ProcessState.RUNNING
                 self._register(broker_id)
 
     def _register(self, broker_id: int) -> None:
@@ -195,7 +196,7 @@ class FakeCluster(FakePowers, ZookeeperView):
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         if self._enter("stop_broker", broker_id):
-            self.states[broker_id] = "stopped"
+            self.states[broker_id] = ProcessState.STOPPED
             self.say(broker_id, ev="broker_stop", controlled=self.controlled)
             del self.sessions[broker_id]
             self.elect()
@@ -212,7 +213,7 @@ class FakeCluster(FakePowers, ZookeeperView):
 
     async def kill_broker(self, broker_id: int) -> None:
         if self._enter("kill_broker", broker_id):
-            self.states[broker_id] = "stopped"
+            self.states[broker_id] = ProcessState.STOPPED
             if "miss" not in self.deaf:
                 self.sessions.pop(broker_id, None)
             self.isr = [broker for broker in self.isr if broker != broker_id] or self.isr
@@ -220,11 +221,11 @@ class FakeCluster(FakePowers, ZookeeperView):
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
         if self._enter("pause_broker", broker_id):
-            self.states[broker_id] = "paused"
+            self.states[broker_id] = ProcessState.PAUSED
 
     async def resume_broker(self, broker_id: int) -> None:
         if self._enter("resume_broker", broker_id):
-            self.states[broker_id] = "running"
+            self.states[broker_id] = ProcessState.RUNNING
 
     async def start_client(self, process: str, argv: list[str], log: Path) -> None:
         self._enter("start_client", process)
@@ -268,7 +269,7 @@ class FakeCluster(FakePowers, ZookeeperView):
             (broker,) = (broker for broker, held in self.sessions.items() if hex(held) == session)
             del self.sessions[broker]
             self.elect()
-            if self.states[broker] == "running":
+            if self.states[broker] == ProcessState.RUNNING:
                 self._register(broker)
             if broker in self.losing:
                 del self.losing[broker]
@@ -341,7 +342,7 @@ class FakeCluster(FakePowers, ZookeeperView):
     def _move(self, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:
         """Move a partition at once, or, where a new replica stands still, begin to."""
         before = self.assignments[partition]
-        if any(self.states[replica] == "paused" for replica in replicas):
+        if any(self.states[replica] == ProcessState.PAUSED for replica in replicas):
             self.moving[partition] = before
             replicas = (*before, *(replica for replica in replicas if replica not in before))
         self.assignments[partition] = replicas

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from harness.system.process_state import ProcessState
 from tests.fake_cluster import FakeCluster
 
 
@@ -12,7 +13,7 @@ class FakeMembers:
     cluster: FakeCluster
     deaf: bool = False
     silent: bool = False
-    now: str = "running"
+    now: ProcessState = ProcessState.RUNNING
     generation: int = 4
     calls: list[str] = field(default_factory=list)
     lives: int = 1
@@ -33,28 +34,28 @@ class FakeMembers:
     def known_as(self, process: str) -> str:
         return self.instance or process
 
-    async def state(self, _process: str) -> str:
+    async def state(self, _process: str) -> ProcessState:
         return self.now
 
     async def kill(self, process: str) -> None:
-        self._do(f"kill {process}", "stopped")
+        self._do(f"kill {process}", ProcessState.STOPPED)
 
     async def leave(self, process: str) -> None:
-        self._do(f"leave {process}", "stopped")
+        self._do(f"leave {process}", ProcessState.STOPPED)
         self._tell(process, "removed", "left")
 
     async def start_again(self, process: str) -> None:
-        self._do(f"start {process}", "running")
+        self._do(f"start {process}", ProcessState.RUNNING)
         self.lives += 1
         self._tell(process, "joined", "")
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
-        self._do(f"pause {process} for {at_most_s}", "paused")
+        self._do(f"pause {process} for {at_most_s}", ProcessState.PAUSED)
 
     async def resume(self, process: str) -> None:
-        self._do(f"resume {process}", "running")
+        self._do(f"resume {process}", ProcessState.RUNNING)
 
-    def _do(self, call: str, state: str) -> None:
+    def _do(self, call: str, state: ProcessState) -> None:
         self.calls.append(call)
         self.now = self.now if self.deaf else state
 

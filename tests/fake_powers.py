@@ -7,6 +7,7 @@ from harness.cluster.disks.damage import Damage, What
 from harness.cluster.disks.disk_errors import DiskError
 from harness.cluster.limits.resources import Resource, Usage
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
+from harness.system.process_state import ProcessState
 
 HOSTS: dict[Side, tuple[str, ...]] = {
     Side.PEERS: ("peer",),
@@ -45,7 +46,7 @@ class FakePowers:
     lost: dict[int, str] = field(default_factory=dict)
     clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
     """What they were set to: a step and a rate."""
-    servers: dict[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), "running"))
+    servers: dict[int, ProcessState] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), ProcessState.RUNNING))
     """State of every ZooKeeper server; the last of those that run leads."""
     servers_apart: set[int] = field(default_factory=set)
     """ZooKeeper servers that do not reach the others."""
@@ -216,13 +217,13 @@ class FakePowers:
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
         if self._power("pause_zookeeper", server_id):
-            self.servers[server_id] = "paused"
+            self.servers[server_id] = ProcessState.PAUSED
 
     async def resume_zookeeper(self, server_id: int) -> None:
-        self.servers[server_id] = "running"
+        self.servers[server_id] = ProcessState.RUNNING
 
     async def zookeeper_modes(self) -> dict[int, str]:
-        running = [server_id for server_id, state in self.servers.items() if state == "running"]
+        running = [server_id for server_id, state in self.servers.items() if state == ProcessState.RUNNING]
         if "zookeeper_modes" not in self.deaf:
             apart = [server_id for server_id in running if server_id in self.servers_apart]
             running = max(apart, [server_id for server_id in running if server_id not in apart], key=len)
@@ -243,8 +244,8 @@ class FakePowers:
 
     async def kill_zookeeper(self, server_id: int) -> None:
         if self._power("kill_zookeeper", server_id):
-            self.servers[server_id] = "stopped"
+            self.servers[server_id] = ProcessState.STOPPED
 
     async def start_zookeeper(self, server_id: int) -> None:
         if self._power("start_zookeeper", server_id):
-            self.servers[server_id] = "running"
+            self.servers[server_id] = ProcessState.RUNNING

@@ -1,10 +1,12 @@
 """Clients to which no fault is done."""
 
+from harness.system.process_state import ProcessState
+
 
 class Undisturbed:
     """What faults could do to clients, refused."""
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         raise AssertionError(f"somebody looks at {process}")
 
     async def kill(self, process: str) -> None:

@@ -34,6 +34,7 @@ from harness.cluster.powers import (
     CanUpgrade,
 )
 from harness.cluster.releases import Writer
+from harness.system.process_state import ProcessState
 from harness.values import PYTHON, value_class
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class BrokerStatus:
     """One broker as the driver sees it."""
 
     broker_id: int
-    state: str
+    state: ProcessState
     """running, paused or stopped."""
     pid: int | None
     client_address: str
@@ -75,7 +76,7 @@ class ZookeeperStatus:
     """One ZooKeeper server as the driver sees it."""
 
     server_id: int
-    state: str
+    state: ProcessState
     """running, paused or stopped."""
     pid: int | None
     client_address: str
@@ -132,11 +133,11 @@ class ClusterStatus:
 
     def running(self, brokers: Iterable[int]) -> list[int]:
         """Return those of these brokers that run, and do not stand still."""
-        return [broker for broker in brokers if self.broker(broker).state == "running"]
+        return [broker for broker in brokers if self.broker(broker).state == ProcessState.RUNNING]
 
     def alive(self, brokers: Iterable[int]) -> list[int]:
         """Return those that have a process, whether or not it stands still."""
-        return [broker for broker in brokers if self.broker(broker).state != "stopped"]
+        return [broker for broker in brokers if self.broker(broker).state != ProcessState.STOPPED]
 
     def starts(self, brokers: Iterable[int]) -> dict[str, int]:
         """Return how often each was started, by its id, as JSON has it."""

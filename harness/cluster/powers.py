@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from harness.system.process_state import ProcessState
+
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
@@ -401,7 +403,7 @@ class CanDropPackets(Protocol):
 class CanDisturbClients(Protocol):
     """Can end and freeze client processes."""
 
-    async def client_state(self, process: str) -> str:
+    async def client_state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         ...
 

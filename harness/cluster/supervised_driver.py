@@ -27,6 +27,7 @@ from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.kafka.brokers import listed_brokers
 from harness.store.folder import RunFolder
 from harness.system.extras import lacking
+from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ LOOK_AGAIN_S = 60.0
 class ServerState:
     """One server, when last looked at."""
 
-    state: str
+    state: ProcessState
     """running, paused or stopped."""
     pid: int | None
     starts: int
@@ -60,7 +61,7 @@ class ServerState:
     container: str | None = None
 
 
-NEVER_STARTED = ServerState(state="stopped", pid=None, starts=0)
+NEVER_STARTED = ServerState(state=ProcessState.STOPPED, pid=None, starts=0)
 
 
 def without_clients() -> dict[str, str]:
@@ -219,7 +220,7 @@ class SupervisedDriver(RunsClients, ABC):
 
     async def _with_stopped(self, broker_id: int) -> ClusterLayout:
         layout = self._layout_with(broker_id)
-        if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != "stopped":
+        if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs already")
         return layout
 
@@ -285,7 +286,7 @@ class SupervisedDriver(RunsClients, ABC):
     async def start_zookeeper(self, server_id: int) -> None:
         """Start a stopped server with its data; return when it answers (`ruok`), if without a quorum."""
         layout, name = self._layout_with_server(server_id), zookeeper_process(server_id)
-        if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
+        if (await self._servers(layout)).get(name, NEVER_STARTED).state != ProcessState.STOPPED:
             raise ClusterError(f"ZooKeeper server {server_id} runs already")
         await self._start_zookeeper(layout, server_id)
         answering = readiness.zookeeper_answers(layout, server_id, timeout_s=ZOOKEEPER_TIMEOUT_S)
@@ -392,7 +393,7 @@ def _validate(request: ClusterRequest) -> None:
 
 
 def _ended_relay(layout: ClusterLayout, server: ServerState) -> str:
-    if not layout.relay or not server.starts or server.state != "stopped":
+    if not layout.relay or not server.starts or server.state != ProcessState.STOPPED:
         return ""
     return f"the relay ended with status {server.exit_status}, and all connections with it"
 

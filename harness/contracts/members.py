@@ -4,6 +4,7 @@ from typing import Any, Protocol
 
 from harness.contracts.targets import Target
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 
 CLIENT = "client"
 """Of the state of an injection that hits a client: which."""
@@ -20,7 +21,7 @@ class Members(Protocol):
         """Return the process of a client by its role, counted from 1; raises ClusterError when there is none."""
         ...
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         ...
 
@@ -61,6 +62,6 @@ async def member_before(members: Members | None, target: Target, duration_s: flo
         process = members.member(target.group, target.member)
     else:
         process = members.client(target.role, target.member)
-    if (state := await members.state(process)) != "running":
+    if (state := await members.state(process)) != ProcessState.RUNNING:
         raise ClusterError(f"client {process} is {state}: nothing was injected")
     return {CLIENT: process, "at_most_s": duration_s}

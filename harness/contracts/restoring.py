@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Collection, Iterable
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Injection
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.zookeeper.view import ZookeeperView
 
@@ -24,7 +25,7 @@ async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
 async def stopped_of(arena: Arena, brokers: Iterable[int]) -> list[int]:
     """Return those of these brokers that do not run."""
     status = await arena.driver.status()
-    return [broker for broker in brokers if status.broker(broker).state == "stopped"]
+    return [broker for broker in brokers if status.broker(broker).state == ProcessState.STOPPED]
 
 
 async def of_all(doings: Iterable[Awaitable[None]]) -> None:
@@ -45,7 +46,7 @@ async def restart_unless_started(arena: Arena, injection: Injection) -> None:
     status = await driver.status()
     for broker in injection.targets:
         now = status.broker(broker)
-        if now.state != "stopped" and now.starts == injection.state["starts"][str(broker)]:
+        if now.state != ProcessState.STOPPED and now.starts == injection.state["starts"][str(broker)]:
             await driver.kill_broker(broker)
             await end_session(arena, broker)
     await start_stopped(arena, injection.targets)
@@ -76,7 +77,9 @@ async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
     async def stopping() -> list[int]:
         seen = [(await arena.driver.status()).broker(broker) for broker in late]
         starts = injection.state["starts"]
-        return [it.broker_id for it in seen if it.state != "stopped" and it.starts == starts[str(it.broker_id)]]
+        return [
+            it.broker_id for it in seen if it.state != ProcessState.STOPPED and it.starts == starts[str(it.broker_id)]
+        ]
 
     await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from harness.contracts.faults import Arena, BrokerFault, Injection, MayForfeit
 from harness.contracts.restoring import start_stopped, stopped_of
 from harness.contracts.targets import Target
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 
@@ -85,7 +86,9 @@ async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:
 
     A broker that runs and is not registered yet is as good as gone: the controller will take it from the ISR first.
     """
-    running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    running = {
+        broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == ProcessState.RUNNING
+    }
     running &= (await arena.view.registrations()).keys()
     return [
         f"{view.topic}-{view.partition}"
@@ -99,7 +102,9 @@ async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
     status = await arena.driver.status()
     registered = await arena.view.registrations()
     sessions = injection.state["sessions"]
-    alive = [f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != "stopped"]
+    alive = [
+        f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
+    ]
     if injection.parameters["spares_committed"]:
         # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch,
         # when the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.

@@ -9,6 +9,7 @@ from harness.cluster.powers import SeesZookeeper
 from harness.contracts.faults import Arena, BrokerFault, Injection
 from harness.contracts.targets import Part, Role, Target
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 
 SERVERS = "servers"
 """Of the state of an injection that hits ZooKeeper servers: which, by number."""
@@ -44,7 +45,7 @@ async def running_servers(arena: Arena, target: Target) -> list[int]:
     """Return the servers that a target names now; raises ClusterError when one of them does not run."""
     servers, states = await _servers(arena, target), await states_of(arena)
     for number in servers:
-        if (state := states.get(number)) != "running":
+        if (state := states.get(number)) != ProcessState.RUNNING:
             raise ClusterError(f"ZooKeeper server {number} is {state or 'not there'}: nothing was injected")
     return servers
 
@@ -60,7 +61,7 @@ async def _servers(arena: Arena, target: Target) -> list[int]:
     return servers[:1]
 
 
-async def states_of(arena: Arena) -> dict[int, str]:
+async def states_of(arena: Arena) -> dict[int, ProcessState]:
     """Return running, paused or stopped by server."""
     return {server.server_id: server.state for server in (await arena.driver.status()).zookeeper}
 

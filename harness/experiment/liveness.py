@@ -20,13 +20,13 @@ from harness.experiment.nemesis import brokers_hit
 from harness.experiment.probes import ClientProgress
 from harness.scenario.model import Scenario
 from harness.store.history import Liveness, Sign
+from harness.system.process_state import ProcessState
 from harness.values import OFFSETS_TOPIC, TopicPartition
 from harness.zookeeper.view import PartitionView, Registration
 
 LOOK_EVERY_S = 0.5
 RETRIES_S = 15.0
 """What is asked of a cluster is asked for so long at least: a request may be lost, and the next one wait for it."""
-RUNNING = "running"
 _SEEN_FROM_OUTSIDE = frozenset({Sign.REGISTERED, Sign.LED, Sign.IN_SYNC})
 _OF_PROCESSES = frozenset({"disk-files", "early-start", "kill", "pause", "power"})
 """Powers of faults of which nothing is left in force where their targets run."""
@@ -132,14 +132,14 @@ class Wanted:
 class _Sight:
     """What was seen of a cluster at one look."""
 
-    states: dict[int, str]
+    states: dict[int, ProcessState]
     """Of the brokers' processes."""
     registered: Mapping[int, Registration]
     partitions: dict[TopicPartition, PartitionView]
     """Of topics that are there to stay."""
 
     def running(self, brokers: Iterable[int]) -> list[int]:
-        return [broker for broker in brokers if self.states.get(broker) == RUNNING]
+        return [broker for broker in brokers if self.states.get(broker) == ProcessState.RUNNING]
 
 
 @dataclass(slots=True, kw_only=True)

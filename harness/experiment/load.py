@@ -15,6 +15,7 @@ from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.system.process_state import ProcessState
 
 STOP_TIMEOUT_S = 90.0
 """A consumer reads to the end first, within a deadline of its own that is shorter."""
@@ -41,7 +42,7 @@ class Clients(Protocol):
         """Return what sees their progress from now on."""
         ...
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         """Return running, paused or stopped; raises ClusterError."""
         ...
 
@@ -136,7 +137,7 @@ class Load:
             raise ClusterError(f"the load has {len(processes)} of the role {role}: nothing was injected")
         return processes[number - 1]
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         return await self.clients.state(process)
 
@@ -205,7 +206,7 @@ class ClientProcesses:
         """Return what sees their progress from now on."""
         return FileProgress(folder=self._folder.operations)
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         return await self._disturbing.client_state(process)
 

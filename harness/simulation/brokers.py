@@ -23,8 +23,8 @@ from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from harness.system.process_state import ProcessState
 
-RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 START_ERRORS = (ZooKeeperError, StorageError, BrokerIdTaken, OSError)
 """What can keep a broker from starting."""
 
@@ -77,11 +77,11 @@ class SimulatedBroker:
         self._life: _Life | None = None
 
     @property
-    def state(self) -> str:
+    def state(self) -> ProcessState:
         """running, paused or stopped."""
         if self._life is None:
-            return STOPPED
-        return PAUSED if self._life.paused else RUNNING
+            return ProcessState.STOPPED
+        return ProcessState.PAUSED if self._life.paused else ProcessState.RUNNING
 
     @property
     def broker(self) -> Broker | None:

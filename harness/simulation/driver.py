@@ -11,11 +11,12 @@ from harness.broker.wire.transport import PeerError
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.links.interference import Interference
 from harness.errors import ClusterError, DeadlineError
-from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
+from harness.simulation.brokers import SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import now_ns, session_text, wall_ns
 from harness.simulation.powers import ClockPowers, DiskPowers, ZookeeperPowers, frozen
 from harness.simulation.transport import MemoryConnection, MemoryTransport
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.view import (
@@ -54,7 +55,7 @@ class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
         self._zookeeper = tuple(
             ZookeeperStatus(
                 server_id=number,
-                state=RUNNING,
+                state=ProcessState.RUNNING,
                 pid=None,
                 client_address=server.host,
                 data_dir=NOWHERE / server.host,
@@ -107,7 +108,7 @@ class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
 
     def _stopped(self, broker_id: int) -> SimulatedBroker:
         broker = self._cluster[broker_id]
-        if broker.state != STOPPED:
+        if broker.state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs already")
         return broker
 
@@ -153,9 +154,9 @@ class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
 
     def _look_at_zookeeper(self, server: ZookeeperStatus) -> ZookeeperStatus:
         if not self._cluster.ensemble.servers[server.server_id - 1].runs:
-            return replace(server, state=STOPPED)
+            return replace(server, state=ProcessState.STOPPED)
         paused = self._interference.holds(frozen(server.server_id))
-        return replace(server, state=PAUSED) if paused else server
+        return replace(server, state=ProcessState.PAUSED) if paused else server
 
     def _look(self, broker_id: int) -> BrokerStatus:
         broker, seen = self._cluster[broker_id], self._seen[broker_id]
@@ -168,7 +169,7 @@ def _stopped(broker: SimulatedBroker) -> BrokerStatus:
     folder = NOWHERE / broker.host
     return BrokerStatus(
         broker_id=broker.broker_id,
-        state=STOPPED,
+        state=ProcessState.STOPPED,
         pid=None,
         client_address=f"{broker.host}:{CLIENT_PORT}",
         peer_address=f"{broker.host}:{PEER_PORT}",

@@ -11,7 +11,6 @@ from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
 from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
-from harness.simulation.brokers import PAUSED, RUNNING, STOPPED
 from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
 from harness.simulation.clients.metadata import now_s
@@ -23,6 +22,7 @@ from harness.simulation.loop import Process, simulated_loop
 from harness.simulation.transport import MemoryTransport
 from harness.store.history import Operation
 from harness.store.recording import Recorder
+from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
 CLIENTS = frozenset({"producer", MEMBER, *GROUP_RULES})
@@ -94,12 +94,12 @@ class SimulatedClients:
         """Return what sees their progress from now on."""
         return RecordedProgress(self.operations)
 
-    async def state(self, process: str) -> str:
+    async def state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         life = self._lives[process]
         if life.dead or self._tasks[process].done():
-            return STOPPED
-        return PAUSED if life.frozen else RUNNING
+            return ProcessState.STOPPED
+        return ProcessState.PAUSED if life.frozen else ProcessState.RUNNING
 
     async def kill(self, process: str) -> None:
         """End one without a word; its kernel closes what it had open."""

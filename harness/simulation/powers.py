@@ -14,9 +14,9 @@ from harness.cluster.links.links import Link, Pipe, ways
 from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
-from harness.simulation.brokers import STOPPED
 from harness.simulation.cluster import SimulatedCluster, host_of
 from harness.simulation.evidence import now_ns
+from harness.system.process_state import ProcessState
 
 
 class NetworkPowers:
@@ -163,7 +163,7 @@ class DiskPowers(_Expiring):
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is on the disk of a broker that does not run; no later power loss undoes that."""
         broker = self._cluster[broker_id]
-        if broker.state != STOPPED:
+        if broker.state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs")
         do_damage(broker.disk, damage)
         broker.disk.commit()

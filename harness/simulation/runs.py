@@ -23,6 +23,7 @@ from harness.errors import ClusterError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 
 POWERS = frozenset(CAPABILITIES) - {BYTES, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
@@ -125,7 +126,7 @@ class SimulatedRuns:
 
         return BrokerStatus(
             broker_id=broker_id,
-            state="stopped",
+            state=ProcessState.STOPPED,
             pid=None,
             client_address="",
             peer_address="",

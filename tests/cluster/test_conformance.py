@@ -64,6 +64,7 @@ from harness.scenario.model import TopicSpec
 from harness.scenario.rules import starts
 from harness.store.history import read_jsonl
 from harness.system.pids import read_pid_file, state_of
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.kazoo_view import KazooView
@@ -610,7 +611,7 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
     await alone.pause_zookeeper(follower, at_most_s=60)
     await alone.kill_zookeeper(follower)
     await modes_are(alone, ["", "", ""])
-    assert [it.state for it in (await alone.status()).zookeeper].count("stopped") == 2
+    assert [it.state for it in (await alone.status()).zookeeper].count(ProcessState.STOPPED) == 2
 
     await alone.start_zookeeper(follower)
     await alone.start_zookeeper(leader)

@@ -49,9 +49,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         pytest.param("1/0", "cannot be imported: ZeroDivisionError", id="it breaks when imported"),
         pytest.param("", "its last line must declare PLUGIN", id="it declares nothing"),
         pytest.param("PLUGIN = 7", "its last line must declare PLUGIN, a class", id="it declares no class"),
-        pytest.param(
-            "class PLUGIN:\n    name = 'else'", "PLUGIN.name is 'else', and must name", id="another name"
-        ),
+        pytest.param("class PLUGIN:\n    name = 'else'", "PLUGIN.name is 'else', and must name", id="another name"),
     ],
 )
 def test_a_misdeclared_plugin_is_an_error_that_names_the_file(

@@ -22,6 +22,7 @@ from harness.store.folder import RunFolder
 from harness.store.history import ChainedWriter, InjectionStep, ZnodeChange, read_jsonl
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
+from harness.system.process_state import ProcessState
 from tests.brief import BRIEF
 from tests.fake_cluster import FakeCluster
 from tests.raising import raising
@@ -123,7 +124,7 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
 async def test_servers_of_zookeeper_are_healed_without_a_session_which_only_they_could_give(
     folder: RunFolder, cluster: FakeCluster
 ) -> None:
-    cluster.servers |= {1: "stopped", 2: "stopped"}
+    cluster.servers |= {1: ProcessState.STOPPED, 2: ProcessState.STOPPED}
     journal = Journal(folder.journal)
     injection = Injection(fault="kill-zookeeper", targets=(), state={"servers": [1, 2]})
     journal.note(0, "kill-zookeeper", InjectionStep.INTENDED, injection=injection)

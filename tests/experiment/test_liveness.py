@@ -18,6 +18,7 @@ from harness.scenario.plan import Plan, PlannedClient
 from harness.simulation.evidence import now_ns
 from harness.simulation.loop import run
 from harness.store.history import Liveness, Sign
+from harness.system.process_state import ProcessState
 from harness.values import OFFSETS_TOPIC, TopicPartition
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import scenario
@@ -238,13 +239,13 @@ def test_a_reader_that_lags_is_missing_and_one_that_is_dead_is_no_sign_of_the_cl
 
 
 def stops(cluster: FakeCluster) -> None:
-    cluster.states[2] = "stopped"
+    cluster.states[2] = ProcessState.STOPPED
     del cluster.sessions[2]
     cluster.isr = [0, 1]
 
 
 def stop_the_last(cluster: FakeCluster) -> None:
-    cluster.states[2] = "stopped"
+    cluster.states[2] = ProcessState.STOPPED
     del cluster.sessions[2]
     cluster.isr, cluster.leader = [2], -1
 
@@ -312,7 +313,7 @@ def test_a_broker_that_does_not_run_is_missed_nowhere(peace: Peace) -> None:
 
 def test_a_topic_that_is_being_deleted_need_not_be_whole(peace: Peace) -> None:
     peace.cluster.assignments["short-lived", 0] = (0, 9)
-    peace.cluster.states[9] = "running"
+    peace.cluster.states[9] = ProcessState.RUNNING
     peace.cluster.sessions[9] = 9
     peace.cluster.znodes.add("/admin/delete_topics/short-lived")
     assert peace.watch() == []

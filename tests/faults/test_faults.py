@@ -10,6 +10,7 @@ from harness.contracts.faults import Arena, Effect, Injection, confirmed
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
+from harness.system.process_state import ProcessState
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
 from tests.fake_members import FakeMembers
@@ -88,7 +89,7 @@ class TestKill:
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def kill_broker(broker: int) -> None:
-            cluster.states[broker] = "stopped"
+            cluster.states[broker] = ProcessState.STOPPED
 
         monkeypatch.setattr(cluster, "kill_broker", kill_broker)
         _, effect = await injected(cluster, "kill", 1, **SOON)
@@ -100,7 +101,7 @@ class TestKill:
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, ends: bool
     ) -> None:
         async def kill_broker(broker: int) -> None:
-            cluster.states[broker] = "stopped"
+            cluster.states[broker] = ProcessState.STOPPED
 
         monkeypatch.setattr(cluster, "kill_broker", kill_broker)
         _, effect = await injected(cluster, "kill", 1, **SOON, end_session=ends)
@@ -130,7 +131,7 @@ class TestKill:
 async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeCluster) -> None:
     injection, effect = await injected(cluster, "pause", 0, 2)
     assert effect.verdict is CONFIRMED
-    assert cluster.states == {0: "paused", 1: "running", 2: "paused"}
+    assert cluster.states == {0: ProcessState.PAUSED, 1: "running", 2: ProcessState.PAUSED}
     assert injection.state == {"at_most_s": 1.5}
     await heal(cluster, injection)
     assert cluster.states[0] == "running"
@@ -245,7 +246,7 @@ class TestLeave:
 @pytest.mark.parametrize("name", ["kill", "leave", "pause"])
 async def test_a_member_that_does_not_run_is_left_alone(cluster: FakeCluster, name: str) -> None:
     plugin, members = registry.fault(name), FakeMembers(cluster)
-    members.now = "stopped"
+    members.now = ProcessState.STOPPED
     target = parse_target("member(group-1,2)")
     for out_of_reach in (None, members):
         with pytest.raises(ClusterError, match="nothing was injected"):
@@ -289,15 +290,15 @@ class TestControlledShutdown:
         ("states", "why"),
         [
             pytest.param({}, "", id="nothing was in its way"),
-            pytest.param({0: "paused"}, "; the controller that it had to ask, broker 0, was away or deposed",
+            pytest.param({0: ProcessState.PAUSED}, "; the controller that it had to ask, broker 0, was away or deposed",
                          id="nobody to ask"),
-            pytest.param({2: "stopped"}, "", id="a broker that is not needed is away"),
-            pytest.param({0: "stopped", 2: "stopped"}, "; no other broker ran that it could hand over to",
-                         id="nobody to hand over to"),
+            pytest.param({2: ProcessState.STOPPED}, "", id="a broker that is not needed is away"),
+            pytest.param({0: ProcessState.STOPPED, 2: ProcessState.STOPPED},
+                         "; no other broker ran that it could hand over to", id="nobody to hand over to"),
         ],
     )  # fmt: skip
     async def test_a_stop_that_was_not_controlled_is_a_mismatch(
-        self, cluster: FakeCluster, states: dict[int, str], why: str
+        self, cluster: FakeCluster, states: dict[int, ProcessState], why: str
     ) -> None:
         cluster.controlled = False
         cluster.states |= states

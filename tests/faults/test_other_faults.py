@@ -11,6 +11,7 @@ from harness.contracts import registry
 from harness.contracts.faults import AIMED_AT, Effect
 from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
+from harness.system.process_state import ProcessState
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
 from kafka_chaos.faults.partition import ring
@@ -227,7 +228,7 @@ async def test_a_broker_takes_the_registration_of_before_for_its_own(
 ) -> None:
     async def start_early(broker_id: int) -> None:
         cluster.starts[broker_id] += 1
-        cluster.states[broker_id] = "running"
+        cluster.states[broker_id] = ProcessState.RUNNING
         if session_ends:
             del cluster.sessions[broker_id]
 
@@ -414,7 +415,7 @@ async def test_syncs_of_a_zookeeper_server(cluster: FakeCluster, deaf: bool) -> 
     assert effect == Effect(verdict=MISMATCH if deaf else CONFIRMED, detail=quick if deaf else slow)
     await plugin.heal(cluster.arena, injection)
     assert cluster.slow_disks == {}
-    cluster.servers[1] = "stopped"
+    cluster.servers[1] = ProcessState.STOPPED
     with pytest.raises(ClusterError, match="ZooKeeper server 1 is stopped: nothing was injected"):
         await plugin.prepare(cluster.arena, target, (), plugin.Parameters(), duration_s=2)
 
@@ -841,7 +842,7 @@ class TestIsolateZookeeper:
         assert detail in effect.detail
 
     async def test_a_single_server_has_nobody_to_be_cut_off_from(self, cluster: FakeCluster) -> None:
-        cluster.servers = {1: "running"}
+        cluster.servers = {1: ProcessState.RUNNING}
         _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
         assert effect == Effect(verdict=INCONCLUSIVE, detail="there are no other servers")
 
@@ -850,7 +851,7 @@ class TestIsolateZookeeper:
     ) -> None:
         monkeypatch.setattr("kafka_chaos.faults.isolate_zookeeper.SERVE_TIMEOUT_S", 0.1)
         injection, _ = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
-        cluster.servers[1] = "stopped"
+        cluster.servers[1] = ProcessState.STOPPED
         with pytest.raises(DeadlineError, match="ZooKeeper server 1 taking requests: not within"):
             await heal(cluster, injection)
 
@@ -865,7 +866,7 @@ class TestIsolateZookeeper:
     ],
 )
 async def test_nothing_is_done_to_a_server(cluster: FakeCluster, kind: str, target: str, message: str) -> None:
-    cluster.servers = {1: "running", 2: "stopped", 3: "paused"}
+    cluster.servers = {1: ProcessState.RUNNING, 2: ProcessState.STOPPED, 3: ProcessState.PAUSED}
     with pytest.raises(ClusterError, match=message):
         await injected(cluster, kind, target=target)
 

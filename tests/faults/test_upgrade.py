@@ -7,6 +7,7 @@ import pytest
 
 from harness.contracts.faults import Effect
 from harness.errors import ClusterError, DeadlineError, ScenarioError
+from harness.system.process_state import ProcessState
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected, prepared
@@ -156,12 +157,14 @@ async def test_a_broker_that_does_not_come_up_goes_back_to_what_it_was(kafka: Fa
 @pytest.mark.parametrize(
     ("state", "killed"),
     [
-        pytest.param("running", ["kill_broker 1"], id="and is killed, if it runs"),
-        pytest.param("stopped", [], id="and is not killed, if its old registration kept it from being started"),
+        pytest.param(ProcessState.RUNNING, ["kill_broker 1"], id="and is killed, if it runs"),
+        pytest.param(
+            ProcessState.STOPPED, [], id="and is not killed, if its old registration kept it from being started"
+        ),
     ],
 )
 async def test_a_broker_that_hangs_in_its_start_goes_back_to_what_it_was(
-    state: str, killed: list[str], kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    state: ProcessState, killed: list[str], kafka: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = kafka.start_broker
 

@@ -18,6 +18,7 @@ from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
 from harness.simulation.loop import run
 from harness.simulation.runs import POWERS
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 BOTH, IN, OUT = Direction.BOTH, Direction.INBOUND, Direction.OUTBOUND
@@ -201,7 +202,7 @@ def test_brokers_go_on_at_the_other_servers_while_one_stands_still() -> None:
     async def story(driver: SimulationDriver) -> None:
         for server in (1, 2, 3):
             await driver.pause_zookeeper(server, at_most_s=8)
-            assert [it.state for it in (await driver.status()).zookeeper].count("paused") == 1
+            assert [it.state for it in (await driver.status()).zookeeper].count(ProcessState.PAUSED) == 1
             await asyncio.sleep(7)
             for broker in driver._cluster.brokers.values():
                 assert broker.session is not None

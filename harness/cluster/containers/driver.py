@@ -50,6 +50,7 @@ from harness.cluster.supervision.supervision import LAST_STAGE
 from harness.cluster.systems.system import started
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
+from harness.system.process_state import ProcessState
 
 T = TypeVar("T")
 
@@ -258,7 +259,7 @@ class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks
         await self._with_engine(lambda engine: engine.pause(self._names.of(process), within_s=within_s))
 
     async def _resume(self, process: str) -> None:
-        if (await self._running(process)).state == "paused":
+        if (await self._running(process)).state == ProcessState.PAUSED:
             await self._with_engine(lambda engine: engine.unpause(self._names.of(process)))
         await self._supervision.signal_if_running(_thawer(process), "TERM")
 
@@ -321,8 +322,9 @@ class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks
 
     def _server_state(self, process: str, state: ContainerState | None) -> ServerState:
         runs = state is not None and state.runs
+        going = ProcessState.PAUSED if state is not None and state.state == "paused" else ProcessState.RUNNING
         return ServerState(
-            state="stopped" if state is None or not runs else state.state,
+            state=going if runs else ProcessState.STOPPED,
             pid=state.pid if state is not None and runs else None,
             starts=self._starts(process),
             exit_status=None if state is None or runs else state.exit_status,
@@ -332,7 +334,7 @@ class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks
     async def _running(self, process: str) -> ServerState:
         """Return the state of a server that runs; raises ClusterError when it does not."""
         server = (await self._servers_of([process]))[process]
-        if server.state == "stopped":
+        if server.state == ProcessState.STOPPED:
             raise ClusterError(f"{process} does not run; its exit status was {server.exit_status}")
         return server
 

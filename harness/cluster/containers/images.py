@@ -96,6 +96,7 @@ RELAY = (
     "cluster/supervision/command_socket.py",
     "system/__init__.py",
     "system/pids.py",
+    "system/process_state.py",
 )
 """Modules of the harness that the relay consists of."""
 

@@ -27,6 +27,7 @@ from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
 from harness.kafka.brokers import described_cluster
 from harness.store.folder import RunFolder
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 PROBE_TIMEOUT_S = 5.0
@@ -250,11 +251,11 @@ class ExternalDriver(RunsClients):
         if struck:
             raise ClusterError(f"the command for {action} of broker {broker_id} has ended broker {struck} too")
 
-    async def _state(self, cluster: ExternalCluster, broker_id: int) -> str:
+    async def _state(self, cluster: ExternalCluster, broker_id: int) -> ProcessState:
         address = cluster.addresses[broker_id]
         if broker_id in self._notes.of("paused") and not await answers(address, ANSWER_TIMEOUT_S):
-            return "stopped" if await refuses(address, ANSWER_TIMEOUT_S) else "paused"
-        return "running" if await listens(address) else "stopped"
+            return ProcessState.STOPPED if await refuses(address, ANSWER_TIMEOUT_S) else ProcessState.PAUSED
+        return ProcessState.RUNNING if await listens(address) else ProcessState.STOPPED
 
     def _with(self, broker_id: int) -> ExternalCluster:
         cluster = ExternalCluster.load(self._root)
@@ -275,7 +276,7 @@ def _zookeeper(cluster: ExternalCluster, folder: Path) -> tuple[ZookeeperStatus,
         return ()
     only = ZookeeperStatus(
         server_id=1,
-        state="running",
+        state=ProcessState.RUNNING,
         pid=None,
         client_address=cluster.zookeeper_connect,
         data_dir=folder / ZOOKEEPER_COPY,

@@ -19,6 +19,7 @@ from harness.cluster.supervision.client import SupervisorGone
 from harness.cluster.supervision.supervision import BROKER_STAGE, GONE_TIMEOUT_S
 from harness.cluster.systems.system import System, system_named
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 
 
 class FilePowers(SupervisedDriver):
@@ -27,7 +28,7 @@ class FilePowers(SupervisedDriver):
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is in the folder of a broker that does not run."""
         layout = self._layout_with(broker_id)
-        if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != "stopped":
+        if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs")
         do_damage(FileStorage(self._disk(layout, broker_id)), damage)
 

@@ -43,6 +43,7 @@ from harness.cluster.supervision.supervision import BROKER_STAGE, ZOOKEEPER_STAG
 from harness.cluster.supervision.supervisor import PIDS_NAME
 from harness.cluster.systems.system import started, system_named
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 
 PRELOAD = "LD_PRELOAD"
 """The environment variable with what a process loads before the C library."""
@@ -263,9 +264,9 @@ def _controller_bound(layout: ClusterLayout, broker_id: int) -> str | None:
 
 
 def _server_state(child: dict[str, Any]) -> ServerState:
-    ended = child["state"] == "exited"
+    ended = child["state"] == ProcessState.STOPPED
     return ServerState(
-        state="stopped" if ended else child["state"],
+        state=ProcessState.STOPPED if ended else child["state"],
         pid=None if ended else child["pid"],
         starts=child["starts"],
         exit_status=child["status"],

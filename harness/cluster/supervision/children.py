@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 
 from harness.system.pids import state_of
+from harness.system.process_state import ProcessState
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,12 +37,12 @@ class Child:
         return self.status is None
 
     @property
-    def state(self) -> str:
-        """Return running, paused or exited."""
+    def state(self) -> ProcessState:
+        """Return what its process does."""
         if not self.running:
-            return "exited"
+            return ProcessState.STOPPED
         now = state_of(self.process.pid)
-        return "paused" if now is not None and now.state in "Tt" else "running"
+        return ProcessState.PAUSED if now is not None and now.state in "Tt" else ProcessState.RUNNING
 
     def send(self, number: int) -> None:
         """Send a signal; nothing happens when it has ended."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from harness.cluster.layout import client_process
 from harness.cluster.supervision.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
 from harness.errors import DeadlineError
+from harness.system.process_state import ProcessState
 
 
 class RunsClients:
@@ -33,11 +34,10 @@ class RunsClients:
             raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
         return None
 
-    async def client_state(self, process: str) -> str:
+    async def client_state(self, process: str) -> ProcessState:
         """Return running, paused or stopped."""
         processes = (await self._supervision.call("status"))["processes"]
-        state = processes.get(client_process(process), {}).get("state")
-        return state if state in ("running", "paused") else "stopped"
+        return ProcessState(processes.get(client_process(process), {}).get("state", ProcessState.STOPPED))
 
     async def kill_client(self, process: str) -> None:
         """End a client at once (SIGKILL) and return when it is gone; it can be started again."""

@@ -19,6 +19,7 @@ from harness.system.pids import (
     read_pid_file,
     remove_stale_pid_files,
 )
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 CLUSTER_VARIABLE = "CHAOS_CLUSTER"
@@ -92,7 +93,7 @@ class Supervision:
                     raise
 
     async def _runs(self, name: str) -> bool:
-        return bool((await self.children()).get(name, {"state": "exited"})["state"] != "exited")
+        return bool((await self.children()).get(name, {"state": ProcessState.STOPPED})["state"] != ProcessState.STOPPED)
 
     async def ended(self, name: str, timeout_s: float) -> dict[str, Any]:
         """Wait for a child to end; return whether it `exited` within that time, and its exit `status`."""

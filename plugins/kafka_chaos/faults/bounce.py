@@ -29,6 +29,7 @@ from harness.contracts.parameters import OfZookeeper, Strict
 from harness.contracts.restoring import end_session, start_stopped
 from harness.contracts.targets import Target
 from harness.errors import DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.zookeeper.view import Registration
 
@@ -131,7 +132,9 @@ async def _seen_in_vain(arena: Arena, injection: Injection) -> Effect:
         for broker in injection.targets:
             seen[broker] = status.broker(broker), registered[broker].czxid if broker in registered else None
         return [
-            it for it, (now, _) in seen.items() if now.state != "stopped" and not _is_new(injection, it, registered)
+            it
+            for it, (now, _) in seen.items()
+            if now.state != ProcessState.STOPPED and not _is_new(injection, it, registered)
         ]
 
     with contextlib.suppress(DeadlineError):
@@ -147,7 +150,7 @@ async def _seen_in_vain(arena: Arena, injection: Injection) -> Effect:
 def _in_vain(injection: Injection, seen: dict[int, tuple[BrokerStatus, int | None]]) -> Effect:
     details = []
     for broker, (status, czxid) in seen.items():
-        if status.state == "stopped":
+        if status.state == ProcessState.STOPPED:
             details.append(f"broker {broker} ended, as its id was taken")
         elif czxid is None:
             details.append(f"broker {broker} runs, and its registration is gone with its old session")

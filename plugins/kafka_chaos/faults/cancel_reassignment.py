@@ -26,6 +26,7 @@ from harness.contracts.faults import (
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.values import TopicPartition
 
@@ -96,7 +97,7 @@ class CancelReassignment(BrokerFault):
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Let the broker go on, cancel what has begun, and have the old replicas in their order again."""
         assert isinstance(arena.driver, CanPause)
-        if (await arena.driver.status()).broker(injection.targets[0]).state == "paused":
+        if (await arena.driver.status()).broker(injection.targets[0]).state == ProcessState.PAUSED:
             await arena.driver.resume_broker(injection.targets[0])
         partition, before = _partition(injection), injection.state["before"]
         timeout_s = injection.parameters["done_timeout_s"]

@@ -22,6 +22,7 @@ from harness.contracts.faults import (
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_of_late_stops, start_stopped
 from harness.errors import DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.values import NOBODY
 from harness.zookeeper.view import PartitionView
@@ -128,7 +129,9 @@ async def _tells_of_stops(arena: Arena) -> bool:
 
 async def _hindrance(arena: Arena, injection: Injection) -> str:
     """Return what other trouble explains a stop that was not controlled: nobody to hand over to, or nobody to ask."""
-    running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    running = {
+        broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == ProcessState.RUNNING
+    }
     controller, now = injection.state["controller"], (await arena.view.controller()).broker_id
     if not running - set(injection.targets):
         return "; no other broker ran that it could hand over to"

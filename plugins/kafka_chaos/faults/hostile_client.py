@@ -33,6 +33,7 @@ from harness.contracts.faults import (
 )
 from harness.contracts.parameters import Strict
 from harness.errors import ClusterError
+from harness.system.process_state import ProcessState
 from harness.values import OFFSETS_TOPIC, TopicPartition
 
 PRODUCE, API_VERSIONS, NO_API = 0, 18, 9999
@@ -130,7 +131,7 @@ class HostileClient(BrokerFault):
         status = await arena.driver.status()
         for broker in injection.targets:
             now = status.broker(broker)
-            if (now.state, now.starts) != ("running", injection.state["starts"][str(broker)]):
+            if (now.state, now.starts) != (ProcessState.RUNNING, injection.state["starts"][str(broker)]):
                 return mismatch(f"broker {broker} did not outlive it: {refusals}")
             if not await _answers(arena, injection, broker):
                 return mismatch(f"broker {broker} answers nobody else: {refusals}")

@@ -26,6 +26,7 @@ from harness.contracts.parameters import OfZookeeper, Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 
@@ -104,7 +105,7 @@ class Kill(BrokerFault):
         assert members is not None
         gone = until(
             lambda: members.state(process),
-            lambda state: state == "stopped",
+            lambda state: state == ProcessState.STOPPED,
             what=f"end of client {process}",
             timeout_s=injection.parameters["confirm_timeout_s"],
         )
@@ -120,7 +121,7 @@ class Kill(BrokerFault):
             started, _ = await arena.state_changes.after(broker, log_end, "broker_start")
             if started:
                 return "a new process has started"
-            if status.state != "stopped":
+            if status.state != ProcessState.STOPPED:
                 return f"process is {status.state}"
             if only_controller:
                 return "process gone"
@@ -142,7 +143,11 @@ class Kill(BrokerFault):
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""
         process = injection.state.get(CLIENT)
-        if arena.members is not None and process is not None and await arena.members.state(process) == "stopped":
+        if (
+            arena.members is not None
+            and process is not None
+            and await arena.members.state(process) == ProcessState.STOPPED
+        ):
             await arena.members.start_again(process)
         await start_stopped(arena, injection.targets)
 

@@ -15,6 +15,7 @@ from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed,
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of, states_of
 from harness.errors import DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 NO_QUORUM = "no quorum left, and nobody takes requests"
@@ -49,9 +50,9 @@ class KillZookeeper(ZookeeperFault):
 
         async def look() -> str:
             states, modes = await states_of(arena), await modes_of(arena)
-            if alive := [number for number in servers if states[number] != "stopped"]:
+            if alive := [number for number in servers if states[number] != ProcessState.STOPPED]:
                 return f"{in_words(alive)} not gone"
-            running = [number for number, state in states.items() if state == "running"]
+            running = [number for number, state in states.items() if state == ProcessState.RUNNING]
             if len(running) > len(states) // 2:
                 leaders = [number for number in running if modes[number] == "leader"]
                 return f"{in_words(leaders)} leads" if len(leaders) == 1 else f"no leader among {modes}"
@@ -72,7 +73,7 @@ class KillZookeeper(ZookeeperFault):
         """Start those that do not run, all at once, and wait until all take requests."""
         assert isinstance(arena.driver, CanKillZookeeper)
         servers, states = injection.state[SERVERS], await states_of(arena)
-        stopped = [number for number in servers if states[number] == "stopped"]
+        stopped = [number for number in servers if states[number] == ProcessState.STOPPED]
         await asyncio.gather(*map(arena.driver.start_zookeeper, stopped))
         await until(
             lambda: modes_of(arena),

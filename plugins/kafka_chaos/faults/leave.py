@@ -15,6 +15,7 @@ from harness.contracts.members import CLIENT, Members, member_before
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 LEFT = "left"
@@ -81,7 +82,7 @@ class Leave(BrokerFault):
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start it again."""
         process = injection.state[CLIENT]
-        if arena.members is not None and await arena.members.state(process) == "stopped":
+        if arena.members is not None and await arena.members.state(process) == ProcessState.STOPPED:
             await arena.members.start_again(process)
 
     async def _await_membership(

@@ -16,6 +16,7 @@ from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import Target
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 60.0
@@ -53,7 +54,9 @@ class MemoryLimit(Limiting):
 
         async def not_killed() -> list[str]:
             status = await driver.status()
-            alive = [f"broker {it} goes on" for it in injection.targets if status.broker(it).state != "stopped"]
+            alive = [
+                f"broker {it} goes on" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
+            ]
             hits = {it: (await driver.usage(it, Resource.MEMORY)).hits for it in injection.targets}
             before = injection.state["hits"]
             return alive + [f"nothing killed for broker {it}" for it, hit in hits.items() if hit <= before[str(it)]]

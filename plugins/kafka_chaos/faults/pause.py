@@ -14,6 +14,7 @@ from harness.cluster.driver import CanPause
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.members import CLIENT, member_before
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -53,14 +54,14 @@ class Pause(BrokerFault):
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Look at the states of the processes."""
 
-        async def states() -> dict[int | str, str]:
+        async def states() -> dict[int | str, ProcessState]:
             if arena.members is not None and CLIENT in injection.state:
                 return {CLIENT: await arena.members.state(injection.state[CLIENT])}
             status = await arena.driver.status()
             return {broker: status.broker(broker).state for broker in injection.targets}
 
-        def all_paused(seen: dict[int | str, str]) -> bool:
-            return all(state == "paused" for state in seen.values())
+        def all_paused(seen: dict[int | str, ProcessState]) -> bool:
+            return all(state == ProcessState.PAUSED for state in seen.values())
 
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
         paused = until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
@@ -69,12 +70,16 @@ class Pause(BrokerFault):
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw them; those that run already, or ended meanwhile, are left alone."""
         process = injection.state.get(CLIENT)
-        if arena.members is not None and process is not None and await arena.members.state(process) == "paused":
+        if (
+            arena.members is not None
+            and process is not None
+            and await arena.members.state(process) == ProcessState.PAUSED
+        ):
             await arena.members.resume(process)
         assert isinstance(arena.driver, CanPause)
         status = await arena.driver.status()
         for broker in injection.targets:
-            if status.broker(broker).state == "paused":
+            if status.broker(broker).state == ProcessState.PAUSED:
                 await arena.driver.resume_broker(broker)
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from harness.cluster.powers import CanPauseZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, servers_of, states_of
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -31,7 +32,7 @@ class PauseZookeeper(ZookeeperFault):
         servers = injection.state[SERVERS]
         paused = until(
             lambda: states_of(arena),
-            lambda states: all(states[server_id] == "paused" for server_id in servers),
+            lambda states: all(states[server_id] == ProcessState.PAUSED for server_id in servers),
             what=f"{in_words(servers)} paused",
             timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]),
             every_s=0.02,
@@ -43,7 +44,7 @@ class PauseZookeeper(ZookeeperFault):
         assert isinstance(arena.driver, CanPauseZookeeper)
         states = await states_of(arena)
         for server_id in servers_of(injection.state):
-            if states[server_id] == "paused":
+            if states[server_id] == ProcessState.PAUSED:
                 await arena.driver.resume_zookeeper(server_id)
 
 

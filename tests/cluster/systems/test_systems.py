@@ -15,6 +15,7 @@ from harness.errors import ScenarioError
 from harness.events import KINDS
 from harness.store.history import read_jsonl
 from harness.system.chain import read_chain
+from harness.system.process_state import ProcessState
 from tests.cluster.systems.test_log_reader import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
 
 
@@ -57,7 +58,7 @@ def broker(folder: Path, *lines: str) -> BrokerStatus:
     log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return BrokerStatus(
         broker_id=0,
-        state="stopped",
+        state=ProcessState.STOPPED,
         pid=None,
         client_address="",
         peer_address="",
