@@ -16,6 +16,7 @@ from harness.scenario.plan import PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaState
 from harness.store.phase_log import PhaseNotes
+from harness.system.process_state import ProcessState
 from harness.values import TopicPartition
 from tests.brief import BRIEF
 from tests.fake_cluster import FakeCluster
@@ -95,7 +96,7 @@ def ends_at(broker: int, end: int) -> Look:
 
 
 def stopped(broker: int) -> Look:
-    return lambda cluster: cluster.states.update({broker: "stopped"})
+    return lambda cluster: cluster.states.update({broker: ProcessState.STOPPED})
 
 
 def out_of_the_isr(broker: int) -> Look:
