@@ -14,7 +14,6 @@ from harness.cluster.readiness import view_of
 from harness.cluster.supervision.client import SupervisorGone
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError
-from harness.evidence.replicas import log_ends
 from harness.experiment.load import ClientProcesses, stop_in_order
 from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
@@ -179,6 +178,8 @@ def _lag(partition: PartitionView, ends: Ends, running: Sequence[int]) -> list[s
 
 def _ends_on_disk(status: ClusterStatus) -> Ends:
     """Return where every replica's log ends now."""
+    from harness.evidence.replicas import log_ends  # a parser of records, which only a process that dumps takes
+
     return {
         (partition, broker.broker_id): end
         for broker in status.brokers
