@@ -86,7 +86,7 @@ class Cluster(FakeCluster):
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster(root=tmp_path)
     monkeypatch.setattr(quiescence, "view_of", lambda *_: nullcontext(made))
-    monkeypatch.setattr(quiescence, "log_ends", made.log_ends)
+    monkeypatch.setattr("harness.evidence.replicas.log_ends", made.log_ends)
     monkeypatch.setattr(quiescence, "POLL_S", 0.0)
     return made
 
