@@ -1,6 +1,8 @@
-"""The two tiers of the tests, the day's sample, and what is kept of how long tests took."""
+"""The two tiers of the tests, the commit's sample, and what is kept of how long tests took."""
 
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -117,24 +119,45 @@ def test_a_test_of_the_rest_in_a_module_that_does_not_say_so_is_refused() -> Non
         collected(Item(["whole"], [], module="tests/checks/test_service.py"), tier="quick")
 
 
-def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_has_its_sample_and_another_commit_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
     samples = []
-    for day in ("2026-11-22", "2026-11-23", "2026-11-22"):
-        monkeypatch.setattr(sampling, "DAY", day)
+    for commit in ("f058d1f9", "46ae797d", "f058d1f9"):
+        monkeypatch.setattr(sampling, "DRAW", commit)
         samples.append(sampling.sampled(PARTS, 4))
     assert samples[0] == samples[2] != samples[1]
     assert all(sorted(sample) == sample and len(sample) == 4 for sample in samples)
 
 
+def test_a_checkout_draws_by_its_commit_and_a_tree_without_one_by_its_content(tmp_path: Path) -> None:
+    module = tmp_path / "tests/test_it.py"
+    module.parent.mkdir()
+    module.write_text("one")
+    drawn = [sampling.drawn_by(tmp_path), sampling.drawn_by(tmp_path)]
+    module.write_text("two")
+    drawn.append(sampling.drawn_by(tmp_path))
+    for command in (
+        ["init", "-q"],
+        ["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    drawn.append(sampling.drawn_by(tmp_path))
+    module.write_text("three")
+    drawn.append(sampling.drawn_by(tmp_path))
+    assert (drawn[0], drawn[3]) == (drawn[1], drawn[4])
+    assert len(set(drawn)) == 3
+
+
 @pytest.mark.parametrize(
     ("tier", "number"),
     [
-        pytest.param("rest", 3, id="a whole tier has the day's"),
+        pytest.param("rest", 3, id="a whole tier has the commit's"),
         pytest.param("", 9, id="whoever names the module has all"),
     ],
 )
-def test_of_those_that_take_turns_the_day_draws_some(tier: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_those_that_take_turns_the_commit_draws_some(
+    tier: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
     marked = [Item(["jvm", "by_turns"], [], name=f"test_{number}") for number in range(9)]
     unmarked = Item(["jvm"], [], name="test_another")

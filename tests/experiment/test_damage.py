@@ -29,7 +29,7 @@ from harness.store.folder import RunFolder
 from harness.sweep.recorded import History
 from harness.verdict import SystemVerdict
 from tests.experiment.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
-from tests.sampling import DAY, sampled
+from tests.sampling import DRAW, sampled
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
 
@@ -42,7 +42,7 @@ A_BATCH = 100
 """Damaged runs that one set of jobs judges."""
 HISTORIES = Path(__file__).parents[1] / "histories"
 FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
-"""Scenarios with a planted bug: one that clients see, and one that replicas show; the day draws one."""
+"""Scenarios with a planted bug: one that clients see, and one that replicas show; the commit draws one."""
 SEED = 323614864888300530
 """Of a schedule in which both are found with little load: the fewer lines, the more of them a finding needs."""
 LITTLE = {"rate_per_s": 4, "batch_records": 1}
@@ -98,7 +98,7 @@ def cases(runs: Runs) -> list[Case]:
     """Return every kind of damage to every file, in the order of the day."""
     names = (*DAMAGES, REMOVED, REPLACED)
     every = [Case(run, place, name) for run in runs.all for place in files_of(run) for name in names]
-    random.Random(DAY).shuffle(every)
+    random.Random(DRAW).shuffle(every)
     return every
 
 
@@ -126,7 +126,7 @@ def test_an_intact_run_has_no_holes(runs: Runs) -> None:
 
 
 def noticed(runs: Runs, some: list[Case]) -> None:
-    rng = random.Random(DAY)
+    rng = random.Random(DRAW)
     for case in some:
         path = case.run.root / case.place
         whole = path.read_bytes()
@@ -182,7 +182,7 @@ def failures(runs: Runs, answered: dict[RunFolder, dict[str, SystemVerdict]]) ->
 
 def damaged_runs(runs: Runs, some: Sequence[Case], root: Path, at_most: int) -> dict[RunFolder, Case]:
     """Return those of the damaged runs that can be judged."""
-    rng = random.Random(f"{DAY} {root.name}")
+    rng = random.Random(f"{DRAW} {root.name}")
     tried: dict[RunFolder, Case] = {}
     for number, case in enumerate(some):
         folder = copy_of(case.run, root / "runs", number)
