@@ -9,8 +9,11 @@ run before, and the victim is the command, all, the supervisor, the guard or the
 goes on until it has stopped its cluster, and is killed then. `tools/kills/process.yaml` and `docker.yaml` have the
 faults that could leave most.
 
-Exit code 1: something was left, or a run that was cut off has PASS or FAIL. Each is said with the number of its kill,
-and the seed draws the same kills again. Where a driver does not work it is left out, and that is said.
+With `--one-by-one` a scheduler calls the phases, each in a process of its own, as Airflow does, and goes on after the
+kill. The victims are the phase's worker, the supervisor, the guard and a client, each in each phase in which it lives.
+
+Exit code 1: something was left, or a run has FAIL, or was cut off and has PASS. Each is said with the number of its
+kill, and the seed draws the same kills again. Where a driver does not work it is left out, and that is said.
 """
 
 import argparse
@@ -34,6 +37,7 @@ from tools.kills.kill import (
     whole_run,
     windows_of,
 )
+from tools.kills.one_by_one import carried_out_one_by_one, drawn_one_by_one, whole_run_one_by_one
 from tools.kills.place import BRIEF, Place
 
 
@@ -53,6 +57,11 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
 
 def kills_of(options: argparse.Namespace, folder: Path, drivers: Sequence[str]) -> Iterator[Kill]:
     """Yield the kills that are asked for, after a whole run for each driver."""
+    if options.one_by_one:
+        runs = {driver: whole_run_one_by_one(options.scenario, driver, Place(folder / driver)) for driver in drivers}
+        lasted = {driver: durations_of(run) for driver, run in runs.items()}
+        yield from drawn_one_by_one(options.kills, drivers, options.seed, options.scenario, lasted)
+        return
     whole = {driver: whole_run(options.scenario, driver, Place(folder / driver)) for driver in drivers}
     if options.scenario == BRIEF:
         durations = {driver: durations_of(run) for driver, run in whole.items()}
@@ -78,6 +87,7 @@ def main() -> None:
     parser.add_argument("--drivers", nargs="+", default=["process", "docker"])
     parser.add_argument("--scenario", type=Path, default=BRIEF, help="whose faults are in force at a kill")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--one-by-one", action="store_true", help="a scheduler calls the phases")
     parser.add_argument("--folder", type=Path, help="where runs are made; default: a new temporary one")
     options = parser.parse_args()
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="kills-"))).absolute()
@@ -85,7 +95,8 @@ def main() -> None:
     drivers = [driver for driver in options.drivers if _can_run(driver, console)]
     outcomes = []
     for kill in kills_of(options, folder, drivers):
-        outcome = carried_out(kill, Place(folder / f"kill-{kill.driver}-{kill.number}"))
+        place = Place(folder / f"kill-{kill.driver}-{kill.number}")
+        outcome = (carried_out_one_by_one if options.one_by_one else carried_out)(kill, place)
         outcomes.append(outcome)
         seen = "; ".join(outcome.wrong) or ("it had ended before" if outcome.ended_before else "nothing is left")
         console.print(f"{kill}: {seen}", markup=False)

@@ -42,6 +42,10 @@ class Victim(StrEnum):
     SUPERVISOR = "supervisor"
     GUARD = guard.GUARD
     RELAY = relay.PROCESS
+    WORKER = "worker"
+    """The process that carries out a phase, where a scheduler calls them one by one."""
+    CLIENT = "client"
+    """One of the load."""
 
 
 OF_EVERY_RUN = (Victim.HARNESS, Victim.ALL)
@@ -127,25 +131,29 @@ def carried_out(kill: Kill, place: Place) -> Outcome:
     command = place.experiment(kill.scenario, kill.driver)
     namespaces = Namespaces()
     try:
-        outcome.ended_before = not _comes(kill, command, place)
+        outcome.ended_before = not comes(kill, command, place)
         namespaces = namespaces_of(place)
         if not outcome.ended_before and kill.victim not in OF_EVERY_RUN:
-            outcome.ended_before = not _killed(place.pids_of(kill.victim))
+            outcome.ended_before = not killed(place.pids_of(kill.victim))
             _wait_for(command, lambda: _is_stopped(place), "its cluster was not stopped")
     finally:
         for process in place.processes() if kill.victim is Victim.ALL else ():
             _sigkill(process)
         command.kill()
         command.wait()
-    _wait_for_the_end(place)
-    reaped = place.start("reap", "--runs", str(place.runs), "--patience", "0").wait()
-    outcome.wrong = [*left_of(place, namespaces), *_wrong_verdict(kill, place)]
-    if reaped:
-        outcome.wrong.append(f"chaos reap ended with {reaped}")
+    wait_for_the_end(place)
+    outcome.wrong = [*left_after_reaping(place, namespaces), *_wrong_verdict(kill, place)]
     return outcome
 
 
-def _comes(kill: Kill, command: "subprocess.Popen[bytes]", place: Place) -> bool:
+def left_after_reaping(place: Place, namespaces: Namespaces) -> Iterator[str]:
+    """Have a reaper close the run, and yield what is left then."""
+    if status := place.start("reap", "--runs", str(place.runs), "--patience", "0").wait():
+        yield f"chaos reap ended with {status}"
+    yield from left_of(place, namespaces)
+
+
+def comes(kill: Kill, command: "subprocess.Popen[bytes]", place: Place) -> bool:
     """Return whether the instant of a kill comes; not where the command, or the fault, has come to its own end."""
     if kill.fault is None:
         begun = _wait_for(command, lambda: _has_begun(kill.phase, place), f"the phase {kill.phase} did not begin")
@@ -193,7 +201,7 @@ def _ends_within(command: "subprocess.Popen[bytes]", after_s: float) -> bool:
     return True
 
 
-def _killed(pids: Sequence[int]) -> bool:
+def killed(pids: Sequence[int]) -> bool:
     """Kill processes; return whether there were any."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -207,7 +215,7 @@ def _sigkill(process: psutil.Process) -> None:
         return
 
 
-def _wait_for_the_end(place: Place) -> None:
+def wait_for_the_end(place: Place) -> None:
     """Return when what watches over a cluster has done its part, or had the time for it."""
     deadline_s = time.monotonic() + GONE_S
     while place.processes() and time.monotonic() < deadline_s:
@@ -224,7 +232,7 @@ def _wrong_verdict(kill: Kill, place: Place) -> Iterator[str]:
         return
     whole = Phase.EXPECTATIONS in ends(run) and not ends(run)[Phase.EXPECTATIONS].error
     verdict = RunResult.load(run.verdict).verdicts.system
-    if verdict is not SystemVerdict.UNKNOWN and not whole:
+    if verdict is SystemVerdict.FAIL or (verdict is SystemVerdict.PASS and not whole):
         yield f"it was cut off in the phase {kill.phase} and is {verdict.name}"
 
 

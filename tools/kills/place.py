@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 
 from harness.cluster.containers.engine import Engine, EngineUnavailable
-from harness.cluster.layout import resource_name
+from harness.cluster.layout import client_process, resource_name
 from harness.cluster.supervision.supervisor import PIDS_NAME
 from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase
 from harness.system.pids import identify, read_pid_file
 
 BRIEF = Path(__file__).with_name("brief.yaml")
@@ -45,12 +46,12 @@ class Place:
         folders = (path for path in sorted(self.runs.glob("*")) if path.is_dir())
         return next(map(RunFolder, folders), None)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Start `chaos` with its temporary files in here."""
+    def start(self, *arguments: str, module: str = "harness") -> "subprocess.Popen[bytes]":
+        """Start `chaos`, or another module, with its temporary files in here."""
         self.temporary.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "harness", *arguments],
+                [sys.executable, "-m", module, *arguments],
                 env=os.environ | {"TMPDIR": str(self.temporary)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -61,6 +62,16 @@ class Place:
         """Start a whole experiment."""
         where = ("--driver", driver, "--runs", str(self.runs))
         return self.start("run", str(scenario), "--seed", str(SEED), *where)
+
+    def start_phase(self, phase: Phase, run: RunFolder) -> "subprocess.Popen[bytes]":
+        """Start a worker that carries out one phase."""
+        return self.start(phase, str(run.root), module="tools.kills.phase")
+
+    def client_names(self) -> list[str]:
+        """Return the names of the client processes in the run's cluster."""
+        run = self.run()
+        pids = [] if run is None else (run.cluster / PIDS_NAME).glob(f"{client_process('*')}.pid")
+        return sorted(path.stem for path in pids)
 
     def processes(self) -> list[psutil.Process]:
         """Return the live processes whose arguments or environment name this place."""
