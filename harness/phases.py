@@ -39,13 +39,14 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entered
-from harness.store.result import RunResult
+from harness.store.reserve import give_back, keep_room
+from harness.store.result import Remark, RunResult
 from harness.store.seal import seal
 from harness.store.version import require_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
 from harness.system.writable import in_words
-from harness.verdict import ExitCode, SystemVerdict
+from harness.verdict import ExitCode
 
 SEED_BITS = 32
 FORGOTTEN_AFTER_S = 900.0
@@ -82,6 +83,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
         write_version(folder)
+        keep_room(folder)
     except OSError as error:
         raise ClusterError(f"no run folder can be made in {runs}: {error}") from error
     return folder
@@ -273,8 +275,11 @@ def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool =
     progress = progress or Logged()
     from harness.report.page import write
 
-    with entered(folder, Phase.REPORT, progress):
-        page = write(folder, alone=alone)
+    try:
+        with entered(folder, Phase.REPORT, progress):
+            page = write(folder, alone=alone)
+    finally:
+        give_back(folder)
     assemble(folder).save(folder.verdict)
     return page
 
@@ -290,12 +295,8 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """A violation outranks a broken environment, which outranks a run that proved nothing."""
-        if self.result.verdicts.system is SystemVerdict.FAIL:
-            return ExitCode.VIOLATED
-        if any(isinstance(error, ClusterError) for error in self.errors):
-            return ExitCode.ENVIRONMENT
-        return self.result.verdicts.exit_code
+        """That of `verdict.json`."""
+        return self.result.exit_code
 
 
 def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress | None = None) -> Outcome:
@@ -341,6 +342,10 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
     if not folder.plan.exists() and errors:
         raise errors[0]  # the folder was moved or removed: there is nothing to say of the rest
     result = assemble(folder)
+    if result.exit_code is not ExitCode.ENVIRONMENT:  # what a phase could not write into its log either
+        unlogged = [str(error) for error in errors if isinstance(error, ClusterError)]
+        more = [Remark(text=text, forbids_pass=True, environment=True) for text in unlogged]
+        result = result.model_copy(update={"remarks": [*result.remarks, *more]})
     attempt(lambda: result.save(folder.verdict))
     return Outcome(folder=folder, result=result, errors=tuple(errors))
 

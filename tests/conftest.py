@@ -96,7 +96,7 @@ def says_rest(module: Path) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put every test into one of two tiers, `quick` and `rest`: whoever needs much belongs to the rest.
 
-    A whole tier leaves out what waits for another day; whoever names modules or tests gets them.
+    A whole tier leaves out what another commit draws; whoever names modules or tests gets them.
     """
     of_the_rest: list[pytest.Item] = []
     for item in items:

@@ -163,6 +163,7 @@ def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
     assert stage.log == ran
     assert stage.cluster.calls[-1] == "stop"
     assert outcome.exit_code is code
+    assert json.loads(stage.folder.verdict.read_text())["exit_code"] == code
     assert [str(error) for error in outcome.errors] == [str(error) for error in acts.values()]
 
 
@@ -194,6 +195,7 @@ def test_a_cluster_that_does_not_start_is_stopped_and_nothing_else_is_done(stage
     assert stage.log == []
     assert stage.cluster.calls == ["start 3", "stop"]
     assert outcome.exit_code is ExitCode.ENVIRONMENT
+    assert RunResult.load(stage.folder.verdict).exit_code is ExitCode.ENVIRONMENT
     assert outcome.result.verdicts.system is SystemVerdict.UNKNOWN
 
 
@@ -500,3 +502,19 @@ def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> No
     result = phases.judge(stage.folder)
     assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.INCONCLUSIVE, SystemVerdict.UNKNOWN)
     assert "journal.jsonl:1: not a JSON object" in result.remarks[0].text
+    assert "what became of it is not known" in result.faults[0].detail
+
+
+def test_a_fault_that_was_confirmed_stays_so_where_later_lines_of_the_journal_are_damaged(stage: Stage) -> None:
+    stage.run()
+    with stage.folder.journal.open("a") as journal:
+        journal.write('{"time_ns": 1, "inj{"time_ns": 2}\n')
+    result = phases.judge(stage.folder)
+    assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.CONFIRMED, SystemVerdict.UNKNOWN)
+
+
+def test_no_room_is_kept_once_the_report_is_written_or_has_failed(stage: Stage) -> None:
+    assert stage.folder.reserve.is_dir()
+    stage.acts = {"report": raising(HarnessError("no space"))}
+    stage.run()
+    assert not stage.folder.reserve.exists()

@@ -62,7 +62,7 @@ def rejudge(
     answers = []
     for each in _rejudged(folders, dry_run):
         answers.append(each)
-        codes.append(each.result.verdicts.exit_code)
+        codes.append(each.result.exit_code)
         if not as_json:
             _show(console, each, whole=verbose or len(folders) <= SHOWN_WHOLE, verbose=verbose)
     if as_json:
@@ -104,10 +104,9 @@ def _rejudged(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudg
 
 
 def _printed(each: "Rejudged") -> dict[str, Any]:
-    verdicts = each.result.verdicts
     return {
-        "verdicts": verdicts.names,
-        "exit_code": int(verdicts.exit_code),
+        "verdicts": each.result.verdicts.names,
+        "exit_code": int(each.result.exit_code),
         **each.result.model_dump(mode="json"),
         "differences": [difference.model_dump(mode="json") for difference in each.differences],
         "folder": str(each.folder.root),

@@ -260,7 +260,7 @@ def _assigned(values: Mapping[str, object]) -> list[str]:
 def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
     """Return where to read on, and how to do it again."""
     steps = [("report", str(folder.report))] if folder.report.exists() else []
-    if result.verdicts.exit_code is not ExitCode.HELD:
+    if result.exit_code is not ExitCode.HELD:
         steps.append(("why", f"chaos why {folder.root}"))
     if result.verdicts.system is SystemVerdict.FAIL:
         steps.append(("explain", f"chaos explain {folder.root}"))

@@ -30,17 +30,16 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
     reasons = reasons_of(result)
     if as_json:
         rows = [reason.model_dump(mode="json") | {"title": reason.title} for reason in reasons]
-        verdicts = result.verdicts
         data = {
-            "verdicts": verdicts.names,
-            "exit_code": verdicts.exit_code,
+            "verdicts": result.verdicts.names,
+            "exit_code": int(result.exit_code),
             "reasons": rows,
             "folder": str(folder.root),
         }
         typer.echo(json.dumps(data, indent=2))
     else:
         show(PatientConsole(), result, reasons)
-    raise typer.Exit(result.verdicts.exit_code)
+    raise typer.Exit(result.exit_code)
 
 
 def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:

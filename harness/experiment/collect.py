@@ -14,7 +14,7 @@ from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena, Injection
 from harness.contracts.zookeeper_servers import servers_of
 from harness.errors import ClusterError, EvidenceError
-from harness.experiment.journal import open_injections, read_journal
+from harness.experiment.journal import open_injections, readable_journal
 from harness.experiment.nemesis import heal_all
 from harness.experiment.quiescence import dump_settled, end_clients, patience_s
 from harness.progress import Progress
@@ -45,7 +45,9 @@ async def collect(
     if status.has_metadata:
         await _heal_remaining(folder, driver, status, progress, notes)
     loaded = await end_clients(folder, plan.clients, driver, progress, notes)
-    in_force = [f"{item.injection.fault} is still in force" for item in open_injections(read_journal(folder.journal))]
+    entries, unreadable = readable_journal(folder.journal)
+    in_force = [f"{item.injection.fault} is still in force" for item in open_injections(entries)]
+    in_force += [f"which faults are in force is not known: {unreadable}"] if unreadable else []
     dumps = _Dumps(folder, notes.phase)
     unsettled = await dump_settled(driver, dumps, patience_s(scenario), progress, notes)
     notes.remarks += dumps.notes.remarks
@@ -59,7 +61,7 @@ async def _heal_remaining(
     """Heal, from the journal, what the drive phase left in force."""
     view = view_of(status.zookeeper_connect, status.controllers)
     arena = Arena(driver=driver, view=view)
-    remaining = [item.injection for item in open_injections(read_journal(folder.journal))]
+    remaining = [item.injection for item in open_injections(readable_journal(folder.journal)[0])]
     # These come first: without a quorum of ZooKeeper's servers no session opens.
     failures = await heal_all(folder.journal, arena, progress, only=_hits_servers)
     if not all(map(_hits_servers, remaining)):

@@ -11,7 +11,9 @@ from harness.contracts.faults import Injection
 from harness.contracts.members import CLIENT
 from harness.errors import EvidenceError
 from harness.scenario.plan import Plan, PlannedFault
+from harness.store.folder import RunFolder
 from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
+from harness.store.reserve import with_room
 from harness.store.result import FaultResult, reason_of
 from harness.verdict import FaultVerdict
 
@@ -40,14 +42,16 @@ class Journal:
     """Appends steps; each is on disk when `note` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = ChainedWriter(path)
+        self._folder = RunFolder(path.parent)
+        self._writer = with_room(self._folder, lambda: ChainedWriter(path))
 
     def note(
         self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
     ) -> None:
         """Write one step of one injection, with all that healing needs."""
-        self._writer.write(entry_of(now_ns(), number, fault, step, injection, detail))
-        self._writer.sync()
+        entry = entry_of(now_ns(), number, fault, step, injection, detail)
+        with_room(self._folder, lambda: self._writer.write(entry))
+        with_room(self._folder, self._writer.sync)
 
     def close(self) -> None:
         """Close the file."""
@@ -81,10 +85,23 @@ def read_journal(path: Path) -> list[JournalEntry]:
     Raises:
         EvidenceError: a line is none of a journal.
     """
+    entries, unreadable = readable_journal(path)
+    if unreadable:
+        raise EvidenceError(unreadable)
+    return entries
+
+
+def readable_journal(path: Path) -> tuple[list[JournalEntry], str]:
+    """Return the steps of a journal up to the first line that cannot be read, and what is wrong with that one."""
+    entries: list[JournalEntry] = []
     try:
-        return [_ENTRY.validate_python(line) for line in read_jsonl(path)] if path.exists() else []
+        for line in read_jsonl(path) if path.exists() else ():
+            entries.append(_ENTRY.validate_python(line))  # noqa: PERF401  those before an error stay
+    except EvidenceError as error:
+        return entries, str(error)
     except ValidationError as error:
-        raise EvidenceError(f"{path}: not the step of an injection: {reason_of(error)}") from error
+        return entries, f"{path}: not the step of an injection: {reason_of(error)}"
+    return entries, ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +129,10 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
     return list(reversed(still_open.values()))
 
 
-def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResult]:
+def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str = "") -> list[FaultResult]:
     """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE.
+
+    `unreadable` says why later entries cannot be read.
 
     A scenario states how many faults its mix has, and not which: for one that was not seen a spare counts that was, but
     not for one whose own code failed. A spare that was not needed is left out; what had no room in the plan is
@@ -124,7 +143,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResu
         by_number.setdefault(entry.injection, []).append(entry)
     results = _made_good(
         [
-            (fault, _result(fault.injection, fault.fault, by_number.get(fault.injection, [])))
+            (fault, _result(fault.injection, fault.fault, by_number.get(fault.injection, []), unreadable))
             for fault in plan.faults
             if not fault.spare or fault.injection in by_number
         ],
@@ -158,12 +177,14 @@ def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Contai
     return results
 
 
-def _result(number: int, fault: str, entries: list[JournalEntry]) -> FaultResult:
+def _result(number: int, fault: str, entries: list[JournalEntry], unreadable: str) -> FaultResult:
     judged = [entry for entry in entries if entry.step in VERDICT_STEPS]
     targets = next((list(entry.targets) for entry in reversed(entries) if entry.targets), [])
     verdict, detail = FaultVerdict.INCONCLUSIVE, "it was injected, and then nothing was seen of it"
     if judged:
         verdict, detail = VERDICT_STEPS[judged[0].step], judged[0].detail
+    elif unreadable:
+        detail = f"what became of it is not known: {unreadable}"
     elif not entries:
         detail = "it was never carried out: the run ended before"
     elif all(entry.step is InjectionStep.POSTPONED for entry in entries):

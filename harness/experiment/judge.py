@@ -11,8 +11,8 @@ from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Check, JudgesWithout, ReadsFields, Settings, read_by
 from harness.contracts.faults import MayForfeit
-from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
-from harness.experiment.journal import fault_results, read_journal
+from harness.errors import HarnessError, Refused, SparkError, not_interrupted
+from harness.experiment.journal import fault_results, readable_journal
 from harness.progress import Progress, number_of, step
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import unseen
@@ -168,11 +168,7 @@ def assembled(
     if checked is None:
         checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
     phases = ends(folder)
-    unreadable = []
-    try:
-        entries = read_journal(folder.journal)
-    except EvidenceError as error:
-        entries, unreadable = [], [_doubt(f"nothing is known of the faults: {error}", Phase.DRIVE)]
+    entries, unreadable = readable_journal(folder.journal)
     return RunResult(
         run_id=folder.run_id,
         scenario=scenario.name,
@@ -183,12 +179,12 @@ def assembled(
         started_at=started_at(folder),
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
-        faults=fault_results(plan, entries),
+        faults=fault_results(plan, entries, unreadable),
         checks=checked.checks,
         suites=suites,
         residue=[what for end in phases.values() for what in end.residue],
         remarks=[
-            *unreadable,
+            *([_doubt(f"not all is known of the faults: {unreadable}", Phase.DRIVE)] if unreadable else []),
             *_silent(checked.checks, suites),
             *(remark for phase, end in phases.items() if phase is not Phase.REPORT for remark in end.remarks),
         ],

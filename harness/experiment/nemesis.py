@@ -22,7 +22,7 @@ from harness.contracts.members import CLIENT
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
-from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
+from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, readable_journal
 from harness.progress import Progress
 from harness.scenario.model import POSTPONED_S
 from harness.scenario.plan import PlannedFault
@@ -299,7 +299,7 @@ async def heal_all(
 ) -> list[str]:
     """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
     failures = []
-    remaining = [item for item in open_injections(read_journal(path)) if only(item.injection)]
+    remaining = [item for item in open_injections(readable_journal(path)[0]) if only(item.injection)]
     if not remaining:
         return []
     journal = Journal(path)

@@ -174,6 +174,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "coverage.json"
 
     @property
+    def reserve(self) -> Path:
+        """Folder with room that the run keeps on the disk until its report is written (`harness/store/reserve.py`)."""
+        return self.root / "reserve"
+
+    @property
     def cluster(self) -> Path:
         """Working folder of the cluster driver while it runs: configuration, pid files, data."""
         return self.root / "cluster"

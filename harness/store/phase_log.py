@@ -16,6 +16,7 @@ from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupte
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, read_jsonl
+from harness.store.reserve import with_room
 from harness.store.result import Remark, reason_of
 from harness.system.pids import ProcessIdentity, identify
 from harness.system.writable import in_words
@@ -58,9 +59,12 @@ class PhaseNotes:
     quiescence: Quiescence | None = None
     """Of the phase collect, once it has dumped the replicas."""
 
-    def remark(self, text: str, *, subject: str = "", forbids_pass: bool = False) -> None:
+    def remark(self, text: str, *, subject: str = "", forbids_pass: bool = False, environment: bool = False) -> None:
         """Keep what there is to say of the evidence; the subject is a file, a client, a broker."""
-        self.remarks.append(Remark(text=text, phase=self.phase, subject=subject, forbids_pass=forbids_pass))
+        remark = Remark(
+            text=text, phase=self.phase, subject=subject, forbids_pass=forbids_pass, environment=environment
+        )
+        self.remarks.append(remark)
 
 
 @contextmanager
@@ -82,7 +86,8 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         raise Interrupted(f"the phase {phase} was interrupted") from None
     except (HarnessError, OSError) as failure:
         error = in_words(failure, folder.root)
-        notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True)
+        environment = isinstance(failure, (ClusterError, OSError))
+        notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True, environment=environment)
         if isinstance(failure, OSError):
             raise ClusterError(error) from failure
         raise
@@ -130,7 +135,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
     try:
         folder.root.stat()  # a folder that was moved is not made anew
         with JsonlWriter(folder.phases) as writer:
-            writer.write(line)
+            with_room(folder, lambda: writer.write(line))
     except OSError as error:
         progress.message(f"the run folder cannot be written: {in_words(error, folder.root)}")
 

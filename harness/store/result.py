@@ -12,7 +12,17 @@ from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import EvidenceError
 from harness.progress import number_of
-from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdicts, worst_fault, worst_system
+from harness.store.folder import RunFolder
+from harness.store.reserve import write_whole
+from harness.verdict import (
+    EnvironmentVerdict,
+    ExitCode,
+    FaultVerdict,
+    SystemVerdict,
+    Verdicts,
+    worst_fault,
+    worst_system,
+)
 
 DERIVED = ("verdicts", "exit_code")
 """Written for readers that know no Python, and made anew from the parts by those that do."""
@@ -84,6 +94,8 @@ class Remark(StoredModel):
     subject: str = ""
     """A file, a client, a broker; empty for the phase as a whole."""
     forbids_pass: bool = False
+    environment: bool = False
+    """Whether a phase failed by something beside the cluster's promises: a start, a full disk, no steady state."""
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text
@@ -183,17 +195,20 @@ class RunResult(StoredModel):
             environment=EnvironmentVerdict.RESIDUE if self.residue else EnvironmentVerdict.CLEAN,
         )
 
+    @property
+    def exit_code(self) -> ExitCode:
+        """What `chaos` ends with: a violation outranks a broken environment, which outranks a run without proof."""
+        code = self.verdicts.exit_code
+        if code is not ExitCode.VIOLATED and any(remark.environment for remark in self.remarks):
+            return ExitCode.ENVIRONMENT
+        return code
+
     def save(self, path: Path) -> None:
         """Write `verdict.json`, verdicts and exit code included for readers that know no Python."""
-        verdicts = self.verdicts
-        data: dict[str, Any] = {
-            "verdicts": verdicts.names,
-            "exit_code": int(verdicts.exit_code),
-        }
+        data: dict[str, Any] = {"verdicts": self.verdicts.names, "exit_code": int(self.exit_code)}
         model = self.model_dump(mode="json")
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({**data, **model}, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        text = json.dumps({**data, **model}, indent=2) + "\n"
+        write_whole(RunFolder(path.parent), path, text)
 
     @classmethod
     def load(cls, path: Path) -> "RunResult":

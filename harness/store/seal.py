@@ -13,6 +13,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from harness.store.folder import RunFolder
+from harness.store.reserve import write_whole
 from harness.store.result import StoredModel, reason_of
 from harness.system.chain import Reading, read_chain
 
@@ -73,9 +74,7 @@ def seal(folder: RunFolder) -> None:
     if folder.seal.exists():
         return
     files = [_sealed(folder, path, kind) for kind, paths in _files(folder).items() for path in paths]
-    temporary = folder.seal.with_suffix(".tmp")
-    temporary.write_text(Seal.of(files).model_dump_json(indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder.seal)
+    write_whole(folder, folder.seal, Seal.of(files).model_dump_json(indent=2) + "\n")
 
 
 def sealed_lines(folder: RunFolder) -> int:

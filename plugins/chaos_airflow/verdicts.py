@@ -54,11 +54,11 @@ def concluded(folder: "RunFolder") -> Conclusion:
 
     result = RunResult.load(folder.verdict)
     verdicts = result.verdicts
-    outcome = verdicts.exit_code.outcome
+    outcome = result.exit_code.outcome
     reasons = {
         HELD: [],
         VIOLATED: of(SystemVerdict.FAIL, why(result)),
-        BROKEN: of(EnvironmentVerdict.RESIDUE, why(result)),
+        BROKEN: of(EnvironmentVerdict.RESIDUE, why(result)) or why(result),
         INCONCLUSIVE: why(result),
     }
     return Conclusion(

@@ -10,8 +10,10 @@ import pytest
 from airflow.sdk import ObjectStoragePath
 
 from chaos_airflow.runs import RunName
+from chaos_airflow.verdicts import concluded
 from chaos_airflow.views.listing import PAGE, Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Runs, State
+from harness.store.result import Remark, RunResult
 from harness.system.pids import identify
 from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phase
 from tests.verdicts import FAIL, MISMATCH, UNKNOWN
@@ -19,6 +21,7 @@ from tests.verdicts import FAIL, MISMATCH, UNKNOWN
 RUN = "smoke-20261120T020000-00000007"
 LONG_AGO = datetime.now(UTC) - timedelta(hours=4)
 A_WHILE_AGO = datetime.now(UTC) - timedelta(hours=1)
+NOT_STARTED = Remark(text="the phase start failed: no port", phase="start", forbids_pass=True, environment=True)
 UNJUDGED = {name: seconds for name, seconds in FINISHED.items() if name not in ("judge", "report")}
 
 
@@ -48,6 +51,9 @@ def runs_at(folder: Path) -> Runs:
         pytest.param({"fault": MISMATCH}, State.INCONCLUSIVE, id="the fault was another one"),
         pytest.param({"residue": ["a process"]}, State.BROKEN, id="something is left"),
         pytest.param({"phase_durations_s": UNJUDGED, "checks": []}, State.CUT_OFF, id="stopped, and never judged"),
+        pytest.param(
+            {"phase_durations_s": UNJUDGED, "checks": [], "remarks": [NOT_STARTED]}, State.BROKEN, id="never started"
+        ),
     ],
 )
 def test_a_run_with_a_result(tmp_path: Path, changes: dict[str, Any], state: State) -> None:
@@ -55,6 +61,13 @@ def test_a_run_with_a_result(tmp_path: Path, changes: dict[str, Any], state: Sta
     shown = runs_at(tmp_path).overview(RUN)
     assert shown.state is state
     assert shown.result is not None
+
+
+def test_a_start_that_failed_is_concluded_as_the_command_ends(tmp_path: Path) -> None:
+    folder = made(tmp_path, RUN, phase_durations_s=UNJUDGED, checks=[], remarks=[NOT_STARTED])
+    conclusion = concluded(folder)
+    assert conclusion["outcome"] == RunResult.load(folder.verdict).exit_code.outcome == "broken"
+    assert "no port" in conclusion["reason"]
 
 
 @pytest.mark.parametrize(

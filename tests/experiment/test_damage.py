@@ -95,7 +95,7 @@ class Case:
 
 
 def cases(runs: Runs) -> list[Case]:
-    """Return every kind of damage to every file, in the order of the day."""
+    """Return every kind of damage to every file, in the order that the commit draws."""
     names = (*DAMAGES, REMOVED, REPLACED)
     every = [Case(run, place, name) for run in runs.all for place in files_of(run) for name in names]
     random.Random(DRAW).shuffle(every)

@@ -31,10 +31,11 @@ from harness.scenario.file import read_scenario
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import ends
+from harness.store.reserve import give_back
 from harness.store.result import RunResult
 from harness.system.pids import ProcessIdentity, read_pid_file
 from harness.system.waiting import until
-from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.brief import BRIEF
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.verdicts import CONFIRMED
@@ -338,10 +339,13 @@ def test_a_disk_that_is_full_while_evidence_is_collected(small_disk: Path) -> No
         fill(filler)
         task(run, "collect", "stop")
         assert not supervised(run), "a full disk keeps no cluster up"
-        assert any(f"the disk {small_disk} is full: " in remark.text for remark in closed(run).remarks)
+        result = closed(run)
+        assert any(f"the disk {small_disk} is full: " in remark.text for remark in result.remarks)
+        assert [fault.verdict for fault in result.faults] == [FaultVerdict.CONFIRMED]
         assert reap([runs]).items == []
 
         run.verdict.unlink()  # as if there had been no room for it either
+        give_back(run)
         fill(filler)
         assert reap([runs]).exit_code is ExitCode.ENVIRONMENT, "it cannot be saved, and that is said"
         filler.unlink()

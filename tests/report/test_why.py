@@ -102,6 +102,25 @@ def test_the_command_says_it_in_one_screen_and_ends_as_the_run_did(
     assert (answer["exit_code"], answer["verdicts"]["system"]) == (1, "FAIL")
 
 
+NOT_STARTED = Remark(text="the phase start failed: no port", phase="start", forbids_pass=True, environment=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        pytest.param({"remarks": [NOT_STARTED], "checks": [], "suites": []}, ExitCode.ENVIRONMENT, id="it failed"),
+        pytest.param({"remarks": [NOT_STARTED], "checks": [BROKEN]}, ExitCode.VIOLATED, id="a violation outranks it"),
+    ],
+)
+def test_a_start_that_failed_ends_with_one_code_wherever_that_is_asked(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], code: ExitCode
+) -> None:
+    result = result_of(**changes)
+    result.save(folder.verdict)
+    assert json.loads(folder.verdict.read_text(encoding="utf-8"))["exit_code"] == code
+    assert (RunResult.load(folder.verdict).exit_code, chaos_why(folder, monkeypatch)) == (code, code)
+
+
 @pytest.mark.parametrize(
     ("damaged", "code"),
     [

@@ -1,7 +1,7 @@
 """Every planted bug is found by a sweep, by the check that it should be found by, and a sound broker by none.
 
 The schedules are those of `chaos simulate SCENARIO --seed 1` with the planted bug; all are judged at once. The
-scenarios are built-in ones, lighter, and those of `planted/`, each made for the bug that it is named after. A day's
+scenarios are built-in ones, lighter, and those of `planted/`, each made for the bug that it is named after. A commit's
 sample of them is tried; CHAOS_SAMPLE=all tries all.
 """
 

@@ -18,7 +18,7 @@ DAMAGES = 2_000
 FEWEST_DAMAGES = 8
 SCHEDULES = 10_000
 INPUTS = 1_000_000
-KILLS = 100
+KILLS = 60
 MUTANTS = 300
 FEWEST_MUTANTS = 3
 SOAK_S = 3_600
@@ -85,7 +85,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     is_whole = scale >= 1
-    sample, tests = ("all", ("-m", "rest and not published")) if is_whole else ("of the day", HISTORIES_TESTS)
+    sample, tests = ("all", ("-m", "rest and not published")) if is_whole else ("of the commit", HISTORIES_TESTS)
     faults = max(1, soak_s // FAULT_EVERY_S)
     return [
         Step(
@@ -139,6 +139,11 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             name="kills",
             about=f"{kills:,} experiments killed at any instant of any phase: nothing is left, and none passes.",
             command=(*python, "tools.kills", "--kills", str(kills), "--seed", str(seed)),
+        ),
+        Step(
+            name="kills-one-by-one",
+            about=f"{kills:,} runs whose phases are called one by one; a process of each is killed: none accuses.",
+            command=(*python, "tools.kills", "--one-by-one", "--kills", str(kills), "--seed", str(seed)),
         ),
         Step(
             name="fuzzing",

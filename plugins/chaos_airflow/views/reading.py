@@ -20,6 +20,7 @@ from chaos_airflow.runs import Origin, RunName, filesystem_of
 from harness import verdict
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase
 from harness.store.result import RunResult
 from harness.system.pids import ProcessIdentity
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = RunFolder(Path())
 """What things are called within a run folder."""
-REPORTED = "report"
+REPORTED = Phase.REPORT.value
 """The last phase: with its duration in the result, the run is over."""
 SILENCE = timedelta(hours=3)
 """Within a phase on another machine: no task of a run may take longer, so nobody goes on with it then."""
@@ -116,7 +117,7 @@ class Runs:
         unfinished = [
             name
             for name, result in zip(names, read, strict=True)
-            if result is None or (isinstance(result, RunResult) and REPORTED not in result.phase_durations_s)
+            if result is None or (isinstance(result, RunResult) and not _is_over(result))
         ]
         phases = dict(zip(unfinished, self._read_each(unfinished, str(NAMES.phases)), strict=True))
         return [
@@ -222,6 +223,12 @@ def _result(content: bytes | OSError, name: RunName) -> RunResult | str | None:
     return result
 
 
+def _is_over(result: RunResult) -> bool:
+    """Return whether no phase follows: the report is written, or the cluster was not started."""
+    not_started = any(remark.environment and remark.phase == Phase.START for remark in result.remarks)
+    return not_started or REPORTED in result.phase_durations_s
+
+
 def _origin(content: bytes | OSError) -> Origin | None:
     try:
         return None if isinstance(content, OSError) else Origin.model_validate_json(content)
@@ -236,7 +243,7 @@ def _overview(
         return Overview(name=name, state=State.DAMAGED, detail=result, result=None, origin=origin)
     if phases is None:
         assert result is not None, "a run without a result has its phases read"
-        state, detail = State(result.verdicts.exit_code.outcome), ""
+        state, detail = State(result.exit_code.outcome), ""
     else:
         state, detail = _progress(name, phases)
     return Overview(name=name, state=state, detail=detail, result=result, origin=origin)

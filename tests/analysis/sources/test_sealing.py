@@ -76,7 +76,7 @@ class Both:
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """Write the histories of models, one with each corruption of the day, and those of its that sweeps have left."""
+    """Write the histories of models, one with each corruption drawn, and those of its that sweeps have left."""
     models = {seed: history(seed) for seed in sampled(range(12), 3)}
     folders = [sealed_run(root, f"intact {seed}", lines_of(model)) for seed, model in models.items()]
     for number, (name, corruption) in sampled(list(enumerate(CORRUPTIONS.items())), 12):

@@ -78,6 +78,13 @@ def test_a_run_is_a_row(
     assert [(fault.kind, fault.role, fault.confirmed) for fault in row.faults] == [("kill", "leader", True)]
 
 
+def test_losses_are_lost_records_and_no_lawful_duplicates_or_other_signs_of_them(tmp_path: Path) -> None:
+    expected = {"lost-write": 2, "unseen": 3, "duplicate": 40, "I10": 5, "int-nonmonotonic-send": 7}
+    checks = [CheckResult(check=name, promise="p", verdict=PASS, expected=number) for name, number in expected.items()]
+    made(tmp_path, "r", checks=checks)
+    assert [row.expected_losses for row in read(tmp_path)] == [5]
+
+
 def test_the_longest_time_without_a_write_under_a_fault_is_its_own(tmp_path: Path) -> None:
     folder = made(tmp_path, "r")
     write_fact(
