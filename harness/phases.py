@@ -38,7 +38,7 @@ from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, entered
+from harness.store.phase_log import GATHERING, Phase, entered
 from harness.store.reserve import give_back, keep_room
 from harness.store.result import Remark, RunResult
 from harness.store.seal import seal
@@ -166,11 +166,12 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
 def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
     """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it.
 
-    A process that still drives the cluster is ended first: a scheduler may have given it up without its knowing.
+    A process that still drives the cluster, or collects, is ended first: a scheduler may have given it up without its
+    knowing.
     """
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals:
-        signals.run(end_in_other_process(folder, Phase.DRIVE, progress), tolerated=1)
+        signals.run(end_in_other_process(folder, GATHERING, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:
             scenario, plan = scenario_of(folder), load_plan(folder.plan)
             driver = driver_of(folder, scenario)

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from collections.abc import Collection
 
 from harness.errors import DeadlineError
 from harness.progress import Progress
@@ -15,41 +16,41 @@ GOOD_ORDER_TIMEOUT_S = 15.0
 GONE_TIMEOUT_S = 5.0
 
 
-async def end_in_other_process(folder: RunFolder, phase: Phase, progress: Progress) -> None:
-    """Ask the process that carries out this phase of the run to end it, and kill it if it does not.
+async def end_in_other_process(folder: RunFolder, phases: Collection[Phase], progress: Progress) -> None:
+    """Ask the process that carries out one of these phases of the run to end it, and kill it if it does not.
 
     Nothing happens when no other process of this machine does.
 
     Raises:
         DeadlineError: it survives SIGKILL.
     """
-    if not (running := _in_another_process(folder, phase)):
+    if not (running := _in_another_process(folder, phases)):
         return
     (entry,) = running
     assert entry.process is not None, "a phase of another process names it"
-    progress.message(f"process {entry.process.pid} still carries out the phase {phase}: it is asked to end it")
+    progress.message(f"process {entry.process.pid} still carries out the phase {entry.phase}: it is asked to end it")
     entry.process.send(signal.SIGTERM)
     try:
-        await _over(folder, phase, GOOD_ORDER_TIMEOUT_S)
+        await _over(folder, phases, GOOD_ORDER_TIMEOUT_S)
     except DeadlineError:
         progress.message(f"process {entry.process.pid} is killed")
         entry.process.send(signal.SIGKILL)
-        await _over(folder, phase, GONE_TIMEOUT_S)
+        await _over(folder, phases, GONE_TIMEOUT_S)
 
 
-async def _over(folder: RunFolder, phase: Phase, timeout_s: float) -> None:
+async def _over(folder: RunFolder, phases: Collection[Phase], timeout_s: float) -> None:
     async def running() -> list[PhaseEntry]:
-        return _in_another_process(folder, phase)
+        return _in_another_process(folder, phases)
 
-    await until(running, lambda seen: not seen, what=f"end of the phase {phase} elsewhere", timeout_s=timeout_s)
+    await until(running, lambda seen: not seen, what="end of the phase elsewhere", timeout_s=timeout_s)
 
 
-def _in_another_process(folder: RunFolder, phase: Phase) -> list[PhaseEntry]:
-    """Return the last time the phase was entered, if another process of this machine still carries it out."""
+def _in_another_process(folder: RunFolder, phases: Collection[Phase]) -> list[PhaseEntry]:
+    """Return the last time a phase was entered, if it is one of these and another process here still carries it out."""
     return [
         entry
         for entry in entries(folder)[-1:]
-        if entry.phase is phase
+        if entry.phase in phases
         and not entry.over
         and entry.host == socket.gethostname()
         and entry.process is not None

@@ -10,7 +10,7 @@ import pytest
 from harness.experiment.handover import end_in_other_process
 from harness.progress import Silent
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, ends, entered
+from harness.store.phase_log import GATHERING, Phase, ends, entered
 
 pytestmark = pytest.mark.real_time("another process is waited for")
 
@@ -33,28 +33,29 @@ async def stubborn():
         except asyncio.CancelledError:
             pass
 
-with Interrupts() as interrupts, entered(RunFolder(Path(sys.argv[1])), Phase.DRIVE, Silent()):
+with Interrupts() as interrupts, entered(RunFolder(Path(sys.argv[1])), Phase(sys.argv[3]), Silent()):
     interrupts.run({"obeys": endless, "does not": stubborn}[sys.argv[2]]())
 """
 
 
 @pytest.mark.parametrize(
-    ("manner", "error"),
+    ("phase", "manner", "error"),
     [
-        pytest.param("obeys", "interrupted", id="it ends in good order"),
-        pytest.param("does not", "the phase drive was cut off", id="it is killed"),
+        pytest.param(Phase.DRIVE, "obeys", "interrupted", id="it ends in good order"),
+        pytest.param(Phase.DRIVE, "does not", "the phase drive was cut off", id="it is killed"),
+        pytest.param(Phase.COLLECT, "obeys", "interrupted", id="an earlier try of collect is ended too"),
     ],
 )
 def test_a_phase_that_another_process_carries_out_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manner: str, error: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, manner: str, error: str
 ) -> None:
     monkeypatch.setattr("harness.experiment.handover.GOOD_ORDER_TIMEOUT_S", 120.0 if manner == "obeys" else 0.2)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path), manner]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), manner, phase]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"running\n"
-        asyncio.run(end_in_other_process(RunFolder(tmp_path), Phase.DRIVE, Silent()))
-        assert ends(RunFolder(tmp_path))[Phase.DRIVE].error == error
+        asyncio.run(end_in_other_process(RunFolder(tmp_path), GATHERING, Silent()))
+        assert ends(RunFolder(tmp_path))[phase].error == error
         status = other.wait(120)
     assert (status == -signal.SIGKILL) is (manner == "does not")
 
@@ -63,8 +64,8 @@ def test_a_phase_that_is_over_or_ones_own_is_let_be(tmp_path: Path, monkeypatch:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda _pid, number: sent.append(number))
     folder = RunFolder(tmp_path)
-    asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
+    asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
     with entered(folder, Phase.DRIVE, Silent()):
-        asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
-    asyncio.run(end_in_other_process(folder, Phase.DRIVE, Silent()))
+        asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
+    asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
     assert sent == []
