@@ -41,7 +41,7 @@ def read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, s
 
 
 def result_of(
-    check: Check, unknown: str, numbers: Mapping[Severity, Count], holes: Mapping[str, Remark]
+    check: Check, unknown: str, numbers: Mapping[Severity, Count], holes: Mapping[str, Remark], unseen: str = ""
 ) -> CheckResult:
     """Return one check's answer on one run: what was found stands, but no promise is kept in evidence with holes.
 
@@ -50,11 +50,13 @@ def result_of(
         unknown: Why it cannot judge the run, if so.
         numbers: How much it found.
         holes: A remark on every kind of evidence that has some.
+        unseen: What the evidence does not show of what the check is about.
     """
     violations = numbers[Severity.VIOLATION]
     damaged = [] if violations.number else [holes[kind] for kind in kinds_of(check.needs) if kind in holes]
-    if unknown or damaged:
-        reason = unknown or f"nothing was found, in evidence that is damaged: {damaged[0]}"
+    if unknown or damaged or (unseen and not violations.number):
+        found_nothing = f"nothing was found, in evidence that is damaged: {damaged[0]}" if damaged else unseen
+        reason = unknown or found_nothing
         return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN, reason=reason)
     verdict = SystemVerdict.FAIL if violations.number else SystemVerdict.PASS
     return CheckResult(

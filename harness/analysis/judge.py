@@ -5,7 +5,7 @@ All runs given at once are judged by the same jobs, each finding under its own r
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,6 +19,10 @@ from harness.analysis.gate import sliced
 from harness.analysis.running import Unknown, any_power_loss, only, run_checks
 from harness.analysis.sources.reading import Sources, read, session_bytes
 from harness.analysis.tables.schemas import TABLES
+from harness.analysis.unseen import Unseen, unseen_of
+from harness.analysis.unstated import Otherwise, hanging_on
+from harness.analysis.vocabulary.settings import settings_at_once
+from harness.analysis.vocabulary.subjects import subjects_of
 from harness.contracts import registry
 from harness.contracts.checks import READ_BY_ALL, READ_FOR_POWER_LOSSES, Check, Settings, Severity, read_by
 from harness.progress import Listener, Silent, number_of, step
@@ -40,6 +44,12 @@ class Judgement:
     """On the quality of the evidence; all but the torn last line that a kill can leave forbid a PASS."""
     counts: dict[str, int]
     """Rows a fact."""
+    unseen: dict[str, str] = field(default_factory=dict)
+    """By check, what the evidence does not show of what it is about."""
+    absent: frozenset[str] = frozenset()
+    """The checks of whose subject the evidence has nothing."""
+    hanging: dict[str, list[str]] = field(default_factory=dict)
+    """By check, what must be stated of the settings before it can answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,8 @@ class Question:
     """What each run was allowed to do, by its id."""
     checks: Sequence[str] = ()
     """Names; none for all."""
+    otherwise: Sequence[Otherwise] = ()
+    """The settings of the only run with one each at its most lenient that is not stated; the others are strict."""
 
     def plugins(self) -> list[Check]:
         """Return the checks; raises PluginError when there is none of one of the names."""
@@ -141,6 +153,7 @@ def judge_sources(
             with step(progress, "records are set aside of which all sources tell the same"):
                 slices = stack.enter_context(sliced(facts, counts, into.facts))
         unknown: Unknown = {}
+        unseen: dict[str, Unseen] = {}
         rows_made = sum(sum(of_run.values()) for of_run in counts.values())
         number = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
         with step(progress, f"{number} judge {rows_made:,} rows of facts"):
@@ -149,7 +162,14 @@ def judge_sources(
                 of_runs, of_slices = (part if alone else only(part, question.settings) for part in (facts, slices))
                 rows = {run_id: counts[run_id] for run_id in question.settings}
                 unknown |= run_checks(spark, checks, of_runs, of_slices, question.settings, rows, into.findings)
+                unseen |= dict.fromkeys(rows, unseen_of(checks, of_runs, rows, settings_at_once(_least_seen(question))))
             numbers = read_findings(spark, into.findings)
+            hanging = {
+                run_id: _hanging(checks, facts, numbers, question, run_id)
+                for question, checks in checks_of
+                for run_id in question.settings
+                if question.otherwise
+            }
             remarks, holes = remarks_of(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
         Judgement(
@@ -160,20 +180,50 @@ def judge_sources(
                     unknown.get((run_id, plugin.name), ""),
                     {severity: numbers.get((run_id, plugin.name, severity), Count()) for severity in Severity},
                     holes.get(run_id, {}),
+                    unseen[run_id].reasons.get((run_id, plugin.name), ""),
                 )
                 for plugin in checks
             ],
             remarks=remarks.get(run_id, []),
             counts=dict(counts[run_id]),
+            unseen=unseen[run_id].of_run(run_id),
+            absent=frozenset(check for of, check in unseen[run_id].absent if of == run_id),
+            hanging=hanging.get(run_id, {}),
         )
         for question, checks in checks_of
         for run_id in question.settings
     ]
 
 
+def _least_seen(question: Question) -> Mapping[str, Settings]:
+    """Return the settings with which the least counts as seen: readers began anywhere, unless it is stated."""
+    anywhere = any(not each.settings.read_from_start for each in question.otherwise)
+    return {
+        run_id: replace(each, read_from_start=each.read_from_start and not anywhere)
+        for run_id, each in question.settings.items()
+    }
+
+
+def _hanging(
+    checks: Sequence[Check],
+    facts: Facts,
+    numbers: Mapping[tuple[str, str, str], Count],
+    question: Question,
+    run_id: str,
+) -> dict[str, list[str]]:
+    counts = {(check, severity): count.number for (of, check, severity), count in numbers.items() if of == run_id}
+    found = {check for check, _ in counts}
+    violations = {check: number for (check, severity), number in counts.items() if severity == Severity.VIOLATION}
+    some = [check for check in checks if check.name in found]
+    return hanging_on(some, facts, violations, question.otherwise) if some else {}
+
+
 def _read_by(checks_of: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
     """Return the names of the facts on which these answers rest."""
     of_checks = {name for _, checks in checks_of for check in checks for name in read_by(check)}
+    of_checks |= {
+        name for _, checks in checks_of for check in checks for each in subjects_of(check) for name in each.facts
+    }
     cuts = READ_FOR_POWER_LOSSES if any(any_power_loss(question.settings) for question, _ in checks_of) else ()
     return {*of_checks, *cuts, *READ_BY_ALL}
 

@@ -19,11 +19,11 @@ from harness.analysis.frames import union
 from harness.analysis.vocabulary.excuses import within_power_losses
 from harness.analysis.vocabulary.findings import phrase
 from harness.analysis.vocabulary.settings import settings_at_once
-from harness.contracts.checks import Assumption, Check, Settings, Sliced, assumptions, handed_to
+from harness.contracts.checks import Assumption, Check, Settings, Sliced, Subject, assumptions, handed_to
 
 logger = logging.getLogger(__name__)
 
-Part = TypeVar("Part", Check, Assumption)
+Part = TypeVar("Part", Check, Assumption, Subject)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
@@ -63,13 +63,13 @@ def run_checks(
             folder.mkdir(exist_ok=True)  # Sail makes none for no rows, but that nothing was found is evidence
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
-    for check, _ in _broken(able, write):
+    for check, _ in broken_parts(able, write):
         of_check = {run_id: settings[run_id] for run_id in counts if (run_id, check.name) not in unknown}
         # a check that decides by a value in Python breaks for columns alone
         for run_ids in _of_same_settings(of_check):
             for part, error in by_halves(run_ids, partial(_about, write, check), (Exception,)):
                 if isinstance(error, Exception):
-                    unknown |= {(run_id, check.name): _broke(error) for run_id in part}
+                    unknown |= {(run_id, check.name): why_broken(error) for run_id in part}
                     logger.warning("check.failed check=%s runs=%d error=%s", check.name, len(part), _first_line(error))
     return unknown
 
@@ -101,7 +101,7 @@ def _pairs(spark: SparkSession, unknown: Unknown) -> DataFrame:
     return spark.createDataFrame(pa.table({"run_id": list(run_ids), "check": list(checks)}))
 
 
-def _broken(parts: Sequence[Part], job: Callable[[Sequence[Part]], None]) -> list[tuple[Part, Exception]]:
+def broken_parts(parts: Sequence[Part], job: Callable[[Sequence[Part]], None]) -> list[tuple[Part, Exception]]:
     """Do a job for all parts of plugins at once, or else for each alone; return those for which it cannot be done."""
     if not parts:
         return []
@@ -111,11 +111,12 @@ def _broken(parts: Sequence[Part], job: Callable[[Sequence[Part]], None]) -> lis
         still_there(error)
         if len(parts) == 1:
             return [(parts[0], error)]
-        return [each for part in parts for each in _broken([part], job)]
+        return [each for part in parts for each in broken_parts([part], job)]
     return []
 
 
-def _broke(error: Exception) -> str:
+def why_broken(error: Exception) -> str:
+    """Return what is answered where a part of a check cannot be run."""
     return f"the check broke: {type(error).__name__}: {_first_line(error)}"
 
 
@@ -149,8 +150,8 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
             for name in assuming[some[number]]:
                 unknown[(run_id, name)] = min(reason, unknown.get((run_id, name), reason))
 
-    for assumption, error in _broken(list(assuming), test):
-        unknown.update({(run_id, name): _broke(error) for run_id in counts for name in assuming[assumption]})
+    for assumption, error in broken_parts(list(assuming), test):
+        unknown.update({(run_id, name): why_broken(error) for run_id in counts for name in assuming[assumption]})
     for run_id, rows in counts.items():
         for check in checks:
             empty = [name for name in check.needs if not rows[name]]

@@ -18,11 +18,15 @@ from harness.system.engine import choose_engine
 from harness.system.writable import make_parent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
     from rich.console import Console
 
     from harness.analysis.engine.hadoop import AnyResultFolder, HadoopPath
     from harness.ingest.answer import HistoryResult
+    from harness.store.result import CheckResult
+    from harness.verdict import SystemVerdict
 
 DEFAULT_INTO = Path("judged")
 _WHERE = "file, folder or glob, of this machine, or with --engine spark any URI that Hadoop knows; repeatable."
@@ -64,6 +68,9 @@ def judge(
     ] = None,
     master: Master = None,
     engine: EngineName = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="List the promises that were not judged, and what they would take.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
@@ -110,7 +117,7 @@ def judge(
     if as_json:
         typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
     else:
-        show(PatientConsole(), result, folder)
+        show(PatientConsole(), result, folder, verbose=verbose)
     raise typer.Exit(result.exit_code)
 
 
@@ -171,27 +178,59 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
     return folder
 
 
-def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder") -> None:
-    """Print what was judged by which settings, what was not, and what that would need."""
+_COUNTED = {
+    "sends": "sends",
+    "polls": "records read",
+    "end_offsets": "ends of partitions",
+    "committed_offsets": "commits and read-backs",
+    "replica_records": "records in logs",
+    "partition_states": "states of partitions",
+    "liveness": "signs of life",
+}
+"""Facts whose rows the terminal counts, in words."""
+
+
+def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder", *, verbose: bool = False) -> None:
+    """Print what was judged by which settings and what was found; `verbose`, what the other promises would take."""
     from harness.cli.terminal import new_table, styled
     from harness.contracts.registry import check_title
 
     judged = new_table(result.name, "check", "verdict", "what was seen", wide=["what was seen"])
-    for check in result.checks:
-        seen = "; ".join(part for part in (check.counted, check.reason or check.promise) if part)
-        judged.add_row(check_title(check.check), styled(check.verdict), escape(seen))
+    for (verdict, seen), titles in _alike(result.checks).items():
+        judged.add_row("\n".join(titles), styled(verdict), escape(seen))
+    counts = [f"{result.counts[fact]:,} {words}" for fact, words in _COUNTED.items() if result.counts.get(fact)]
+    console.print(f"evidence  {', '.join(counts) or 'nothing that checks count'}", markup=False, highlight=False)
     console.print(judged)
-    if result.unjudged:
+    if result.unjudged and not verbose:
+        console.print(
+            f"not judged: {number_of(len(result.unjudged), 'promise')}; --verbose lists what they would take",
+            highlight=False,
+        )
+    elif result.unjudged:
         wide = ("promise", "evidence that it takes")
         missing = new_table("\nnot judged", "check", *wide, wide=wide)
         for promise in result.unjudged:
             missing.add_row(check_title(promise.check), escape(promise.promise), escape("; ".join(promise.needed)))
         console.print(missing)
     for setting in result.settings:
-        origin = "assumed" if setting.assumed else "given"
-        console.print(f"{origin:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
+        if not setting.assumed:
+            text = f"stated    {setting.name}={setting.value}  {setting.about}"
+            console.print(text, markup=False, highlight=False)
+    if left_open := [setting.name for setting in result.settings if setting.assumed]:
+        console.print(f"not stated  {', '.join(left_open)}", markup=False, highlight=False)
     for remark in result.remarks:
         console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
     counted = f"{number_of(len(result.checks), 'promise')} judged, {len(result.unjudged)} not"
     console.print(f"system {styled(result.verdict)}   {counted}", highlight=False)
     console.print(f"report    {folder.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _alike(checks: "Sequence[CheckResult]") -> "dict[tuple[SystemVerdict, str], list[str]]":
+    """Return the titles of the checks by verdict, the worst first, and what was seen."""
+    from harness.contracts.registry import check_title
+
+    titles: dict[tuple[SystemVerdict, str], list[str]] = {}
+    for check in sorted(checks, key=lambda check: -check.verdict):
+        seen = "; ".join(part for part in (check.counted, check.reason or check.promise) if part)
+        titles.setdefault((check.verdict, seen), []).append(check_title(check.check))
+    return titles

@@ -97,6 +97,24 @@ class Assumption:
     """Whether it can be broken only where a topic is compacted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """What a check looks at piece by piece; a piece that the evidence does not show forbids PASS.
+
+    The same one is counted once for all checks that name it. Its facts do not count as read by them.
+    """
+
+    facts: tuple[str, ...]
+    """Names of those by which the pieces are known."""
+    pieces: Callable[..., DataFrame]
+    """Returns, of the settings and these facts in their order, rows of `run_id`, `place` (a partition, group or broker,
+    as text), `number` of pieces there, and how many of them are `unseen`."""
+    what: str
+    """What the pieces are, in the plural: "acknowledged records"."""
+    unseen: str = ""
+    """What is wrong with those that are unseen, after `what`: "were reached by no reader"."""
+
+
 class Check(Protocol):
     """One promise."""
 
@@ -120,6 +138,25 @@ class Assuming(Check, Protocol):
 
     assumes: ClassVar[tuple[Assumption, ...]]
     """What it cannot do without."""
+
+
+@runtime_checkable
+class About(Check, Protocol):
+    """A check that judges nothing where its subject has no piece at all.
+
+    A recorded history without a piece leaves the promise unjudged. A run of the harness's own is known to have none.
+    """
+
+    about: ClassVar[Subject]
+    """What the promise is about."""
+
+
+@runtime_checkable
+class Covers(Check, Protocol):
+    """A check with further subjects, beside those that follow from the facts that it needs."""
+
+    covers: ClassVar[tuple[Subject, ...]]
+    """What it must have seen."""
 
 
 @runtime_checkable
@@ -197,6 +234,12 @@ def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]
 def assumptions(check: Check) -> tuple[Assumption, ...]:
     """Return what must hold of a run that the check judges."""
     return check.assumes if isinstance(check, Assuming) else ()
+
+
+def subjects(check: Check) -> tuple[Subject, ...]:
+    """Return what a check itself says that it must have seen."""
+    about = (check.about,) if isinstance(check, About) else ()
+    return about + (check.covers if isinstance(check, Covers) else ())
 
 
 def allowances(check: Check) -> tuple[Allowance, ...]:

@@ -19,9 +19,9 @@ from harness.kafka.codec import Api, Values
 from harness.kafka.records import BATCHES_SINCE, batch_of, last_offsets, message_of
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
-from harness.values import ACKS_ALL, TopicPartition
+from harness.values import ACKS_ALL, PROBE_PROCESS, TopicPartition
 
-PROCESS = "liveness"
+PROCESS = PROBE_PROCESS
 """Its name among the clients: what it writes, it writes down as they do."""
 LATEST = {
     PRODUCE.key: 8,

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from harness.analysis.judge import Judgement
 from harness.analysis.sources.origins import ORIGINS
 from harness.contracts import registry
-from harness.contracts.checks import Check, allowances
+from harness.contracts.checks import About, Check, allowances
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
 from harness.progress import number_of
@@ -19,7 +20,7 @@ class Setting(StoredModel):
     name: str
     value: str
     assumed: bool
-    """Whether nobody said it."""
+    """Whether it is not stated, and so taken at its strictest."""
     about: str
 
 
@@ -70,12 +71,12 @@ class HistoryResult(StoredModel):
 
 
 def settings_in_words(settings: AllowedSettings) -> list[Setting]:
-    """Return every setting, and whether it was given or assumed."""
+    """Return every setting, and whether it was stated or taken at its strictest."""
     return [
         Setting(
             name=name,
-            value=str(getattr(settings, name)).lower(),
-            assumed=name not in settings.model_fields_set,
+            value=settings.text(name),
+            assumed=not settings.is_stated(name),
             about=field.description or "",
         )
         for name, field in AllowedSettings.model_fields.items()
@@ -83,21 +84,44 @@ def settings_in_words(settings: AllowedSettings) -> list[Setting]:
 
 
 def divided(
-    checks: Iterable[Check],
-    results: Iterable[CheckResult],
-    counts: Mapping[str, int],
-    evidence: Mapping[str, list[str]],
+    checks: Iterable[Check], judgement: Judgement, evidence: Mapping[str, list[str]]
 ) -> tuple[list[CheckResult], list[Unjudged]]:
-    """Return the answers of the checks that had evidence, and the promises that had none."""
+    """Return the answers of the checks that had evidence, and the promises that had none.
+
+    Where evidence of a kind was given, and does not show what a check is about, the check answers UNKNOWN.
+    """
     judged, unjudged = [], []
-    for check, result in zip(checks, results, strict=True):
-        lacking = [fact for fact in check.needs if not counts[fact]]
-        if lacking:
+    for check, result in zip(checks, judgement.checks, strict=True):
+        lacking = [fact for fact in check.needs if not judgement.counts[fact]]
+        not_given = [fact for fact in lacking if not any(evidence.get(kind) for kind in ORIGINS[fact])]
+        unseen = judgement.unseen.get(check.name)
+        if lacking and unseen and not not_given:
+            judged.append(result.model_copy(update={"reason": unseen}))
+        elif lacking:
             needed = needed_for(lacking, evidence)
             unjudged.append(Unjudged(check=check.name, promise=check.promise, facts=lacking, needed=needed))
+        elif check.name in judgement.absent and isinstance(check, About):
+            needed = [f"{check.about.what} (there are none)"]
+            unjudged.append(
+                Unjudged(check=check.name, promise=check.promise, facts=[*check.about.facts], needed=needed)
+            )
         else:
             judged.append(result)
     return judged, unjudged
+
+
+def undecided(results: Iterable[CheckResult], hanging: Mapping[str, list[str]]) -> list[CheckResult]:
+    """Return the answers, UNKNOWN where they hang on settings that are not stated."""
+    return [_undecided(result, hanging[result.check]) if result.check in hanging else result for result in results]
+
+
+def _undecided(result: CheckResult, deciding: Sequence[str]) -> CheckResult:
+    if result.verdict is SystemVerdict.UNKNOWN:
+        return result
+    options = " ".join(f"--set {each}" for each in deciding)
+    found = f": {number_of(result.violations, 'time')}, first: {result.reason}" if result.violations else ""
+    reason = f"the answer hangs on what the history does not state ({options}){found}"
+    return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "violations": 0, "reason": reason})
 
 
 def needed_for(facts: Sequence[str], evidence: Mapping[str, list[str]]) -> list[str]:

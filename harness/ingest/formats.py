@@ -182,6 +182,11 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     ),
     OpKind.LOST: ("A member learns that its group went on without it.", ("group", "topic", "partition")),
     OpKind.LEAVE: ("A member closes.", ("group",)),
+    OpKind.SETTING: (
+        "A setting of the client or of its cluster: `key` is its name, `value` what `--set` takes. One line of type "
+        "`invoke`, without an end.",
+        ("key", "value"),
+    ),
 }
 """What each kind of operation is, and what its lines must have more."""
 _CHOICES: Mapping[tuple[type, str], tuple[str, ...]] = {

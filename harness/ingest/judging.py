@@ -12,13 +12,14 @@ from harness.analysis.engine.jvm import still_there
 from harness.analysis.engine.storage import reason
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.tables.schemas import UNREADABLE
+from harness.analysis.unstated import Otherwise
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
 from harness.experiment.judge import remark_on, within_holes
-from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words
+from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.settings import AllowedSettings
+from harness.ingest.settings import AllowedSettings, otherwise
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
@@ -59,9 +60,14 @@ def judge_history(
     """
     name = name or folder.run_id
     evidence = RecordedEvidence(spark, paths, expansion=expansion)
-    question = Question(settings={name: settings.for_checks()}, checks=tuple(checks))
-    plugins = question.plugins()
+    plugins = Question(settings={}, checks=tuple(checks)).plugins()
     try:
+        settings = settings.with_said(evidence.said())
+        question = Question(
+            settings={name: settings.for_checks()},
+            checks=tuple(checks),
+            otherwise=_otherwise(settings, evidence),
+        )
         holes = _holes(evidence, progress or Silent())
         sources = evidence.sources(name, {"acks": settings.acks})
         (judgement,) = judge_sources(spark, sources, [question], into=folder, progress=progress)
@@ -71,22 +77,44 @@ def judge_history(
         still_there(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
-    judged, unjudged = divided(plugins, judgement.checks, judgement.counts, listed)
+    judged, unjudged = divided(plugins, judgement, listed)
     result = HistoryResult(
         name=name,
         evidence=listed,
         settings=settings_in_words(settings),
-        checks=doubted(within_holes(judged, holes), settings, judgement.counts),
+        checks=undecided(doubted(within_holes(judged, holes), settings, judgement.counts), judgement.hanging),
         unjudged=unjudged,
         remarks=[
             *map(remark_on, holes),
             *judgement.remarks,
+            *_without_ends(judgement.counts),
             *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in explained),
         ],
         counts=judgement.counts,
     )
     folder.verdict.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _otherwise(settings: AllowedSettings, evidence: RecordedEvidence) -> list[Otherwise]:
+    """Return the settings with each one that is not stated at its most lenient; acks only if a send leaves it open."""
+    others = otherwise(settings)
+    return [
+        Otherwise(decides=decides, settings=each.for_checks(), acks=each.acks if each.acks != settings.acks else None)
+        for decides, each in others.items()
+        if each.acks == settings.acks or not evidence.says_acks()
+    ]
+
+
+def _without_ends(counts: Mapping[str, int]) -> list[Remark]:
+    """Return a remark where records were sent and the end of no partition was asked for."""
+    if not counts["sends"] or counts["end_offsets"]:
+        return []
+    text = (
+        "no line asks for the end of a partition (kind `end_offset`): records that are gone from the end of a log "
+        "look as if readers had not come to them"
+    )
+    return [Remark(text=text, phase=Phase.JUDGE, subject="operations")]
 
 
 def _holes(evidence: RecordedEvidence, progress: Listener) -> list[Hole]:
@@ -104,7 +132,7 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         EvidenceError: facts or findings cannot be read, or nothing can be written.
     """
     assumed = [
-        Remark(text=f"it is assumed to be {each.value}: {each.about}", subject=each.name)
+        Remark(text=f"not stated, and taken for {each.value}: {each.about}", subject=each.name)
         for each in result.settings
         if each.assumed
     ]

@@ -31,6 +31,7 @@ from harness.ingest.files import JSON, PARQUET, Files, StoredFile, stored_files
 from harness.ingest.formats import CHAIN, LINE_NUMBER, Format, formats
 from harness.ingest.proof import holes_in
 from harness.ingest.reading import BROKEN, FILE, KEYS, LINE, TEXT
+from harness.store.history import OpKind, OpType
 from harness.store.seal import Hole
 
 MISREAD = "not JSON, or a value of another type"
@@ -91,6 +92,26 @@ class RecordedEvidence:
             torn=tuple(torn),
             together=together,
         )
+
+    def said(self) -> list[tuple[str, str]]:
+        """Return the settings that lines of operations state, name and value of each."""
+        rows = self._having(OpKind.SETTING).select("key", "value").distinct()
+        return sorted((row.key, row.value) for row in rows.collect())
+
+    def says_acks(self) -> bool:
+        """Return whether every send says its acks."""
+        return self._having(OpKind.SEND).where(F.col("acks").isNull() & (F.col("type") == OpType.INVOKE)).isEmpty()
+
+    def _having(self, kind: OpKind) -> DataFrame:
+        """Return the lines of one kind of operation that fit, with nothing in place of what they do not say."""
+        form, schema = formats()["operations"], SCHEMAS["operations"]
+        texts = [file for file in self.files["operations"] if file.format == JSON]
+        parts = [_fitting(_shaped(table, schema), form) for table in self._tables["operations"]]
+        if texts:
+            parts.append(_fitting(reading.lines(self.spark, texts, schema, having=f'"{kind}"'), form))
+        if not parts:
+            return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in schema])
+        return balanced_union(parts).where(F.col("kind") == kind.value)
 
     def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
         form, schema = formats()[kind], SCHEMAS[kind]

@@ -61,17 +61,20 @@ def files_of(spark: SparkSession) -> Files:
     return LocalFiles() if is_connect(spark) else HadoopFiles(spark)
 
 
-def lines(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str) -> DataFrame:
+def lines(
+    spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str, having: str = ""
+) -> DataFrame:
     """Return one row a line: columns of `schema`, `KEYS`, `BROKEN` and `FILE`, and `TEXT` if named.
 
-    A line that is blank, or that is a writer's end, is none.
+    A line that is blank, or that is a writer's end, is none; nor is one without the text `having`.
 
     Raises:
         EvidenceError: a file cannot be read; Apache Spark says so when the rows are.
     """
     if is_sail(spark):
-        return _parsed_here(spark, files, schema, *more)
-    return _parsed(spark.read.text([literal_glob(file.path) for file in files]), schema, *more)
+        return _parsed_here(spark, files, schema, *more, having=having)
+    texts = spark.read.text([literal_glob(file.path) for file in files])
+    return _parsed(texts.where(F.col("value").contains(having)) if having else texts, schema, *more)
 
 
 def numbered_lines(spark: SparkSession, file: StoredFile, schema: T.StructType) -> DataFrame:
@@ -173,24 +176,29 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     )
 
 
-def _parsed_here(spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str) -> DataFrame:
+def _parsed_here(
+    spark: SparkSession, files: Sequence[StoredFile], schema: T.StructType, *more: str, having: str = ""
+) -> DataFrame:
     names = (KEYS, BROKEN, FILE, *more)
     columns = T.StructType([*schema, *(T.StructField(name, _BESIDE[name]) for name in names)])
-    frame = in_messages(spark, (part for file in files for part in parsed_parts(file, schema, columns)))
+    frame = in_messages(spark, (part for file in files for part in parsed_parts(file, schema, columns, having)))
     if frame is None:
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in columns])
     return frame
 
 
-def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType) -> Iterator[pa.Table]:
+def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType, having: str = "") -> Iterator[pa.Table]:
     """Yield what `numbered_lines` returns of a file, without any engine, in parts of the columns that are named.
+
+    Lines without the text `having` are left out.
 
     Raises:
         EvidenceError: the file cannot be read.
     """
     wanted = to_arrow_schema(columns)
     known = T.StructType([*schema, *_LINKS]) if file.chained else schema
-    for block in blocks(_lines_of_evidence(file)):
+    word = having.encode()
+    for block in blocks((number, text) for number, text in _lines_of_evidence(file) if word in text):
         numbers, texts = zip(*block, strict=True)
         shown = [text.decode(errors="replace") for text in texts]
         place = {FILE: [file.shown] * len(block), LINE: numbers, TEXT: shown}

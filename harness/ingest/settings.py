@@ -1,16 +1,25 @@
-"""What those who recorded a history allowed: a small YAML file and options, with a default for what they do not say."""
+"""What was allowed in a recorded history, by its own lines, a small YAML file and options.
 
+What none of them states is taken at its strictest. A check that answers otherwise where it is taken at its most lenient
+hangs on that setting, and its answer is UNKNOWN.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.contracts.checks import Settings
+from harness.errors import EvidenceError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import refusal
 from harness.scenario.source import Problem, Source, parse_yaml, set_option, text_of
 
 ALL = "all"
+EVERY_REPLICA = 2**31 - 1
+"""As `min.insync.replicas`: all replicas that a partition has."""
 
 
 def _number(value: Any) -> Any:
@@ -18,7 +27,7 @@ def _number(value: Any) -> Any:
 
 
 class AllowedSettings(BaseModel):
-    """By default what Kafka itself would do, so that nothing is excused that nobody asked for."""
+    """Each at its strictest, unless it is stated."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,8 +35,9 @@ class AllowedSettings(BaseModel):
         Literal[-1, 0, 1], BeforeValidator(_number), Field(description="Of sends that do not say: 0, 1 or all")
     ] = -1
     min_insync_replicas: Annotated[
-        int, Field(ge=1, strict=True, description="Kafka's min.insync.replicas, the least of all topics")
-    ] = 1
+        Literal["all"] | Annotated[int, Field(ge=1, strict=True)],
+        Field(description="Kafka's min.insync.replicas, the least of all topics; all: as many as there are replicas"),
+    ] = "all"
     unclean_leader_election: Annotated[
         bool, Field(strict=True, description="Kafka's unclean.leader.election.enable, of any topic")
     ] = False
@@ -40,18 +50,87 @@ class AllowedSettings(BaseModel):
     read_from_start: Annotated[
         bool,
         Field(strict=True, description="Whether readers began at the start of each partition"),
-    ] = False
+    ] = True
 
     def for_checks(self) -> Settings:
         """Return them as checks take them."""
+        minimum = self.min_insync_replicas
         return Settings(
             acks=frozenset({self.acks}),
-            min_insync_replicas=self.min_insync_replicas,
+            min_insync_replicas=EVERY_REPLICA if minimum == ALL else cast("int", minimum),
             unclean_leader_election=self.unclean_leader_election,
             idempotence=self.idempotence,
             power_loss=self.power_loss,
             read_from_start=self.read_from_start,
         )
+
+    def is_stated(self, name: str) -> bool:
+        """Return whether a setting was stated anywhere."""
+        return name in self.model_fields_set
+
+    def text(self, name: str) -> str:
+        """Return the value of a setting as `--set` takes it."""
+        value = getattr(self, name)
+        return ALL if name == "acks" and value == -1 else str(value).lower()
+
+    def with_said(self, said: Iterable[tuple[str, str]]) -> "AllowedSettings":
+        """Return them with what lines of the history state; what was stated before stands.
+
+        Args:
+            said: Names and values; of several values of a name the most lenient one holds for the history.
+
+        Raises:
+            EvidenceError: there is no such setting, or it has no such value.
+        """
+        values: dict[str, Any] = {}
+        for name, text in said:
+            value = _value_of(name, text)
+            values[name] = _LENIENT[name].of(values[name], value) if name in values else value
+        return AllowedSettings(**(values | self.model_dump(exclude_unset=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lenient:
+    """What excuses the most."""
+
+    value: int | bool
+    of: Callable[..., Any]
+    """Returns the more lenient of two values."""
+    decides: str
+    """What `--set` states instead, so that checks may answer."""
+
+
+_LENIENT: Mapping[str, Lenient] = {
+    "acks": Lenient(1, lambda a, b: max((a, b), key=(-1, 1, 0).index), "acks=all"),
+    "min_insync_replicas": Lenient(
+        1, lambda a, b: min(EVERY_REPLICA if each == ALL else each for each in (a, b)), "min_insync_replicas=NUMBER"
+    ),
+    "unclean_leader_election": Lenient(True, max, "unclean_leader_election=false"),
+    "idempotence": Lenient(False, min, "idempotence=true"),
+    "power_loss": Lenient(True, max, "power_loss=false"),
+    "read_from_start": Lenient(False, min, "read_from_start=true"),
+}
+"""By the name of the setting."""
+
+
+def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
+    """Return the settings with each one that is not stated at its most lenient, by what states it instead."""
+    return {
+        each.decides: settings.model_copy(update={name: each.value})
+        for name, each in _LENIENT.items()
+        if not settings.is_stated(name)
+    }
+
+
+def _value_of(name: str, text: str) -> Any:
+    source = Source(f"setting {name}", data={})
+    source.override(set_option(f"{name}={text}"))
+    try:
+        settings = AllowedSettings.model_validate(source.data)
+    except ValidationError as error:
+        problem = problems_of(AllowedSettings, error)[0]
+        raise EvidenceError(f"a line of the history states {name}={text}: {problem.message}") from error
+    return getattr(settings, name)
 
 
 def load_settings(path: Path | None, sets: list[str]) -> AllowedSettings:

@@ -53,6 +53,8 @@ class OpKind(StrEnum):
     """Is told that a partition is its own no longer, as the group goes on without it."""
     LEAVE = "leave"
     """Closes a member; a static one stays in its group until its session times out."""
+    SETTING = "setting"
+    """States by `key` and `value` what the client, or its cluster, was configured to do; it has no end."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

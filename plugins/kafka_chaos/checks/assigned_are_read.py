@@ -16,7 +16,8 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
 from harness.analysis.vocabulary.liveness import not_starved
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import GROUPS_READ, RECORDS_PLACED
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import OpType, Sign
 
 
@@ -29,6 +30,8 @@ class AssignedAreRead:
         "After the last heal every partition that a group has assigned is read by one of its members (KafkaConsumer)."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    about: ClassVar[Subject] = GROUPS_READ
+    covers: ClassVar[tuple[Subject, ...]] = (RECORDS_PLACED,)
     reads: ClassVar[tuple[str, ...]] = ("group_generations", "group_states", "ownerships", "polls", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = (
         CLIENTS_WHOLE,

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import COMMITS_TAKEN
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _TAKES_COMMITS = ("Stable", "PreparingRebalance")
@@ -30,6 +31,7 @@ class CommitFencing:
         "validateOffsetCommit)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    about: ClassVar[Subject] = COMMITS_TAKEN
     reads: ClassVar[tuple[str, ...]] = ("group_commits",)
     assumes: ClassVar[tuple[Assumption, ...]] = (
         BROKERS_WHOLE,

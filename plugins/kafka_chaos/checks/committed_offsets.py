@@ -14,7 +14,8 @@ from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY, in_turn
 from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import COMMITS_LOGGED
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC
 
@@ -29,6 +30,7 @@ class CommittedOffsets:
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+    about: ClassVar[Subject] = COMMITS_LOGGED
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs", "compactions", "group_retirements")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.contracts.checks import Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Check, Settings, Subject
 
 LATE_S = 5
 """Longer than a busy broker takes to come to a timer."""
@@ -31,6 +32,7 @@ class DeletedTopics:
         "deleted logs leave the disks in time (LogManager.deleteLogs)."
     )
     needs: ClassVar[tuple[str, ...]] = ("topics", "replicas")
+    about: ClassVar[Subject] = rows_of("topics", "deleted topics", "not present")
     reads: ClassVar[tuple[str, ...]] = ("deleted_logs",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

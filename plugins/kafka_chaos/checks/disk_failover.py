@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.vocabulary.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 KAFKA_STORAGE_ERROR = 56
 STANDING_STILL = ("cpu-limit", "pause")
@@ -31,6 +32,7 @@ class DiskFailover:
     title: ClassVar[str] = "I40 disk-failover"
     promise: ClassVar[str] = "A leader whose disk refused a write does not go on to lead (KIP-112, ReplicaManager)."
     needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
+    about: ClassVar[Subject] = rows_of("refusals", "refused batches")
     reads: ClassVar[tuple[str, ...]] = ("refusals", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = ()
     fields: ClassVar[tuple[str, ...]] = ("produce_resp.error",)

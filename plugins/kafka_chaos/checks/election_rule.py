@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import contains
 from harness.analysis.vocabulary.assumptions import has_field
 from harness.analysis.vocabulary.findings import event, finding, ids, phrase
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import ELECTIONS_TOLD
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
@@ -28,6 +29,7 @@ class ElectionRule:
         "The leader and ISR chosen are those that the selector's rule gives for its inputs (Election)."
     )
     needs: ClassVar[tuple[str, ...]] = ("elections",)
+    covers: ClassVar[tuple[Subject, ...]] = (ELECTIONS_TOLD,)
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("shutting_down", "elections"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

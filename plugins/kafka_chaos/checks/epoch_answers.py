@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
 from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _UNDEFINED = -1
 
@@ -29,6 +30,7 @@ class EpochAnswers:
         "question of its current epoch (KIP-101, KIP-320)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    about: ClassVar[Subject] = rows_of("epoch_answers", "answers about the end of a leader epoch")
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
 

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from harness.analysis.vocabulary.assumptions import has_field
 from harness.analysis.vocabulary.findings import event, finding, phrase
+from harness.analysis.vocabulary.subjects import rows_of
 from harness.broker.wire.sentinels import NO_EPOCH
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.events import NO_OFFSET
 
 _JUDGED = ("epoch", "hw", "out_of_range")
@@ -28,6 +29,7 @@ class ExactTruncation:
         "A follower truncates exactly to the end of the largest epoch it shares with its leader (KIP-101, KIP-279)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    about: ClassVar[Subject] = rows_of("truncations", "truncations")
     fields: ClassVar[tuple[str, ...]] = ("truncate.asked_epoch", "truncate.local_epoch")
     reads: ClassVar[tuple[str, ...]] = ("truncations",)
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("latest_epoch", "truncations"),)

@@ -15,7 +15,8 @@ from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import groups_in
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 _OF = ("run_id", "source", "broker", "incarnation", "seq", "group", "life", "generation", "topic", "partition")
 """One assignment of a coordinator is one line; those of members are compared wherever they were told."""
@@ -28,6 +29,7 @@ class GroupAssignments:
     title: ClassVar[str] = "I33 group-assignments"
     promise: ClassVar[str] = "No partition is assigned to two members of one generation of a group (KIP-429)."
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    about: ClassVar[Subject] = groups_in("group_generations")
     reads: ClassVar[tuple[str, ...]] = ("group_generations",)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS

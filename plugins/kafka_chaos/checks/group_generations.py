@@ -16,7 +16,8 @@ from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import groups_in
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 _LINE = ("broker", "incarnation", "seq", "coordinator_epoch", "generation", "time_ns")
 
@@ -31,6 +32,7 @@ class GroupGenerations:
         "stored last (GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    about: ClassVar[Subject] = groups_in("group_states")
     reads: ClassVar[tuple[str, ...]] = ("group_states", "group_generations", "group_loads")
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS

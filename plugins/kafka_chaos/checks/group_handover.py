@@ -19,7 +19,8 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import COMMITS_TAKEN
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.store.history import OpType
 
 _OWNERSHIP = (*PARTITION_KEY, "group", "process", "index")
@@ -37,6 +38,7 @@ class GroupHandover:
         "there on (ConsumerCoordinator)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    about: ClassVar[Subject] = COMMITS_TAKEN
     reads: ClassVar[tuple[str, ...]] = (
         "ownerships",
         "group_commits",

@@ -14,7 +14,8 @@ from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, log_was_given
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import GROUPS_LOADED
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _LIFE = (*PARTITION_KEY, "broker", "incarnation")
 
@@ -29,6 +30,7 @@ class GroupLoads:
         "nothing (GroupMetadataManager, KAFKA-10614)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    about: ClassVar[Subject] = GROUPS_LOADED
     reads: ClassVar[tuple[str, ...]] = ("group_loads",)
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL)
 

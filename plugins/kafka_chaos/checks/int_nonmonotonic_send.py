@@ -13,7 +13,8 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import finding, severity
 from harness.analysis.vocabulary.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import RECORDS_PLACED
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 
 class IntNonmonotonicSend:
@@ -25,6 +26,7 @@ class IntNonmonotonicSend:
         "Records that a producer has under way together keep their order, where it is idempotent (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = (

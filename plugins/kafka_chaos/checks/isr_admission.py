@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY, contains
 from harness.analysis.vocabulary.assumptions import has_field
 from harness.analysis.vocabulary.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings, Severity
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Severity, Subject
 
 
 class IsrAdmission:
@@ -25,6 +26,7 @@ class IsrAdmission:
         "A follower joins the ISR at or past the high watermark and the leader epoch's start, and alive (KAFKA-7128)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
+    about: ClassVar[Subject] = rows_of("isr_changes", "changes of an ISR", "size(old_isr) > 0")
     reads: ClassVar[tuple[str, ...]] = ("isr_changes", "isr_proposals")
     judges_without: ClassVar[tuple[str, ...]] = ("broker_registered",)
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("ends", "isr_proposals"),)

@@ -17,7 +17,8 @@ from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMP
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import RECORDS_PLACED
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.values import ACKS_ALL
 
 
@@ -30,6 +31,7 @@ class LeaderCompleteness:
         "A record acknowledged with acks=all is in the log of every later leader and ISR member, at its offset."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
+    about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = (

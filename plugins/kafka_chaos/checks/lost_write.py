@@ -15,7 +15,8 @@ from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_T
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import RECORDS_READ
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 
 class LostWrite:
@@ -25,6 +26,7 @@ class LostWrite:
     title: ClassVar[str] = "lost-write"
     promise: ClassVar[str] = "A reader that reads past an acknowledged record has read it."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    about: ClassVar[Subject] = RECORDS_READ
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = (

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import REGISTRATIONS_MATCHED
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 def _unmatched(registrations: DataFrame) -> DataFrame:
@@ -30,6 +31,7 @@ class OneSessionPerBroker:
         "A broker id has one live session, and the ephemeral owner of its registration is that session (KAFKA-7165)."
     )
     needs: ClassVar[tuple[str, ...]] = ("registrations",)
+    covers: ClassVar[tuple[Subject, ...]] = (REGISTRATIONS_MATCHED,)
     assumes: ClassVar[tuple[Assumption, ...]] = (
         Assumption(
             facts=("registrations",),

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import in_order
 from harness.analysis.vocabulary.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 def _gaps(blocks: DataFrame) -> DataFrame:
@@ -34,6 +35,7 @@ class ProducerIdBlocks:
     title: ClassVar[str] = "I25 producer-id-blocks"
     promise: ClassVar[str] = "Blocks of producer ids are disjoint: no id is handed out twice (ProducerIdManager)."
     needs: ClassVar[tuple[str, ...]] = ("topics",)
+    about: ClassVar[Subject] = rows_of("producer_id_blocks", "blocks of producer ids")
     reads: ClassVar[tuple[str, ...]] = ("producer_id_blocks",)
     assumes: ClassVar[tuple[Assumption, ...]] = (
         Assumption(

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, HEALED
 from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import groups_in
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
@@ -28,6 +29,7 @@ class RebalanceEnd:
         "A rebalance ends within the time that its members are given to join and to sync (DelayedJoin, DelayedSync)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    about: ClassVar[Subject] = groups_in("group_states")
     reads: ClassVar[tuple[str, ...]] = ("group_states", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, COORDINATORS_TELL, HEALED)
 

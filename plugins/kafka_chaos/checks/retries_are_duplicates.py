@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field, without_acks
 from harness.analysis.vocabulary.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 REMEMBERED_BATCHES = 5
 
@@ -29,6 +30,7 @@ class RetriesAreDuplicates:
         "(KIP-98, KAFKA-5494)."
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
+    about: ClassVar[Subject] = rows_of("refused_retries", "refused batches that a log holds")
     fields: ClassVar[tuple[str, ...]] = ("append.base_sequence",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
     # Brokers that log what they refuse are those that say with which acks they wrote.

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
 from harness.analysis.vocabulary.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import rows_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
@@ -29,6 +30,7 @@ class SequenceNumbers:
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
+    about: ClassVar[Subject] = rows_of("replica_records", "records of idempotent producers", "sequence >= 0")
     reads: ClassVar[tuple[str, ...]] = ("compactions",)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
 

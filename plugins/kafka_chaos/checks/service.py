@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from harness.analysis.vocabulary.findings import event, phrase
 from harness.analysis.vocabulary.groups import left_to_nobody
 from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import signs_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 
 
@@ -29,6 +30,7 @@ class Service(OfLiveness):
         "and takes commits (retriable errors in Kafka's protocol guide)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
+    covers: ClassVar[tuple[Subject, ...]] = (signs_of(Sign.PRODUCE, Sign.FETCH),)
     reads: ClassVar[tuple[str, ...]] = ("group_generations",)
     signs: ClassVar[tuple[Sign, ...]] = (Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT)
     assumes: ClassVar[tuple[Assumption, ...]] = (not_starved(signs),)

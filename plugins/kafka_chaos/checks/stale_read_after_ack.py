@@ -15,7 +15,8 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.analysis.vocabulary.subjects import RECORDS_PLACED
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.values import ACKS_ALL
 
 SETTLED_NS = 2_000_000_000
@@ -28,6 +29,7 @@ class StaleReadAfterAck:
     title: ClassVar[str] = "stale-read-after-ack"
     promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
+    about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES

@@ -16,7 +16,8 @@ from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_T
 from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity
+from harness.analysis.vocabulary.subjects import RECORDS_PLACED
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity, Subject
 
 
 class Unseen:
@@ -26,6 +27,7 @@ class Unseen:
     title: ClassVar[str] = "unseen"
     promise: ClassVar[str] = "An acknowledged record that was not read yet is in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
+    about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."

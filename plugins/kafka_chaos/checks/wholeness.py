@@ -10,7 +10,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 
 from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.vocabulary.subjects import signs_of
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 
 
@@ -24,6 +25,7 @@ class Wholeness(OfLiveness):
         "live replica joins the ISR (Kafka's KafkaController and Partition.maybeExpandIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
+    covers: ClassVar[tuple[Subject, ...]] = (signs_of(Sign.LED, Sign.IN_SYNC),)
     signs: ClassVar[tuple[Sign, ...]] = (Sign.REGISTERED, Sign.LED, Sign.IN_SYNC)
     assumes: ClassVar[tuple[Assumption, ...]] = (not_starved(signs),)
 

@@ -1,0 +1,99 @@
+"""Which answers hang on a setting that nobody stated? Checks are asked again with each of these at its most lenient."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.facts.build import Facts
+from harness.analysis.frames import union
+from harness.analysis.running import broken_parts
+from harness.analysis.vocabulary.excuses import within_power_losses
+from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to
+
+_WITH_ACKS = ("sends", "send_reversals")
+"""Facts that say with which acks a record was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Otherwise:
+    """What a run was allowed to do, with one setting that is not stated at its most lenient."""
+
+    decides: str
+    """What states it, as `--set` takes it."""
+    settings: Settings
+    acks: int | None = None
+    """The acks of all sends, if that is the setting."""
+
+
+def hanging_on(
+    checks: Sequence[Check],
+    facts: Facts,
+    violations: Mapping[str, int],
+    others: Sequence[Otherwise],
+) -> dict[str, list[str]]:
+    """Return what decides the answer of a check, where it is another one under other settings that are possible.
+
+    A check that is broken under all of them, however many violations there are, hangs on none.
+
+    Args:
+        checks: Those that found anything, violation or not, in one run.
+        facts: The facts of that run.
+        violations: How many each found with every setting at its strictest.
+        others: The same with one setting each at its most lenient.
+    """
+    together = Otherwise(
+        decides="",
+        settings=_most_lenient([each.settings for each in others]),
+        acks=next((each.acks for each in others if each.acks is not None), None),
+    )
+    tried = [*others, together]
+    found: dict[tuple[str, str], int] = {}
+
+    def ask(some: Sequence[Check]) -> None:
+        frames = [_violations(check, facts, each) for check in some for each in tried]
+        rows = union(frames, apart=False).groupBy("check", "decides").agg(F.count("*").alias("number"))
+        found.update({(row.check, row.decides): row.number for row in rows.collect()})
+
+    broken = {check.name for check, _ in broken_parts(checks, ask)}
+    no_epochs = facts["leader_epochs"].isEmpty()
+    hanging: dict[str, list[str]] = {}
+    for check in checks:
+        before = violations.get(check.name, 0)
+        excused = no_epochs and any(each.unclean_election for each in allowances(check))
+
+        def number(each: Otherwise, check: Check = check, excused: bool = excused) -> int:
+            """How many violations remain; an unclean election excuses them where no epoch would show it."""
+            hidden = excused and each.settings.unclean_leader_election
+            return 0 if hidden else found.get((check.name, each.decides), 0)
+
+        if check.name in broken or (before and number(together)):
+            continue
+        deciding = [each.decides for each in others if (number(each) < before if before else number(each))]
+        if before or deciding:
+            hanging[check.name] = deciding or [each.decides for each in others]
+    return hanging
+
+
+def _most_lenient(settings: Sequence[Settings]) -> Settings:
+    return Settings(
+        acks=frozenset.union(*(each.acks for each in settings)),
+        min_insync_replicas=min(each.min_insync_replicas for each in settings),
+        unclean_leader_election=any(each.unclean_leader_election for each in settings),
+        idempotence=all(each.idempotence for each in settings),
+        power_loss=any(each.power_loss for each in settings),
+        read_from_start=all(each.read_from_start for each in settings),
+    )
+
+
+def _violations(check: Check, facts: Facts, other: Otherwise) -> DataFrame:
+    handed = handed_to(check, facts)
+    if other.acks is not None:
+        handed |= {name: handed[name].withColumn("acks", F.lit(other.acks)) for name in _WITH_ACKS if name in handed}
+    rows = check.findings(handed, other.settings)
+    if other.settings.power_loss:
+        rows = within_power_losses(rows, facts, [check])
+    return rows.where(F.col("severity") == Severity.VIOLATION.value).select(
+        "check", F.lit(other.decides).alias("decides")
+    )

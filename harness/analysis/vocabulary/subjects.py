@@ -1,0 +1,364 @@
+"""What must checks have seen, piece by piece? Where a piece was not seen, nothing found there is no answer.
+
+What follows from the facts that a check needs holds for every check. Where clients had records acknowledged in a
+partition, each needed fact has rows of that partition (or topic, or of the brokers that hold it), and readers reached
+each of these records. A fact without any rows is another matter: the check answers UNKNOWN for want of it.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_once
+from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.tables.schemas import TABLES
+from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
+from harness.analysis.vocabulary.findings import severity, with_unclean_election
+from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
+from harness.store.history import OpType, Sign
+from harness.values import PROBE_PROCESS
+
+_OF_CLIENTS = ("sends", "polls", "committed_offsets", "poll_steps", "send_reversals")
+"""Facts that say themselves which records and commits there were."""
+_TOPIC_KEY = ("run_id", "topic")
+_BROKER_KEY = ("run_id", "broker")
+
+
+def subjects_of(check: Check) -> tuple[Subject, ...]:
+    """Return all that a check must have seen: what it says, and what follows from the facts that it needs."""
+    derived = [RECORDS_READ] if "polls" in check.needs else []
+    derived += [_present(fact) for fact in check.needs if _follows(fact)]
+    if any("state_changes" in ORIGINS[fact] for fact in check.needs):
+        derived.append(BROKERS_TELL)
+    return tuple(dict.fromkeys((*subjects(check), *derived)))
+
+
+def _follows(fact: str) -> bool:
+    """Return whether a fact has rows of each partition, topic or broker in which records were acknowledged."""
+    return fact not in (*_OF_CLIENTS, "elections", "liveness") and bool(_place_of(fact))
+
+
+def _place_of(fact: str) -> tuple[str, ...]:
+    columns = {column.name for column in TABLES[fact].columns}
+    keys = (PARTITION_KEY, _TOPIC_KEY) if fact == "controller_epochs" else (PARTITION_KEY, _TOPIC_KEY, _BROKER_KEY)
+    return next((key for key in keys if columns.issuperset(key)), ())
+
+
+def is_acknowledged_send() -> Column:
+    """Return whether a row of `sends` was acknowledged, with its offset or without."""
+    return (F.col("outcome") == OpType.OK.value) & (F.col("acks") != 0)
+
+
+@made_once
+def _written(sends: DataFrame, topics: DataFrame) -> DataFrame:
+    """One row a partition of which records were acknowledged: how many; topics that were deleted have none."""
+    gone = topics.where(~F.col("present")).select(*_TOPIC_KEY)
+    counted = sends.where(is_acknowledged_send()).groupBy(*PARTITION_KEY).agg(F.count("*").alias("number"))
+    return counted.join(gone, on=list(_TOPIC_KEY), how="left_anti")
+
+
+def _pieces(rows: DataFrame, place: Column, number: Column, unseen: Column) -> DataFrame:
+    return rows.select(
+        "run_id", place.alias("place"), number.cast("bigint").alias("number"), unseen.cast("bigint").alias("unseen")
+    )
+
+
+def _partition() -> Column:
+    return F.concat_ws("-", "topic", "partition")
+
+
+def each_in(
+    pieces: DataFrame, seen: DataFrame, key: Sequence[str], place: Column, *, always: bool = False
+) -> DataFrame:
+    """Return pieces that are rows, each unseen where no row of `seen` has its key.
+
+    Args:
+        pieces: One row a piece.
+        seen: Rows that have the key too.
+        key: Columns, the first of them `run_id`.
+        place: What a piece is called.
+        always: Whether a run without any row in `seen` has unseen pieces too.
+    """
+    known = seen.select(*key).distinct().withColumn("known", F.lit(True))
+    rows = pieces.select(*key).distinct()
+    if not always:
+        rows = rows.join(seen.select("run_id").distinct(), on="run_id", how="left_semi")
+    return _pieces(rows.join(known, on=list(key), how="left"), place, F.lit(1), F.col("known").isNull().cast("int"))
+
+
+@cache
+def _present(fact: str) -> Subject:
+    """Wherever records were acknowledged, the fact has rows."""
+    key = _place_of(fact)
+    if key == _BROKER_KEY:
+        return Subject(
+            facts=("partition_states", fact),
+            pieces=lambda _, states, rows: each_in(_assigned(states), rows, key, _broker()),
+            what="brokers with replicas",
+            unseen=_absent(fact),
+        )
+    if fact == "consumer_fetches":
+        return Subject(
+            facts=("polls", fact),
+            pieces=lambda _, polls, rows: each_in(polls, rows, key, _partition()),
+            what="partitions that were read",
+            unseen=_absent(fact),
+        )
+    place = _partition() if key == PARTITION_KEY else F.col("topic")
+    return Subject(
+        facts=("sends", "topics", fact),
+        pieces=lambda _, sends, topics, rows: each_in(_written(sends, topics), rows, key, place),
+        what=f"{'partitions' if key == PARTITION_KEY else 'topics'} with acknowledged records",
+        unseen=_absent(fact),
+    )
+
+
+def _absent(fact: str) -> str:
+    return f"have no rows in {fact}"
+
+
+def _broker() -> Column:
+    return F.concat(F.lit("broker "), F.col("broker"))
+
+
+@made_once
+def _assigned(partition_states: DataFrame) -> DataFrame:
+    """One row a broker that a partition was assigned to."""
+    return partition_states.select("run_id", F.explode("assignment").alias("broker")).distinct()
+
+
+def _told(_: Settings, states: DataFrame, registrations: DataFrame, claims: DataFrame) -> DataFrame:
+    registered = registrations.where(F.col("source") == "zookeeper").select(*_BROKER_KEY).distinct()
+    live = _assigned(states).join(registered, on=list(_BROKER_KEY), how="left_semi")
+    return each_in(live, claims, _BROKER_KEY, _broker())
+
+
+BROKERS_TELL = Subject(
+    facts=("partition_states", "registrations", "leadership_claims"),
+    pieces=_told,
+    what="brokers with replicas",
+    unseen="have no lines in the brokers' logs",
+)
+"""Every broker that registered and has replicas has a log."""
+
+
+def _reached(
+    settings: Settings,
+    sends: DataFrame,
+    polls: DataFrame,
+    end_offsets: DataFrame,
+    topics: DataFrame,
+    leader_epochs: DataFrame,
+    superseded: DataFrame,
+) -> DataFrame:
+    """The acknowledged records of each partition; unseen are those that no reader got, and that lie where none was.
+
+    That is past the last offset that was read, or before the first, where readers did not begin at the start. Where
+    readers came to the partition's end, as it was asked for last, records past it are seen to be gone: what no loss
+    that the settings allow has taken remains unseen, for `stale-read-after-ack` judges the end.
+    """
+    span = polls.groupBy(*PARTITION_KEY).agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+    ends = end_offsets.groupBy(*PARTITION_KEY).agg(F.max_by("offset", "complete_ns").alias("end"))
+    offset, key = F.col("offset"), list(PARTITION_KEY)
+    behind = offset.isNull() | (offset > F.coalesce("last", F.lit(-1)))
+    before = ~F.lit(settings.read_from_start) & (offset < F.col("first"))
+    unread = (
+        sends.where(is_acknowledged_send())
+        .join(span.hint("shuffle_hash"), on=key, how="left")
+        .where(behind | before)
+        .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
+        .join(superseded, on=[*PARTITION_KEY, "offset"], how="left_anti")
+        .join(ends, on=key, how="left")
+    )
+    level = severity(
+        (WEAK_ACKS, *LOSSES),
+        settings,
+        acks=F.col("acks"),
+        unclean=F.coalesce("unclean", F.lit(False)),
+    )
+    at_the_end = F.coalesce(
+        (offset >= F.col("end")) & (F.coalesce("last", F.lit(-1)) + 1 >= F.col("end")), F.lit(False)
+    )
+    gone = at_the_end & (level != Severity.VIOLATION.value)
+    unseen = (
+        with_unclean_election(unread, leader_epochs, settings)
+        .where(~gone)
+        .groupBy(*PARTITION_KEY)
+        .agg(F.count("*").alias("unseen"))
+    )
+    rows = _written(sends, topics).join(unseen, on=key, how="left")
+    return _pieces(rows, _partition(), F.col("number"), F.coalesce("unseen", F.lit(0)))
+
+
+RECORDS_READ = Subject(
+    facts=("sends", "polls", "end_offsets", "topics", "leader_epochs", "superseded"),
+    pieces=_reached,
+    what="acknowledged records",
+    unseen="were reached by no reader",
+)
+"""Readers came to every acknowledged record, or past it."""
+
+
+def _placed(_: Settings, sends: DataFrame) -> DataFrame:
+    rows = sends.where(is_acknowledged_send()).groupBy(*PARTITION_KEY)
+    counted = rows.agg(F.count("*").alias("number"), F.count_if(F.col("offset").isNull()).alias("unseen"))
+    return _pieces(counted, _partition(), F.col("number"), F.col("unseen"))
+
+
+RECORDS_PLACED = Subject(
+    facts=("sends",), pieces=_placed, what="acknowledged records", unseen="have no recorded offset"
+)
+"""Every acknowledged record has an offset."""
+
+
+def _elections(_: Settings, leader_epochs: DataFrame, elections: DataFrame) -> DataFrame:
+    changed = leader_epochs.where((F.col("leader_epoch") > 0) & F.col("zxid").isNotNull())
+    return each_in(changed, elections, PARTITION_KEY, _partition())
+
+
+ELECTIONS_TOLD = Subject(
+    facts=("leader_epochs", "elections"),
+    pieces=_elections,
+    what="partitions whose leader changed",
+    unseen=_absent("elections"),
+)
+"""Wherever the leader changed, a controller logged an election."""
+
+
+def _read_back(_: Settings, committed_offsets: DataFrame) -> DataFrame:
+    by_clients = committed_offsets.where((F.col("source") == "client") & (F.col("outcome") == OpType.OK.value))
+    commits, fetches = (by_clients.where(F.col("kind") == kind) for kind in ("commit", "fetch"))
+    commits = commits.where(F.col("process") != PROBE_PROCESS)
+    return each_in(commits, fetches, OFFSET_KEY, _group_partition(), always=True)
+
+
+def _group_partition() -> Column:
+    return F.concat(F.col("group"), F.lit(" of "), _partition())
+
+
+COMMITS_READ_BACK = Subject(
+    facts=("committed_offsets",),
+    pieces=_read_back,
+    what="partitions with acknowledged commits of a group",
+    unseen="had no committed offset read back",
+)
+"""What a group committed was read back, of every partition."""
+
+
+def _in_log(_: Settings, committed_offsets: DataFrame) -> DataFrame:
+    acknowledged = (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") == OpType.OK.value)
+    logged = committed_offsets.where(F.col("source") == "log")
+    return each_in(committed_offsets.where(acknowledged), logged, ("run_id", "group"), F.col("group"), always=True)
+
+
+COMMITS_LOGGED = Subject(
+    facts=("committed_offsets",),
+    pieces=_in_log,
+    what="groups with acknowledged commits",
+    unseen="are in no dump of the offsets topic",
+)
+"""The log of the offsets topic tells of every group that committed."""
+
+
+@cache
+def groups_in(fact: str) -> Subject:
+    """Return that a fact tells of every group that had members, by the word of its coordinator."""
+
+    def pieces(_: Settings, ownerships: DataFrame, told: DataFrame) -> DataFrame:
+        seen = told.where(F.col("source") == "coordinator") if "source" in told.columns else told
+        groups = ownerships.select(*GROUP_KEY).unionByName(told.select(*GROUP_KEY))
+        return each_in(groups, seen, GROUP_KEY, F.col("group"))
+
+    return Subject(facts=("ownerships", fact), pieces=pieces, what="groups", unseen=_absent(fact))
+
+
+def _commits_taken(_: Settings, committed_offsets: DataFrame, group_commits: DataFrame) -> DataFrame:
+    acknowledged = (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") == OpType.OK.value)
+    commits = committed_offsets.where(acknowledged).select(*GROUP_KEY).unionByName(group_commits.select(*GROUP_KEY))
+    return each_in(commits, group_commits, GROUP_KEY, F.col("group"))
+
+
+COMMITS_TAKEN = Subject(
+    facts=("committed_offsets", "group_commits"),
+    pieces=_commits_taken,
+    what="groups with acknowledged commits",
+    unseen=_absent("group_commits"),
+)
+"""A coordinator's log tells of every group that committed."""
+
+
+def _loaded(_: Settings, group_states: DataFrame, group_loads: DataFrame) -> DataFrame:
+    key = ("run_id", "partition")
+    partitions = group_states.select("run_id", F.col("offsets_partition").alias("partition"))
+    place = F.concat(F.lit("__consumer_offsets-"), F.col("partition"))
+    return each_in(partitions, group_loads, key, place, always=True)
+
+
+GROUPS_LOADED = Subject(
+    facts=("group_states", "group_loads"),
+    pieces=_loaded,
+    what="partitions of the offsets topic with groups",
+    unseen=_absent("group_loads"),
+)
+"""A coordinator logged that it loaded every partition in which it has groups."""
+
+
+def _members_read(_: Settings, generations: DataFrame, ownerships: DataFrame, polls: DataFrame) -> DataFrame:
+    assigned = generations.where((F.col("source") == "coordinator") & F.col("partition").isNotNull())
+    members = ownerships.select(*GROUP_KEY, "process").distinct()
+    read = polls.select("run_id", "process").distinct().join(members, on=["run_id", "process"], how="inner")
+    groups = assigned.select(*GROUP_KEY).unionByName(ownerships.select(*GROUP_KEY))
+    return each_in(groups, read, GROUP_KEY, F.col("group"), always=True)
+
+
+GROUPS_READ = Subject(
+    facts=("group_generations", "ownerships", "polls"),
+    pieces=_members_read,
+    what="groups",
+    unseen="have members that read nothing",
+)
+"""Some member of every group read something."""
+
+
+def _both_sides(_: Settings, registrations: DataFrame) -> DataFrame:
+    sides = registrations.groupBy(*_BROKER_KEY, "czxid").agg(F.size(F.collect_set("source")).alias("sides"))
+    both = sides.where(F.col("sides") > 1)
+    return each_in(registrations, both, _BROKER_KEY, _broker())
+
+
+REGISTRATIONS_MATCHED = Subject(
+    facts=("registrations",),
+    pieces=_both_sides,
+    what="brokers",
+    unseen="have registrations that only ZooKeeper or only the broker records",
+)
+"""Of every broker a registration is known from both sides."""
+
+
+@cache
+def signs_of(*signs: Sign) -> Subject:
+    """Return that these signs of life were looked for in every partition in which records were acknowledged."""
+
+    def pieces(_: Settings, sends: DataFrame, topics: DataFrame, liveness: DataFrame) -> DataFrame:
+        looked = liveness.where(F.col("sign").isin([sign.value for sign in signs]))
+        return each_in(_written(sends, topics), looked, PARTITION_KEY, _partition())
+
+    return Subject(
+        facts=("sends", "topics", "liveness"),
+        pieces=pieces,
+        what="partitions with acknowledged records",
+        unseen="were not looked at when all faults had been healed",
+    )
+
+
+@cache
+def rows_of(fact: str, what: str, condition: str = "true") -> Subject:
+    """Return the rows of a fact for which a condition holds, which are seen by their nature."""
+
+    def pieces(_: Settings, rows: DataFrame) -> DataFrame:
+        counted = rows.where(condition).groupBy("run_id").agg(F.count("*").alias("number"))
+        return _pieces(counted, F.lit(""), F.col("number"), F.lit(0))
+
+    return Subject(facts=(fact,), pieces=pieces, what=what)
