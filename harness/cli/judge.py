@@ -198,7 +198,7 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder",
     judged = new_table(result.name, "check", "verdict", "what was seen", wide=["what was seen"])
     for (verdict, seen), titles in _alike(result.checks).items():
         judged.add_row("\n".join(titles), styled(verdict), escape(seen))
-    counts = [f"{result.counts[fact]:,} {words}" for fact, words in _COUNTED.items() if result.counts.get(fact)]
+    counts = [f"{words} {result.counts[fact]:,}" for fact, words in _COUNTED.items() if result.counts.get(fact)]
     console.print(f"evidence  {', '.join(counts) or 'nothing that checks count'}", markup=False, highlight=False)
     console.print(judged)
     if result.unjudged and not verbose:
@@ -214,7 +214,7 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder",
         console.print(missing)
     for setting in result.settings:
         if not setting.assumed:
-            text = f"stated    {setting.name}={setting.value}  {setting.about}"
+            text = f"stated      {setting.name}={setting.value}  {setting.about}"
             console.print(text, markup=False, highlight=False)
     if left_open := [setting.name for setting in result.settings if setting.assumed]:
         console.print(f"not stated  {', '.join(left_open)}", markup=False, highlight=False)

@@ -30,6 +30,11 @@ from harness.store.result import Remark, RunResult
 from harness.store.seal import Hole
 from harness.verdict import SystemVerdict, mood_of
 
+WITHOUT_ENDS = (
+    "no line asks for the end of a partition (kind `end_offset`): records that are gone from the end of a log look as "
+    "if readers had not come to them"
+)
+
 
 def judge_history(
     spark: SparkSession,
@@ -110,11 +115,7 @@ def _without_ends(counts: Mapping[str, int]) -> list[Remark]:
     """Return a remark where records were sent and the end of no partition was asked for."""
     if not counts["sends"] or counts["end_offsets"]:
         return []
-    text = (
-        "no line asks for the end of a partition (kind `end_offset`): records that are gone from the end of a log "
-        "look as if readers had not come to them"
-    )
-    return [Remark(text=text, phase=Phase.JUDGE, subject="operations")]
+    return [Remark(text=WITHOUT_ENDS, phase=Phase.JUDGE, subject="operations")]
 
 
 def _holes(evidence: RecordedEvidence, progress: Listener) -> list[Hole]:

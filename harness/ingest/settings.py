@@ -7,7 +7,7 @@ hangs on that setting, and its answer is UNKNOWN.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,7 @@ from harness.errors import EvidenceError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import refusal
 from harness.scenario.source import Problem, Source, parse_yaml, set_option, text_of
+from harness.values import ACKS_ALL
 
 ALL = "all"
 EVERY_REPLICA = 2**31 - 1
@@ -24,6 +25,10 @@ EVERY_REPLICA = 2**31 - 1
 
 def _number(value: Any) -> Any:
     return -1 if value == ALL else value
+
+
+def _minimum(value: Any) -> Any:
+    return EVERY_REPLICA if value == ALL else value
 
 
 class AllowedSettings(BaseModel):
@@ -35,9 +40,14 @@ class AllowedSettings(BaseModel):
         Literal[-1, 0, 1], BeforeValidator(_number), Field(description="Of sends that do not say: 0, 1 or all")
     ] = -1
     min_insync_replicas: Annotated[
-        Literal["all"] | Annotated[int, Field(ge=1, strict=True)],
-        Field(description="Kafka's min.insync.replicas, the least of all topics; all: as many as there are replicas"),
-    ] = "all"
+        int,
+        BeforeValidator(_minimum),
+        Field(
+            ge=1,
+            strict=True,
+            description="Kafka's min.insync.replicas, the least of all topics; all: as many as there are replicas",
+        ),
+    ] = EVERY_REPLICA
     unclean_leader_election: Annotated[
         bool, Field(strict=True, description="Kafka's unclean.leader.election.enable, of any topic")
     ] = False
@@ -54,10 +64,9 @@ class AllowedSettings(BaseModel):
 
     def for_checks(self) -> Settings:
         """Return them as checks take them."""
-        minimum = self.min_insync_replicas
         return Settings(
             acks=frozenset({self.acks}),
-            min_insync_replicas=EVERY_REPLICA if minimum == ALL else cast("int", minimum),
+            min_insync_replicas=self.min_insync_replicas,
             unclean_leader_election=self.unclean_leader_election,
             idempotence=self.idempotence,
             power_loss=self.power_loss,
@@ -71,7 +80,9 @@ class AllowedSettings(BaseModel):
     def text(self, name: str) -> str:
         """Return the value of a setting as `--set` takes it."""
         value = getattr(self, name)
-        return ALL if name == "acks" and value == -1 else str(value).lower()
+        return (
+            ALL if (name, value) in (("acks", ACKS_ALL), ("min_insync_replicas", EVERY_REPLICA)) else str(value).lower()
+        )
 
     def with_said(self, said: Iterable[tuple[str, str]]) -> "AllowedSettings":
         """Return them with what lines of the history state; what was stated before stands.
@@ -102,9 +113,7 @@ class Lenient:
 
 _LENIENT: Mapping[str, Lenient] = {
     "acks": Lenient(1, lambda a, b: max((a, b), key=(-1, 1, 0).index), "acks=all"),
-    "min_insync_replicas": Lenient(
-        1, lambda a, b: min(EVERY_REPLICA if each == ALL else each for each in (a, b)), "min_insync_replicas=NUMBER"
-    ),
+    "min_insync_replicas": Lenient(1, min, "min_insync_replicas=NUMBER"),
     "unclean_leader_election": Lenient(True, max, "unclean_leader_election=false"),
     "idempotence": Lenient(False, min, "idempotence=true"),
     "power_loss": Lenient(True, max, "power_loss=false"),

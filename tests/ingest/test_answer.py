@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, needed_for, settings_in_words
+from harness.analysis.judge import Judgement
+from harness.analysis.tables.schemas import TABLES
+from harness.contracts import registry
+from harness.ingest.answer import (
+    HistoryResult,
+    all_answers,
+    divided,
+    doubted,
+    needed_for,
+    settings_in_words,
+    undecided,
+)
 from harness.ingest.settings import AllowedSettings
 from harness.store.result import CheckResult, Remark
 from harness.verdict import ExitCode, SystemVerdict
@@ -14,6 +25,10 @@ from tests.verdicts import FAIL, PASS, UNKNOWN
 
 def needing(name: str, *needs: str) -> Any:
     return SimpleNamespace(name=name, promise=f"promise of {name}", needs=needs)
+
+
+def judged(*answers: CheckResult, counts: dict[str, int], **more: Any) -> Judgement:
+    return Judgement(run_id="h", checks=[*answers], remarks=[], counts=counts, **more)
 
 
 def answered(check: str, verdict: SystemVerdict, **more: Any) -> CheckResult:
@@ -47,13 +62,62 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
     checks = [needing("held", "sends"), needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
     counts = {"sends": 3, "partition_states": 0, "topics": 0, "leader_epochs": 0}
     answers = [answered("held", PASS), answered("unproven", UNKNOWN)]
-    judged, (unjudged,) = divided(checks, answers, counts, {"operations": ["ops.jsonl"]})
-    assert judged == answers[:1]
+    given = {"operations": ["ops.jsonl"]}
+    of_evidence, (unjudged,) = divided(checks, judged(*answers, counts=counts), given)
+    assert of_evidence == answers[:1]
     assert (unjudged.check, unjudged.facts) == ("unproven", ["partition_states", "topics", "leader_epochs"])
     (needed,) = unjudged.needed
     assert needed.startswith("--zookeeper: `/brokers/topics/…/state`, `/brokers/topics/…`")
-    shown = result_of(*judged).model_copy(update={"unjudged": [unjudged]})
+    shown = result_of(*of_evidence).model_copy(update={"unjudged": [unjudged]})
     assert all_answers(shown)[1].reason == f"no evidence; it takes {needed}"
+
+
+def test_what_was_not_seen_in_evidence_that_was_given_is_unknown_with_its_reason() -> None:
+    checks, counts = (
+        [needing("reads", "sends", "polls"), needing("logs", "sends", "replicas")],
+        dict.fromkeys(TABLES, 0),
+    )
+    answers = [answered("reads", UNKNOWN, reason="no rows in polls"), answered("logs", UNKNOWN)]
+    judgement = judged(*answers, counts=counts | {"sends": 3}, unseen={"reads": "3 of 3", "logs": "3 of 3"})
+    (of_reads,), (unjudged,) = divided(checks, judgement, {"operations": ["ops.jsonl"]})
+    assert (of_reads.check, of_reads.verdict, of_reads.reason) == ("reads", UNKNOWN, "3 of 3")
+    assert unjudged.check == "logs"
+
+
+def test_a_promise_whose_subject_the_history_has_not_is_not_judged() -> None:
+    check = registry.check("lost-write")
+    judgement = judged(answered("lost-write", PASS), counts=dict.fromkeys(TABLES, 1), absent=frozenset({"lost-write"}))
+    (unjudged,) = divided([check], judgement, {"operations": ["ops.jsonl"]})[1]
+    assert unjudged.needed == ["acknowledged records (there are none)"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "deciding", "verdict", "reason"),
+    [
+        pytest.param(
+            answered("duplicate", FAIL, violations=2, reason="a was read twice"),
+            ["idempotence=true"],
+            UNKNOWN,
+            "the answer hangs on what the history does not state (--set idempotence=true): 2 times, first: a was read "
+            "twice",
+            id="what may be excused accuses of nothing",
+        ),
+        pytest.param(
+            answered("I20", PASS, notes=1),
+            ["unclean_leader_election=false"],
+            UNKNOWN,
+            "the answer hangs on what the history does not state (--set unclean_leader_election=false)",
+            id="what may be a violation is no PASS",
+        ),
+        pytest.param(answered("I9", FAIL, violations=1, reason="r"), [], FAIL, "r", id="it hangs on nothing"),
+        pytest.param(answered("I9", UNKNOWN, reason="r"), ["acks=all"], UNKNOWN, "r", id="it could not answer anyway"),
+    ],
+)
+def test_an_answer_that_hangs_on_a_setting_names_what_decides_it(
+    answer: CheckResult, deciding: list[str], verdict: SystemVerdict, reason: str
+) -> None:
+    (result,) = undecided([answer], {answer.check: deciding} if deciding else {})
+    assert (result.verdict, result.reason) == (verdict, reason)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +169,9 @@ def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
     }
     assert answers == {
         "acks": ("1", False),
-        "min_insync_replicas": ("1", True),
+        "min_insync_replicas": ("all", True),
         "unclean_leader_election": ("false", True),
         "idempotence": ("false", False),
         "power_loss": ("false", True),
-        "read_from_start": ("false", True),
+        "read_from_start": ("true", True),
     }

@@ -2,15 +2,45 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ScenarioError
-from harness.ingest.settings import AllowedSettings, load_settings
+from harness.errors import EvidenceError, ScenarioError
+from harness.ingest.settings import EVERY_REPLICA, AllowedSettings, load_settings, otherwise
 
 
-def test_nothing_is_excused_unless_somebody_says_so() -> None:
+def test_what_is_not_stated_is_taken_at_its_strictest() -> None:
     settings = load_settings(None, []).for_checks()
     assert settings.acks == {-1}
-    assert settings.min_insync_replicas == 1
+    assert settings.min_insync_replicas == EVERY_REPLICA
     assert (settings.unclean_leader_election, settings.power_loss, settings.idempotence) == (False, False, True)
+    assert settings.read_from_start
+
+
+def test_each_setting_that_is_not_stated_may_be_lenient() -> None:
+    others = otherwise(AllowedSettings(acks=1, power_loss=False))
+    assert {decides: getattr(each, decides.partition("=")[0]) for decides, each in others.items()} == {
+        "min_insync_replicas=NUMBER": 1,
+        "unclean_leader_election=false": True,
+        "idempotence=true": False,
+        "read_from_start=true": False,
+    }
+
+
+def test_lines_of_a_history_state_what_options_do_not_and_the_most_lenient_of_them_holds() -> None:
+    lines = [("idempotence", "true"), ("idempotence", "false"), ("acks", "all"), ("min_insync_replicas", "2")]
+    settings = AllowedSettings(min_insync_replicas=3).with_said(lines)
+    assert (settings.idempotence, settings.acks, settings.min_insync_replicas) == (False, -1, 3)
+    assert settings.model_fields_set == {"idempotence", "acks", "min_insync_replicas"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        pytest.param("idempotent", "true", r"idempotent=true: unknown key", id="a name that is none"),
+        pytest.param("acks", "2", r"acks=2: must be -1, 0 or 1", id="a value that is none"),
+    ],
+)
+def test_a_line_that_states_what_is_no_setting_is_refused(name: str, value: str, message: str) -> None:
+    with pytest.raises(EvidenceError, match=message):
+        AllowedSettings().with_said([(name, value)])
 
 
 def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from harness.cli.judge import show
 from harness.ingest.formats import formats
 from harness.ingest.judging import judge_history, report
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.settings import AllowedSettings
+from harness.ingest.settings import AllowedSettings, load_settings
 from harness.store.folder import RunFolder
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
@@ -109,7 +109,7 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
     monkeypatch.chdir(ROOT)
     evidence = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
     folder = RunFolder(tmp_path / "example")
-    settings = AllowedSettings(min_insync_replicas=2, idempotence=True)
+    settings = load_settings(EXAMPLE / "settings.yaml", [])
     result = judge_history(spark, evidence, settings, folder, checks=["lost-write", "phantom", "I9"])
     report(folder, result, COMMAND.split())
     with (tmp_path / "out").open("w+", encoding="utf-8") as file:
@@ -121,6 +121,6 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
     assert "I9" in [each.check for each in result.unjudged]
     page = folder.report.read_text(encoding="utf-8")
     assert "Every value that is read was sent." in page
-    assert "min_insync_replicas: it is assumed" not in page
-    assert "power_loss: it is assumed to be false" in page
+    assert "power_loss: not stated" not in page
+    assert "min_insync_replicas: not stated, and taken for all" in page
     assert json.loads(folder.verdict.read_text(encoding="utf-8"))["unjudged"][0]["needed"]

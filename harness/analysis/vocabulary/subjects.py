@@ -6,7 +6,7 @@ each of these records. A fact without any rows is another matter: the check answ
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -61,7 +61,10 @@ def _written(sends: DataFrame, topics: DataFrame) -> DataFrame:
 
 def _pieces(rows: DataFrame, place: Column, number: Column, unseen: Column) -> DataFrame:
     return rows.select(
-        "run_id", place.alias("place"), number.cast("bigint").alias("number"), unseen.cast("bigint").alias("unseen")
+        "run_id",
+        F.coalesce(place, F.lit("?")).alias("place"),
+        number.cast("bigint").alias("number"),
+        unseen.cast("bigint").alias("unseen"),
     )
 
 
@@ -106,10 +109,10 @@ def _present(fact: str) -> Subject:
             what="partitions that were read",
             unseen=_absent(fact),
         )
-    place = _partition() if key == PARTITION_KEY else F.col("topic")
+    named = _partition if key == PARTITION_KEY else partial(F.col, "topic")
     return Subject(
         facts=("sends", "topics", fact),
-        pieces=lambda _, sends, topics, rows: each_in(_written(sends, topics), rows, key, place),
+        pieces=lambda _, sends, topics, rows: each_in(_written(sends, topics), rows, key, named()),
         what=f"{'partitions' if key == PARTITION_KEY else 'topics'} with acknowledged records",
         unseen=_absent(fact),
     )
@@ -349,7 +352,7 @@ def signs_of(*signs: Sign) -> Subject:
         facts=("sends", "topics", "liveness"),
         pieces=pieces,
         what="partitions with acknowledged records",
-        unseen="were not looked at when all faults had been healed",
+        unseen=f"show no sign of life of the kinds {', '.join(signs)}",
     )
 
 

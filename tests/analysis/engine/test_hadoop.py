@@ -12,7 +12,7 @@ from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
 from harness.ingest.answer import HistoryResult
 from harness.ingest.judging import judge_history, report
-from harness.ingest.settings import AllowedSettings
+from harness.ingest.settings import load_settings
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 ROOT = Path(__file__).parents[3]
 OPERATIONS = ROOT / EXAMPLE / "operations.jsonl"
+SETTINGS = OPERATIONS.with_name("settings.yaml")
 POM = ROOT / "docs/examples/s3a/pom.xml"
 MOUNT = "fs.viewfs.mounttable.anywhere.link./"
 
@@ -40,7 +41,11 @@ def judged(spark: SparkSession, anywhere: Path) -> tuple[HistoryResult, ResultFo
     """What was seen in the example, and where facts and findings of it are."""
     folder = ResultFolder(HadoopPath("viewfs://anywhere/there/a[b] c/", spark))
     result = judge_history(
-        spark, {"operations": [f"file://{OPERATIONS}"]}, AllowedSettings(), folder, checks=["lost-write", "phantom"]
+        spark,
+        {"operations": [f"file://{OPERATIONS}"]},
+        load_settings(SETTINGS, []),
+        folder,
+        checks=["lost-write", "phantom"],
     )
     report(folder, result, ["chaos", "judge"])
     return result, folder

@@ -1,0 +1,217 @@
+"""Of no check is it a PASS that its subject is absent in one partition of three, or of one group or broker of three."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harness.analysis.tables.schemas import TABLES
+from harness.analysis.unseen import Unseen, unseen_of
+from harness.analysis.vocabulary import subjects
+from harness.analysis.vocabulary.subjects import subjects_of
+from harness.contracts import registry
+from harness.contracts.checks import About, Check, Settings, Subject
+from harness.store.history import Sign
+from tests.analysis.fact_rows import Row, facts, read, sent
+from tests.analysis.protocol_rows import superseded
+from tests.checks.answers import STRICT
+
+pytestmark = pytest.mark.spark
+
+CHECKS = [registry.check(name) for name in registry.names(registry.Kind.CHECK)]
+SUBJECTS = list(dict.fromkeys(subject for check in CHECKS for subject in subjects_of(check)))
+THREE, TWO = (0, 1, 2), (0, 1)
+Rows = Callable[[Sequence[int]], list[Row]]
+"""Evidence of three pieces, of which those that are named are seen."""
+
+
+def sends(**each: Any) -> list[Row]:
+    return [sent(f"v{number}", 0, partition=number, index=number, **each) for number in THREE]
+
+
+def of_fact(fact: str) -> tuple[Rows, str]:
+    """Return the evidence for a fact that must have rows wherever something is, and how the third place is called."""
+    columns = {column.name for column in TABLES[fact].columns}
+    if {"topic", "partition"} <= columns:
+        known: list[Row] = [read("v", 0, partition=n) for n in THREE] if fact == "consumer_fetches" else sends()
+        return lambda seen: [*known, *((fact, {"topic": "orders", "partition": n}) for n in seen)], "orders-2"
+    if "topic" in columns:
+        rows = [sent("v", 0, topic=f"t{number}") for number in THREE]
+        return lambda seen: [*rows, *((fact, {"topic": f"t{n}", "present": True}) for n in seen)], "t2"
+    return lambda seen: [*replicas(), *((fact, {"broker": n}) for n in seen)], "broker 2"
+
+
+def replicas() -> list[Row]:
+    return [("partition_states", {"topic": "orders", "partition": 0, "assignment": [*THREE]})]
+
+
+def commits(**each: Any) -> list[Row]:
+    row = {"source": "client", "kind": "commit", "outcome": "ok", "topic": "orders", "partition": 0, "process": "c"}
+    return [("committed_offsets", row | {"group": f"g{number}"} | each) for number in THREE]
+
+
+def members() -> list[Row]:
+    return [("ownerships", {"group": f"g{number}", "process": f"c{number}"}) for number in THREE]
+
+
+def told(fact: str) -> Rows:
+    more = {"source": "coordinator"} if fact == "group_generations" else {}
+    return lambda seen: [*members(), *((fact, {"group": f"g{number}"} | more) for number in seen)]
+
+
+def registered(*sources: str) -> Rows:
+    return lambda seen: [
+        ("registrations", {"broker": broker, "czxid": broker, "source": source})
+        for broker in THREE
+        for source in (sources if broker in seen else sources[:1])
+    ]
+
+
+def signs(sign: Sign) -> Rows:
+    return lambda seen: [*sends(), *(("liveness", {"topic": "orders", "partition": n, "sign": sign}) for n in seen)]
+
+
+SPECIAL: dict[Subject, tuple[Rows, str]] = {
+    subjects.RECORDS_READ: (
+        lambda seen: [*sends(), *(read(f"v{number}", 0, partition=number) for number in seen)],
+        "orders-2",
+    ),
+    subjects.RECORDS_PLACED: (
+        lambda seen: [*sends()[: len(seen)], *(sent("v", partition=2, outcome="ok") for _ in THREE[len(seen) :])],
+        "orders-2",
+    ),
+    subjects.BROKERS_TELL: (
+        lambda seen: [
+            *replicas(),
+            *registered("zookeeper")(THREE),
+            *(("leadership_claims", {"broker": n}) for n in seen),
+        ],
+        "broker 2",
+    ),
+    subjects.ELECTIONS_TOLD: (
+        lambda seen: [
+            *(("leader_epochs", {"topic": "orders", "partition": n, "leader_epoch": 1, "zxid": 1}) for n in THREE),
+            *(("elections", {"topic": "orders", "partition": n}) for n in seen),
+        ],
+        "orders-2",
+    ),
+    subjects.COMMITS_READ_BACK: (lambda seen: [*commits(), *commits(kind="fetch")[: len(seen)]], "g2 of orders-0"),
+    subjects.COMMITS_LOGGED: (lambda seen: [*commits(), *commits(source="log")[: len(seen)]], "g2"),
+    subjects.COMMITS_TAKEN: (
+        lambda seen: [*commits(), *(("group_commits", {"group": f"g{number}"}) for number in seen)],
+        "g2",
+    ),
+    subjects.groups_in("group_generations"): (told("group_generations"), "g2"),
+    subjects.groups_in("group_states"): (told("group_states"), "g2"),
+    subjects.GROUPS_LOADED: (
+        lambda seen: [
+            *(("group_states", {"group": f"g{number}", "offsets_partition": number}) for number in THREE),
+            *(("group_loads", {"topic": "__consumer_offsets", "partition": number}) for number in seen),
+        ],
+        "__consumer_offsets-2",
+    ),
+    subjects.GROUPS_READ: (lambda seen: [*members(), *(read("v", 0, process=f"c{n}") for n in seen)], "g2"),
+    subjects.REGISTRATIONS_MATCHED: (registered("zookeeper", "broker"), "broker 2"),
+    subjects.signs_of(Sign.LED, Sign.IN_SYNC): (signs(Sign.LED), "orders-2"),
+    subjects.signs_of(Sign.PRODUCE, Sign.FETCH): (signs(Sign.FETCH), "orders-2"),
+}
+"""Subjects that do not follow from a fact that a check needs."""
+
+
+def evidence_of(subject: Subject) -> tuple[Rows, str] | None:
+    """Return what a subject's pieces are known by; none for one whose pieces are all seen by their nature."""
+    if subject in SPECIAL:
+        return SPECIAL[subject]
+    return of_fact(subject.facts[-1]) if subject.unseen else None
+
+
+def called(subject: Subject) -> str:
+    return f"{subject.what} {subject.unseen}"
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> Unseen:
+    """A run for each subject of which two pieces are seen, and one of which all are, by one job."""
+    runs: dict[str, list[Row]] = {}
+    for subject in SUBJECTS:
+        for seen in (TWO, THREE):
+            if evidence := evidence_of(subject):
+                runs[f"{called(subject)}: {len(seen)}"] = evidence[0](seen)
+    runs["nothing"] = []
+    return unseen_in(spark, runs)
+
+
+def unseen_in(spark: SparkSession, runs: dict[str, list[Row]], settings: Settings = STRICT) -> Unseen:
+    rows = [(fact, row | {"run_id": run_id}) for run_id, of_run in runs.items() for fact, row in of_run]
+    return unseen_of(CHECKS, facts(spark, *rows), runs, settings)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_a_subject_that_is_absent_in_one_place_of_three_is_said_with_the_place(check: Check, judged: Unseen) -> None:
+    assert subjects_of(check), "a check says what it is about, or needs a fact from which that follows"
+    for subject in subjects_of(check):
+        if evidence := evidence_of(subject):
+            run_id = f"{called(subject)}: 2"
+            assert (run_id, check.name) not in judged.absent or subject is not getattr(check, "about", None)
+            if (run_id, check.name) not in judged.absent:
+                assert f"1 of 3 {called(subject)}: {evidence[1]}" in judged.reasons[run_id, check.name]
+            assert called(subject) not in judged.reasons.get((f"{called(subject)}: 3", check.name), "")
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if isinstance(check, About)], ids=lambda check: check.name)
+def test_a_check_whose_subject_is_nowhere_has_nothing_to_judge(check: Check, judged: Unseen) -> None:
+    assert ("nothing", check.name) in judged.absent
+
+
+ENDED = [sent("a", 0), sent("b", 1, index=1), sent("c", 2, index=2), read("a", 0)]
+"""Readers ended before the last two that were acknowledged."""
+
+
+def end(offset: int) -> Row:
+    row = {"topic": "orders", "partition": 0, "offset": offset, "invoke_ns": 5, "complete_ns": 6}
+    return "end_offsets", row
+
+
+READS = {
+    "readers ended before the last acknowledged record": (ENDED, 2),
+    "nobody read": (ENDED[:3], 3),
+    "they were read at other offsets": ([*ENDED, read("b", 7), read("c", 8)], 0),
+    "a reader passed them, which lost-write judges": ([*ENDED, read("d", 9)], 0),
+    "no send was acknowledged": ([sent("a")], 0),
+    "acks=0 is never acknowledged": ([sent("a", outcome="ok", acks=0)], 0),
+    "an acknowledged record without an offset was read": ([sent("a", outcome="ok"), read("a", 0)], 0),
+    "an acknowledged record without an offset was not read": ([sent("a", outcome="ok"), read("b", 0)], 1),
+    "the topic was deleted": ([*ENDED, ("topics", {"topic": "orders", "present": False})], 0),
+    "a cleaner may have taken one of them": ([*ENDED, superseded(1)], 1),
+    "the partition ends before them, and acks=all had promised them": ([*ENDED, end(1)], 2),
+    "the partition ends before them, and acks=1 promises little": (
+        [ENDED[0], ENDED[3], sent("b", 1, index=1, acks=1), end(1)],
+        0,
+    ),
+    "the partition goes on, and acks=1 promises little": (
+        [ENDED[0], ENDED[3], sent("b", 1, index=1, acks=1), end(2)],
+        1,
+    ),
+}
+
+
+def test_what_no_reader_came_to(spark: SparkSession) -> None:
+    judged = unseen_in(spark, {name: rows for name, (rows, _) in READS.items()})
+    said = {name: judged.reasons.get((name, "phantom"), "0 of") for name in READS}
+    assert {name: int(reason.split()[0]) for name, reason in said.items()} == {
+        n: count for n, (_, count) in READS.items()
+    }
+
+
+def test_what_lies_before_the_first_record_read_is_unseen_where_readers_began_anywhere(spark: SparkSession) -> None:
+    rows = {"run": [sent("a", 0), sent("b", 1, index=1), read("b", 1)]}
+    anywhere = Settings(
+        acks=frozenset({-1}),
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        idempotence=True,
+        read_from_start=False,
+    )
+    assert ("run", "lost-write") not in unseen_in(spark, rows).reasons
+    assert unseen_in(spark, rows, anywhere).reasons["run", "lost-write"].startswith("1 of 2 acknowledged records")
