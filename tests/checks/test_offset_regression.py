@@ -26,7 +26,6 @@ CASES = {
         fetched(-1, at=(7, 8), process="c1", index=3),
         severities=["violation", "violation"],
     ),
-    "no read-back was answered": unknown(TEN, fetched(7, at=(3, 4), outcome="info")),
     "it was not acknowledged": passes(committed(10, at=(1, 2), outcome="info"), fetched(7, at=(3, 4))),
     "the group went back by itself": passes(TEN, committed(7, at=(3, 4)), fetched(7, at=(5, 6))),
     "the group tried to go back, and nobody knows how that ended": passes(
