@@ -111,6 +111,8 @@ class Subject:
     as text), `number` of pieces there, and how many of them are `unseen`."""
     what: str
     """What the pieces are, in the plural: "acknowledged records"."""
+    evidence: str = ""
+    """The kind of evidence that shows them, where a recorded history without it leaves the promise unjudged."""
     unseen: str = ""
     """What is wrong with those that are unseen, after `what`: "were reached by no reader"."""
 

@@ -100,14 +100,21 @@ def divided(
         elif lacking:
             needed = needed_for(lacking, evidence)
             unjudged.append(Unjudged(check=check.name, promise=check.promise, facts=lacking, needed=needed))
-        elif check.name in judgement.absent and isinstance(check, About):
-            needed = [f"{check.about.what} (there are none)"]
+        elif isinstance(check, About) and (needed := _lacking_subject(check, judgement, evidence)):
             unjudged.append(
                 Unjudged(check=check.name, promise=check.promise, facts=[*check.about.facts], needed=needed)
             )
         else:
             judged.append(result)
     return judged, unjudged
+
+
+def _lacking_subject(check: About, judgement: Judgement, evidence: Mapping[str, list[str]]) -> list[str]:
+    """Return what of a check's subject is not in the evidence: all of it, or what would show it."""
+    kind = check.about.evidence
+    if check.name in judgement.absent:
+        return [f"{check.about.what} (there are none)"]
+    return [f"{formats()[kind].option}: {check.about.what}"] if kind and not evidence.get(kind) else []
 
 
 def undecided(results: Iterable[CheckResult], hanging: Mapping[str, list[str]]) -> list[CheckResult]:

@@ -84,11 +84,22 @@ def test_what_was_not_seen_in_evidence_that_was_given_is_unknown_with_its_reason
     assert unjudged.check == "logs"
 
 
-def test_a_promise_whose_subject_the_history_has_not_is_not_judged() -> None:
-    check = registry.check("lost-write")
-    judgement = judged(answered("lost-write", PASS), counts=dict.fromkeys(TABLES, 1), absent=frozenset({"lost-write"}))
-    (unjudged,) = divided([check], judgement, {"operations": ["ops.jsonl"]})[1]
-    assert unjudged.needed == ["acknowledged records (there are none)"]
+@pytest.mark.parametrize(
+    ("name", "absent", "needed"),
+    [
+        pytest.param("lost-write", True, ["acknowledged records (there are none)"], id="there is none of it"),
+        pytest.param(
+            "I16", False, ["--replicas: groups with acknowledged commits"], id="evidence that shows it is not given"
+        ),
+    ],
+)
+def test_a_promise_whose_subject_the_history_does_not_have_is_not_judged(
+    name: str, absent: bool, needed: list[str]
+) -> None:
+    absent_of = frozenset({name} if absent else ())
+    judgement = judged(answered(name, PASS), counts=dict.fromkeys(TABLES, 1), absent=absent_of)
+    (unjudged,) = divided([registry.check(name)], judgement, {"operations": ["ops.jsonl"]})[1]
+    assert unjudged.needed == needed
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,7 @@ COMMITS_LOGGED = Subject(
     facts=("committed_offsets",),
     pieces=_in_log,
     what="groups with acknowledged commits",
+    evidence="replicas",
     unseen="are in no dump of the offsets topic",
 )
 """The log of the offsets topic tells of every group that committed."""
