@@ -19,7 +19,7 @@ class Corruption:
     plant: Callable[[Evidence], bool]
     finders: set[str]
     unknown: frozenset[str] = frozenset()
-    """Checks that cannot tell any more, because the evidence itself is damaged."""
+    """Checks that cannot tell any more: the evidence is damaged, or does not show what they are about."""
 
 
 _OF_CLIENTS = frozenset(
@@ -47,6 +47,19 @@ _OF_CLIENTS = frozenset(
         "unseen",
     }
 )
+_OF_READERS = frozenset(
+    {
+        "aborted-read",
+        "duplicate",
+        "inconsistent-offsets",
+        "int-nonmonotonic-poll",
+        "int-poll-skip",
+        "lost-write",
+        "nonmonotonic-poll",
+        "phantom",
+        "poll-skip",
+    }
+)
 _OF_BROKERS = frozenset(
     f"I{number}"
     for number in (
@@ -58,7 +71,9 @@ _OF_BROKERS = frozenset(
 CORRUPTIONS = {
     # what clients see
     "an acknowledged record is in no log and nobody read it": Corruption(clients.lose, {"I10", "I21", "lost-write"}),
-    "the last acknowledged record is in no log and nobody read it": Corruption(clients.lose_last, {"I10", "unseen"}),
+    "the last acknowledged record is in no log and nobody read it": Corruption(
+        clients.lose_last, {"I10", "unseen"}, _OF_READERS
+    ),
     "a reader gets what nobody sent": Corruption(clients.read_other, {"inconsistent-offsets", "phantom"}),
     "a value is read at two offsets": Corruption(clients.read_twice, {"duplicate"}),
     "a value is read whose send failed": Corruption(clients.fail_send, {"aborted-read"}),
@@ -132,18 +147,24 @@ CORRUPTIONS = {
     "a broker that runs never registers": Corruption(brokers.stay_away, {"I31"}),
     "a partition takes no record any more": Corruption(brokers.take_nothing, {"I32"}),
     # what becomes of groups
-    "a partition is assigned to two members": Corruption(groups.assign_twice, {"I33"}),
-    "a group goes back to an older generation": Corruption(groups.go_back, {"I34"}),
+    "a partition is assigned to two members": Corruption(groups.assign_twice, {"I33"}, frozenset({"I38", "I39"})),
+    "a group goes back to an older generation": Corruption(groups.go_back, {"I34"}, frozenset({"I39"})),
     "the next coordinator knows nothing of a group": Corruption(groups.forget_group, {"I34"}),
-    "the next coordinator has forgotten a member": Corruption(groups.forget_member, {"I34"}),
-    "a commit of an older generation is taken": Corruption(groups.commit_late, {"I35"}),
-    "a commit is taken while assignments are awaited": Corruption(groups.commit_unassigned, {"I35"}),
-    "a commit of who is no member is taken": Corruption(groups.commit_as_nobody, {"I35"}),
-    "a member begins before what was committed": Corruption(groups.begin_low, {"I36"}),
-    "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}),
-    "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}),
-    "a member misses a poll of what it owns": Corruption(groups.skip_while_owned, {"poll-skip"}),
-    "a member gets a record of what it owns again": Corruption(groups.go_back_while_owned, {"nonmonotonic-poll"}),
+    "the next coordinator has forgotten a member": Corruption(groups.forget_member, {"I34"}, frozenset({"I38", "I39"})),
+    "a commit of an older generation is taken": Corruption(groups.commit_late, {"I35"}, frozenset({"I36", "I39"})),
+    "a commit is taken while assignments are awaited": Corruption(
+        groups.commit_unassigned, {"I35"}, frozenset({"I36", "I39"})
+    ),
+    "a commit of who is no member is taken": Corruption(groups.commit_as_nobody, {"I35"}, frozenset({"I36", "I39"})),
+    "a member begins before what was committed": Corruption(
+        groups.begin_low, {"I36"}, frozenset({"I35", "I38", "I39"})
+    ),
+    "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}, frozenset({"I39"})),
+    "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}, frozenset({"I39"})),
+    "a member misses a poll of what it owns": Corruption(groups.skip_while_owned, {"poll-skip"}, frozenset({"I39"})),
+    "a member gets a record of what it owns again": Corruption(
+        groups.go_back_while_owned, {"nonmonotonic-poll"}, frozenset({"I39"})
+    ),
     "a coordinator does not read its log to the end": Corruption(groups.load_less, {"I39"}),
     "a coordinator drops late what it has loaded since": Corruption(groups.unload_late, {"I39"}),
     # what is wrong with the evidence itself

@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
 from harness.analysis.vocabulary.findings import event, finding
-from harness.analysis.vocabulary.subjects import rows_of
-from harness.contracts.checks import Assumption, Check, Settings, Subject
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType
 
 
@@ -23,7 +22,6 @@ class AbortedRead:
     title: ClassVar[str] = "aborted-read"
     promise: ClassVar[str] = "A value whose send certainly failed is never read."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
-    about: ClassVar[Subject] = rows_of("sends", "sends that failed", "outcome = 'fail'")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
     sliced: ClassVar[str] = (
         "A send that failed has no offset, so it stays; where its value is read, readers differ from sends."

@@ -1,0 +1,70 @@
+package org.kafkachaos.recorder;
+
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.ConsumerInterceptor;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+
+/** Records what a consumer is handed out; where it is closed, the ends of the partitions that it read. */
+public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterceptor<K, V> {
+    private Lines lines;
+    private Map<String, ?> configs;
+    private boolean fromStart;
+    private final Map<TopicPartition, Long> read = new java.util.concurrent.ConcurrentHashMap<>();
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        this.configs = configs;
+        lines = new Lines(configs, "consumer");
+        fromStart = "earliest".equals(String.valueOf(configs.get("auto.offset.reset")))
+                && !Cluster.hasCommitted(configs);
+    }
+
+    @Override
+    public ConsumerRecords<K, V> onConsume(ConsumerRecords<K, V> records) {
+        if (records.isEmpty()) {
+            return records;
+        }
+        StringJoiner listed = new StringJoiner(",", "[", "]");
+        for (ConsumerRecord<K, V> record : records) {
+            read.putIfAbsent(new TopicPartition(record.topic(), record.partition()), record.offset());
+            listed.add("{\"topic\":" + Lines.quoted(record.topic()) + ",\"partition\":" + record.partition()
+                    + ",\"offset\":" + record.offset() + ",\"value\":"
+                    + Lines.quoted(Lines.idOf(record.value(), record.headers())) + "}");
+        }
+        long index = lines.next();
+        String fields = "\"kind\":\"poll\",\"mode\":\"subscribe\"";
+        lines.add(index, "invoke", fields);
+        lines.add(index, "ok", fields + ",\"records\":" + listed);
+        return records;
+    }
+
+    @Override
+    public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {}
+
+    @Override
+    public void close() {
+        TreeSet<String> topics = new TreeSet<>();
+        read.keySet().forEach(partition -> topics.add(partition.topic()));
+        Map<TopicPartition, long[]> ends = Cluster.offsetsOf(configs, topics);
+        boolean whole = !ends.isEmpty();
+        for (Map.Entry<TopicPartition, long[]> each : ends.entrySet()) {
+            TopicPartition partition = each.getKey();
+            String fields = "\"kind\":\"end_offset\",\"topic\":" + Lines.quoted(partition.topic()) + ",\"partition\":"
+                    + partition.partition();
+            long index = lines.next();
+            lines.add(index, "invoke", fields);
+            lines.add(index, "ok", fields + ",\"offset\":" + each.getValue()[1]);
+            whole &= each.getValue()[0] == 0;
+        }
+        if (whole) {
+            lines.setting("read_from_start", fromStart);
+        }
+        Cluster.settingsOf(configs, topics).forEach(lines::setting);
+        lines.close();
+    }
+}
