@@ -18,11 +18,11 @@ from harness.analysis.facts.build import Facts, built_facts, row_counts, through
 from harness.analysis.gate import sliced
 from harness.analysis.running import Unknown, any_power_loss, only, run_checks
 from harness.analysis.sources.reading import Sources, read, session_bytes
+from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
 from harness.analysis.unstated import Otherwise, hanging_on
 from harness.analysis.vocabulary.settings import settings_at_once
-from harness.analysis.vocabulary.subjects import subjects_of
 from harness.contracts import registry
 from harness.contracts.checks import READ_BY_ALL, READ_FOR_POWER_LOSSES, Check, Settings, Severity, read_by
 from harness.progress import Listener, Silent, number_of, step

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from harness.analysis.facts.build import Facts
 from harness.analysis.frames import union
 from harness.analysis.running import broken_parts, why_broken
-from harness.analysis.vocabulary.subjects import subjects_of
+from harness.analysis.subjects import subjects_of
 from harness.contracts.checks import About, Check, Settings, Subject
 
 SHOWN_PLACES = 5

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.analysis import subjects
+from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
-from harness.analysis.vocabulary import subjects
-from harness.analysis.vocabulary.subjects import subjects_of
 from harness.contracts import registry
 from harness.contracts.checks import About, Check, Settings, Subject
 from harness.store.history import Sign

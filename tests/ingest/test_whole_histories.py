@@ -109,7 +109,7 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
     monkeypatch.chdir(ROOT)
     evidence = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
     folder = RunFolder(tmp_path / "example")
-    settings = load_settings(EXAMPLE / "settings.yaml", [])
+    settings = load_settings(ROOT / EXAMPLE / "settings.yaml", [])
     result = judge_history(spark, evidence, settings, folder, checks=["lost-write", "phantom", "I9"])
     report(folder, result, COMMAND.split())
     with (tmp_path / "out").open("w+", encoding="utf-8") as file:

@@ -38,6 +38,11 @@ _READING = f"""\
 - Parquet with other columns, empty or missing files, and other formats are refused before judging.
 - A file may unpack to {EXPANSION} times its size; {ALWAYS_BYTES >> 20} MiB and {ALWAYS_VALUES:,} values of a column are
   always allowed. `--expansion` raises the limit."""
+_STATED = """\
+In lines of the history (kind `setting` of [operations](#operations)), in a YAML file (`--settings`) or one by one
+(`--set min_insync_replicas=2`). An option overrides the file, the file overrides the history. If lines of the history
+differ, the most lenient value applies. A setting that is not stated is taken at its strictest. A check that would
+answer otherwise with its most lenient value answers UNKNOWN and names the `--set` that decides."""
 _CHAINED = """\
 ## Chained lines
 
@@ -85,13 +90,13 @@ def _example() -> Iterator[str]:
 def _settings() -> Iterator[str]:
     yield "## Settings"
     yield ""
-    yield "In a YAML file (`--settings`) or one by one (`--set min_insync_replicas=2`)."
+    yield _STATED
     yield ""
     rows = (
-        (f"`{name}`", "all" if name == "acks" else str(field.default).lower(), field.description or "")
+        (f"`{name}`", AllowedSettings().text(name), field.description or "")
         for name, field in AllowedSettings.model_fields.items()
     )
-    yield from table(("setting", "assumed if left out", "means"), rows)
+    yield from table(("setting", "strictest", "means"), rows)
 
 
 def _chained() -> Iterator[str]:

@@ -14,12 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.subjects import COMMITS_TAKEN
 from harness.analysis.vocabulary.allowances import LOSSES, LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, COMPACTIONS_TOLD
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_unclean_offsets_topic
-from harness.analysis.vocabulary.subjects import COMMITS_TAKEN
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.store.history import OpType
 

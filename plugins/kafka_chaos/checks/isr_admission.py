@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, contains
+from harness.analysis.subjects import rows_of
 from harness.analysis.vocabulary.assumptions import has_field
 from harness.analysis.vocabulary.findings import event, finding
-from harness.analysis.vocabulary.subjects import rows_of
 from harness.contracts.checks import Assumption, Check, Settings, Severity, Subject
 
 

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, contains
+from harness.analysis.subjects import RECORDS_PLACED
 from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.analysis.vocabulary.subjects import RECORDS_PLACED
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 from harness.values import ACKS_ALL
 

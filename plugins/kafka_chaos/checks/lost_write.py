@@ -10,12 +10,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.subjects import RECORDS_READ
 from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
-from harness.analysis.vocabulary.subjects import RECORDS_READ
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 

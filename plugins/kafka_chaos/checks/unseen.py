@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.subjects import RECORDS_PLACED
 from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
 from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
-from harness.analysis.vocabulary.subjects import RECORDS_PLACED
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity, Subject
 
 

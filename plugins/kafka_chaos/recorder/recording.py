@@ -231,7 +231,7 @@ class Reading:
         """Whether reading began at the log's start, as the consumer was told."""
 
     def settings(self, starts: Mapping[tuple[str, int], int]) -> dict[str, object]:
-        """Return `read_from_start`, where it is certain, by the first offsets of the logs."""
+        """Return `read_from_start`: whether that is certain of each partition, by the first offsets of the logs."""
         begun = [began and starts.get(partition) == 0 for partition, began in self.partitions.items()]
         return {"read_from_start": all(begun)} if begun else {}
 

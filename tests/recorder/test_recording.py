@@ -1,0 +1,154 @@
+"""What a recorder writes is whole, fits the format of operations, and says no more than is certain."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.ingest.formats import formats
+from harness.system.chain import read_chain
+from kafka_chaos.recorder import Recorder
+from kafka_chaos.recorder.recording import Lines, Reading, id_of, topic_settings, value_id
+
+
+def recorded(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of each file, which are whole and in a chain, without the last one."""
+    history = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        raw = path.read_bytes().splitlines(keepends=True)
+        reading = read_chain(raw)
+        assert (reading.breaks, reading.ended) == (0, True)
+        history[path.stem] = [json.loads(line) for line in raw[:-1]]
+    return history
+
+
+def test_every_kind_of_line_has_what_the_format_asks_for(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, name="app", settings={"power_loss": False})
+    lines = recorder.lines("client")
+    start = lines.send_begins('or"ders', -1, "k", "ü", -1)
+    lines.send_ends(start, "ok", 2, 7)
+    lines.polled(5, "subscribe", [('or"ders', 2, 7, "ü")])
+    lines.end_offset('or"ders', 2, 6, 8)
+    lines.close()
+    (of_client,) = recorded(tmp_path).values()
+    required = {line.name: set(line.required) for line in formats()["operations"].lines}
+    assert all(required[line["kind"]] <= line.keys() for line in of_client)
+    assert {line["process"] for line in of_client} == {"app-client-0"}
+    said = {(line["kind"], line["type"]): line for line in of_client}
+    assert said["setting", "invoke"]["value"] == "false"
+    assert (said["send", "invoke"]["topic"], said["send", "ok"]["offset"]) == ('or"ders', 7)
+    assert said["poll", "ok"]["records"] == [{"topic": 'or"ders', "partition": 2, "offset": 7, "value": "ü"}]
+    assert said["end_offset", "ok"]["offset"] == 8
+    begins = sorted(line["index"] for line in of_client if line["type"] == "invoke")
+    assert begins == [*range(len(begins))]
+
+
+def test_threads_may_share_a_client(tmp_path: Path) -> None:
+    lines = Recorder(tmp_path).lines("client")
+
+    def send(number: int) -> None:
+        lines.send_ends(lines.send_begins("orders", 0, None, f"v{number}", -1), "ok", 0, number)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(send, range(400)))
+    lines.close()
+    (of_client,) = recorded(tmp_path).values()
+    assert sorted(line["index"] for line in of_client if line["type"] == "ok") == [*range(400)]
+
+
+def test_a_reader_that_seeks_is_another_process_that_counts_anew(tmp_path: Path) -> None:
+    lines = Recorder(tmp_path, name="app").lines("client")
+    for offset in (5, 1):
+        lines.polled(0, "assign", [("orders", 0, offset, "v")])
+        lines.moved()
+    lines.close()
+    (of_client,) = recorded(tmp_path).values()
+    assert [(line["process"], line["index"]) for line in of_client[::2]] == [("app-client-0", 0), ("app-client-0.2", 0)]
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    lines = Recorder(tmp_path).lines("client")
+    start = lines.send_begins("orders", 0, None, "v", -1)
+    lines.close()
+    lines.send_ends(start, "ok", 0, 1)
+    lines.close()
+    assert [len(lines) for lines in recorded(tmp_path).values()] == [1]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from kafka_chaos.recorder.recording import Lines
+lines = Lines(Path(sys.argv[1]), "killed")
+lines.send_ends(lines.send_begins("orders", 0, None, "a", -1), "ok", 0, 0)
+lines.send_begins("orders", 0, None, "b", -1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_was_about_to_send_is_in_its_file(tmp_path: Path) -> None:
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path], env={**os.environ, "PYTHONPATH": path}, check=False)
+    raw = (tmp_path / "killed.jsonl").read_bytes().splitlines(keepends=True)
+    assert [(line["value"], line["type"]) for line in map(json.loads, raw)] == [
+        ("a", "invoke"),
+        ("a", "ok"),
+        ("b", "invoke"),
+    ]
+    reading = read_chain(raw)
+    assert (reading.breaks, reading.ended) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "identity"),
+    [
+        pytest.param(b"order-1", "order-1", id="a text is its own id"),
+        pytest.param("order-1", "order-1", id="with or without a serializer"),
+        pytest.param(b"\xff\x00", sha256(b"\xff\x00").hexdigest(), id="no UTF-8"),
+        pytest.param("x" * 201, sha256(b"x" * 201).hexdigest(), id="a long text"),
+        pytest.param(None, "", id="a tombstone"),
+    ],
+)
+def test_the_id_of_a_value(value: object, identity: str) -> None:
+    assert value_id(value) == identity
+    assert id_of(value, [("kafka-chaos-id", b"stamp"), ("other", b"x")]) == "stamp"
+
+
+@pytest.mark.parametrize(
+    ("begun", "starts", "settings"),
+    [
+        pytest.param({("t", 0): True}, {("t", 0): 0}, {"read_from_start": True}, id="from the start of the log"),
+        pytest.param({("t", 0): True}, {("t", 0): 3}, {"read_from_start": False}, id="records were deleted before it"),
+        pytest.param(
+            {("t", 0): True, ("t", 1): False}, {("t", 0): 0, ("t", 1): 0}, {"read_from_start": False}, id="one"
+        ),
+        pytest.param({("t", 0): True}, {}, {"read_from_start": False}, id="the log's start is not known"),
+        pytest.param({}, {}, {}, id="nothing was read"),
+    ],
+)
+def test_what_is_said_of_where_readers_began(
+    begun: dict[tuple[str, int], bool], starts: dict[tuple[str, int], int], settings: dict[str, object]
+) -> None:
+    reading = Reading()
+    reading.partitions |= begun
+    assert reading.settings(starts) == settings
+
+
+def test_settings_of_topics_are_those_of_the_most_lenient_one() -> None:
+    strict = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+    lenient = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    assert topic_settings([strict, lenient]) == {"min_insync_replicas": 1, "unclean_leader_election": True}
+    assert topic_settings([strict, {}]) == {}
+    assert topic_settings([]) == {}
+
+
+def test_two_clients_never_share_a_file(tmp_path: Path) -> None:
+    Lines(tmp_path, "client").close()
+    with pytest.raises(FileExistsError):
+        Lines(tmp_path, "client")
