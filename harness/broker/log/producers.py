@@ -139,17 +139,20 @@ class ProducerStates:
         state = None if producer_id is None else self._by_id.get(producer_id)
         return None if state is None else state.timestamp_ms
 
+    @property
+    def has_unstable(self) -> bool:
+        """Whether a transaction is open, or its marker was not yet found to be committed."""
+        return bool(self._open or self._undecided)
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return where the first transaction begins that is open, or whose marker is not committed; None without any.
 
         A committed marker is forgotten: what it decided is stable from then on (`firstUnstableOffset`).
         """
-        if not self._rules.ended_transactions_wait_for_replicas:
-            self._undecided.clear()
-        if self._undecided:
-            self._undecided = {first: last for first, last in self._undecided.items() if last >= high_watermark}
-        elif not self._open:
+        if not self.has_unstable:
             return None
+        waits = self._rules.ended_transactions_wait_for_replicas
+        self._undecided = {first: last for first, last in self._undecided.items() if waits and last >= high_watermark}
         firsts = [*self._undecided, *self._first_open()]
         return min(firsts) if firsts else None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from harness.broker.log.epoch_cache import EpochEnd
 from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange
 from harness.broker.log.verification import Verification
-from harness.broker.replicas.partition_lines import Role, appended, refused
+from harness.broker.replicas.partition_lines import Role, appended, marked, refused
 from harness.broker.replicas.replication import (
     NEVER_S,
     FollowerProgress,
@@ -385,6 +385,9 @@ class Partition:
 
     def note_stable_offset(self) -> None:
         """Take note of the last stable offset where it is, or was, below the high watermark."""
+        if not (self.held_back or self.log.producer_history.states.has_unstable):
+            self.noted_stable_offset = self.high_watermark
+            return
         new, old = self.last_stable_offset, self.noted_stable_offset
         was_held_back, self.held_back = self.held_back, new < self.high_watermark
         self.noted_stable_offset = new
@@ -406,12 +409,15 @@ class Partition:
         )
 
     def _log_appended(self, role: str, info: AppendInfo, acks: int | None = None) -> None:
-        for line in appended(self._as(role), info, acks):
-            self.state_log.emit(line)
+        as_what = self._as(role)
+        for batch in info.batches:
+            self.state_log.emit(appended(as_what, batch, acks))
+        for written in info.markers:
+            self.state_log.emit(marked(as_what, written))
         self.note_stable_offset()
 
     def _as(self, role: str) -> Role:
-        return Role(key=self.key, role=role, leader_epoch=self.leader_epoch, isr_size=len(self.isr))
+        return Role(self.key, role, self.leader_epoch, len(self.isr))
 
     def _log_truncation(self, to: int, cause: TruncationCause) -> None:
         topic, partition = self.key

@@ -1,18 +1,18 @@
 """Lines of the state-change log about what a partition has appended, or refused to append."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from harness.broker.log.batch import BatchHeader, first_header
-from harness.broker.log.log import AppendInfo, Log
+from harness.broker.log.log import Log
 from harness.broker.log.markers import Marker, read_marker
-from harness.broker.log.producers import NO_COORDINATOR_EPOCH, NO_PRODUCER_EPOCH, last_sequence
+from harness.broker.log.producers import NO_COORDINATOR_EPOCH, NO_PRODUCER_EPOCH, WrittenMarker, last_sequence
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, Append, BatchRefused, Event, MarkerRefused, TransactionMarker
-from harness.values import TopicPartition, value_class
+from harness.values import TopicPartition
 
 
-@value_class(frozen=True, slots=True, kw_only=True)
-class Role:
+class Role(NamedTuple):
     """As what a broker has appended."""
 
     key: TopicPartition
@@ -22,39 +22,41 @@ class Role:
     isr_size: int
 
 
-def appended(role: Role, info: AppendInfo, acks: int | None) -> Iterator[Event]:
-    """Yield a line for every batch, and one more for every marker."""
-    topic, partition = role.key
-    for batch in info.batches:
-        yield Append(
-            topic=topic,
-            partition=partition,
-            role=role.role,
-            leader_epoch=role.leader_epoch,
-            base_offset=batch.base_offset,
-            last_offset=batch.last_offset,
-            batch_epoch=batch.leader_epoch,
-            crc=batch.crc,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            base_sequence=batch.base_sequence,
-            isr_size=role.isr_size,
-            acks=acks,
-        )
-    for written in info.markers:
-        yield TransactionMarker(
-            topic=topic,
-            partition=partition,
-            role=role.role,
-            leader_epoch=role.leader_epoch,
-            offset=written.header.base_offset,
-            producer_id=written.header.producer_id,
-            producer_epoch=written.header.producer_epoch,
-            result=_result(written.marker),
-            coordinator_epoch=written.marker.coordinator_epoch,
-            first_offset=NO_OFFSET if written.first_offset is None else written.first_offset,
-            stable_offset=written.stable_offset,
-        )
+def appended(role: Role, batch: BatchHeader, acks: int | None) -> Append:
+    """Return the line for a batch."""
+    key, as_what, leader_epoch, isr_size = role
+    return Append(
+        topic=key[0],
+        partition=key[1],
+        role=as_what,
+        leader_epoch=leader_epoch,
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        batch_epoch=batch.leader_epoch,
+        crc=batch.crc,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        isr_size=isr_size,
+        acks=acks,
+    )
+
+
+def marked(role: Role, written: WrittenMarker) -> TransactionMarker:
+    """Return the line for a marker, which comes after that of its batch."""
+    return TransactionMarker(
+        topic=role.key[0],
+        partition=role.key[1],
+        role=role.role,
+        leader_epoch=role.leader_epoch,
+        offset=written.header.base_offset,
+        producer_id=written.header.producer_id,
+        producer_epoch=written.header.producer_epoch,
+        result=_result(written.marker),
+        coordinator_epoch=written.marker.coordinator_epoch,
+        first_offset=NO_OFFSET if written.first_offset is None else written.first_offset,
+        stable_offset=written.stable_offset,
+    )
 
 
 def refused(role: Role, log: Log, records: bytes, error: ErrorCode) -> Iterator[Event]:

@@ -1,6 +1,10 @@
 """A row of the table of APIs fits together: request, response and handler are of one API."""
 
+import json
+from pathlib import Path
+
 import pytest
+from kafka.protocol.api_key import ApiKey as KafkaApi
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from harness.broker.administration.producer_ids import ProducerIds
@@ -9,6 +13,9 @@ from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
 from tests.raising import raising
+
+ROOT = Path(__file__).parents[3]
+OF_TRANSACTIONS = {24, 25, 26, 28, 65, 66}
 
 BELOW_TOPIC_IDS = {ApiKey.FETCH: 12, ApiKey.METADATA: 9, ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5}
 BETWEEN_BROKERS = {ApiKey.LEADER_AND_ISR: 4, ApiKey.STOP_REPLICA: 3, ApiKey.UPDATE_METADATA: 6}
@@ -32,6 +39,14 @@ def test_what_is_served_is_advertised_and_known_to_the_codec(api: Api) -> None:
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
 def test_the_last_version_is_that_of_kafka_3_9_or_the_last_one_without_topic_ids(api: Api) -> None:
     assert api.versions.max == LAST[api.key]
+
+
+def test_each_api_that_kafka_advertises_and_this_broker_does_not_is_a_documented_difference() -> None:
+    """The APIs of a real broker of 3.9.1 in ZooKeeper mode, without those of the transaction coordinator."""
+    of_kafka = {int(key) for key in json.loads((Path(__file__).parent / "apis-3.9.1.json").read_text())}
+    page = (ROOT / "docs/explanation/differences-from-kafka.md").read_text(encoding="utf-8")
+    missing = [KafkaApi(key).name for key in sorted(of_kafka - APIS.keys() - OF_TRANSACTIONS)]
+    assert [name for name in missing if name not in page] == []
 
 
 def test_every_known_api_has_a_row() -> None:
