@@ -752,6 +752,112 @@ class OffsetFetch(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class TransactionLoad(Event):
+    """The transactions of one partition of `__transaction_state` were loaded."""
+
+    ev: ClassVar[str] = "txn_load"
+    partition: int
+    leader_epoch: int
+    transactions: int
+    log_end_offset: int
+    disk_error: str
+    """Why the disk gave no more of the log; empty if it gave all."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionUnload(Event):
+    """This broker stopped coordinating one partition of `__transaction_state`."""
+
+    ev: ClassVar[str] = "txn_unload"
+    partition: int
+    leader_epoch: int
+    transactions: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionEvent(Event):
+    """Base of the lines that are about one transactional id."""
+
+    transactional_id: str
+    state_partition: int
+    """The partition of `__transaction_state` that holds the transactional id."""
+    coordinator_epoch: int
+    """Leader epoch of that partition, in which this broker coordinates the transaction; -1 when it does not."""
+    producer_id: int
+    producer_epoch: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionStateChange(TransactionEvent):
+    """The next state of a transaction is stored, or it was read from the log."""
+
+    ev: ClassVar[str] = "txn_state"
+    from_state: str
+    """Kafka's name; empty when it was read from the log."""
+    to_state: str
+    """Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead."""
+    timeout_ms: int
+    partitions: list[str]
+    """Those of the transaction that have no marker yet, as topic-partition."""
+    log_offset: int
+    """Offset of the record in `__transaction_state`; -1 when it was read from the log."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionResponse(TransactionEvent):
+    """A producer's request was decided; logged before the response is sent."""
+
+    ev: ClassVar[str] = "txn_response"
+    api: str
+    """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn or EndTxn."""
+    error: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionalOffsetCommit(Event):
+    """The result of one offset that a producer commits in a transaction; logged before the response is sent."""
+
+    ev: ClassVar[str] = "txn_offset_commit"
+    group: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    generation: int
+    """As the producer gave it; -1 of one that names no member."""
+    member: str
+    coordinator_epoch: int
+    """Leader epoch in which this broker coordinates the group; -1 when it does not."""
+    topic: str
+    partition: int
+    offset: int
+    error: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionMarkerSend(TransactionEvent):
+    """A coordinator hands one marker for a broker to the network."""
+
+    ev: ClassVar[str] = "txn_marker_send"
+    to: int
+    commits: bool
+    partitions: list[str]
+    """As topic-partition."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TransactionMarkerResponse(TransactionEvent):
+    """A coordinator received the answer to one marker."""
+
+    ev: ClassVar[str] = "txn_marker_resp"
+    sender: int
+    commits: bool
+    partitions: list[str]
+    """As topic-partition."""
+    errors: list[int]
+    """One a partition, in their order."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class Fenced(Event):
     """A request was refused because an epoch in it was wrong."""
 

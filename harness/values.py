@@ -9,7 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ACKS_ALL", "OFFSETS_TOPIC", "PROBE_PROCESS", "PYTHON", "TopicPartition", "value_class"]
+__all__ = [
+    "ACKS_ALL",
+    "OFFSETS_TOPIC",
+    "PROBE_PROCESS",
+    "PYTHON",
+    "TRANSACTIONS_TOPIC",
+    "TopicPartition",
+    "value_class",
+]
 
 TopicPartition = tuple[str, int]
 NOBODY = -1
@@ -18,6 +26,8 @@ ACKS_ALL = -1
 """What a producer asks for that waits for the whole ISR."""
 OFFSETS_TOPIC = "__consumer_offsets"
 """Where brokers keep the offsets that groups commit."""
+TRANSACTIONS_TOPIC = "__transaction_state"
+"""Where brokers keep the transactions of producers."""
 PROBE_PROCESS = "liveness"
 """The client by which the harness looks for signs of life; it commits without reading back."""
 PYTHON = "python"

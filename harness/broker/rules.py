@@ -357,6 +357,54 @@ class ProtocolRules:
         effect="a client takes an aborted transaction for committed",
     )
     """EndTxn with the other outcome is refused (`Transaction._ended_before`)."""
+    fences_raise_the_epoch: bool = _guard(
+        "fence-without-epoch",
+        origin="a coordinator aborts a transaction of another session, or one that timed out, under the epoch it had",
+        effect="a producer that stood still goes on as if nothing had happened, after its records were aborted",
+    )
+    """An abort that the producer did not ask for raises the epoch first (`Transaction.fence`, KIP-588)."""
+    markers_follow_the_decision: bool = _guard(
+        "markers-before-decision",
+        origin="a coordinator sends markers before its decision is stored",
+        effect="a coordinator that dies in between leaves some partitions committed, and the next one aborts the rest",
+    )
+    """Markers are sent when the decision is stored (`TransactionCoordinator._end`)."""
+    completion_waits_for_every_marker: bool = _guard(
+        "complete-after-one-marker",
+        origin="a transaction is complete when one partition has its marker",
+        effect="other partitions keep the transaction open for ever, and read_committed consumers wait",
+    )
+    """A transaction is complete when every partition has its marker (`MarkerDelivery._complete_if_marked`)."""
+    decisions_outlive_their_coordinator: bool = _guard(
+        "decision-forgotten-at-failover",
+        origin="a coordinator that loads a decided transaction does not go on with its markers",
+        effect="the transaction stays undecided on its partitions, and its producer waits for ever",
+    )
+    """Whatever was decided, the next coordinator goes on with (`TransactionCoordinator._load`)."""
+    transactions_load_past_high_watermark: bool = _guard(
+        "transaction-load-to-high-watermark",
+        origin="a coordinator reads its part of `__transaction_state` as a consumer would, up to the high watermark",
+        effect="what was decided just before a failover is forgotten, and decided anew in another way",
+    )
+    """It reads past the high watermark that it knows as a new leader (`TransactionCoordinator._load_end`)."""
+    transactional_offsets_wait_for_the_end: bool = _guard(
+        "transactional-offsets-at-once",
+        origin="offsets that a transaction commits count as soon as they are stored",
+        effect="a consumer goes on behind records whose results were aborted: they are lost",
+    )
+    """Offsets of a transaction count when it has committed (`TransactionalCommits._store`)."""
+    transactional_commits_are_fenced: bool = _guard(
+        "transactional-commit-unfenced",
+        origin="offsets that a transaction commits are taken whatever member and generation they name (before KIP-447)",
+        effect="a member that was replaced commits for partitions that another one has, and records are done twice",
+    )
+    """A transaction commits for members of this generation only (`Membership.commits_in_transaction`, KIP-447)."""
+    unstable_offsets_are_withheld: bool = _guard(
+        "require-stable-ignored",
+        origin="OffsetFetch does not look whether a transaction has an offset to come (before KIP-447)",
+        effect="a member begins where an open transaction has not ended, and records are done twice",
+    )
+    """With `require_stable` a position that may change is not told (`GroupHandlers._fetched`, KIP-447)."""
 
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(

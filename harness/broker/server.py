@@ -29,7 +29,9 @@ from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.replicated import ReplicatedTopic
 from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
+from harness.broker.coordinator.shards import Shards
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.coordinator.transactional import TransactionalCommits
 from harness.broker.handlers.acls import AclHandlers
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.apis import APIS, bound
@@ -45,6 +47,7 @@ from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
 from harness.broker.handlers.transaction_logs import TransactionLogHandlers
+from harness.broker.handlers.transactions import TransactionHandlers
 from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
@@ -59,6 +62,10 @@ from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
+from harness.broker.transactions.coordinator import TransactionCoordinator, TransactionLimits
+from harness.broker.transactions.markers import MarkerDelivery
+from harness.broker.transactions.peers import Peers
+from harness.broker.transactions.verification import CoordinatorQuestions
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.wire.transport import Transport
@@ -73,7 +80,7 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import BrokerRegistration, broker_path, new_uuid
 from harness.events import BrokerStart, BrokerStop, EpochAssign, Recovery
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -174,6 +181,8 @@ class Broker:
             slots=config["max.incremental.fetch.session.cache.slots"], rng=outside.rng, now_s=now_s, rules=rules
         )
         self._coordinator: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
+        self._questions: CoordinatorQuestions | None = None
         self._server: Server | None = None
         self._checkpointer: asyncio.Task[None] | None = None
         self._readvertising: asyncio.Task[None] | None = None
@@ -194,9 +203,19 @@ class Broker:
         for storage in self._outside.storages.values():
             claim_data_directory(storage, broker_id=self._config.broker_id, cluster_id=cluster_id)
         self._load_logs()
-        offsets_partitions = await self._offsets_partitions(zk)
+        offsets_partitions = await self._partitions_of(zk, OFFSETS_TOPIC, "offsets.topic.num.partitions")
+        state_partitions = await self._partitions_of(zk, TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions")
         self._coordinator = self._new_coordinator(offsets_partitions)
-        self._server = self._outside.make_server(self._dispatcher(cluster_id, offsets_partitions, self._coordinator))
+        self._transactions = self._new_transactions(state_partitions)
+        self._questions = CoordinatorQuestions(
+            peers=self._new_peers(), metadata=self._metadata, state_partitions=state_partitions
+        )
+        self._replicas.verifier.coordinators = self._questions
+        transactional = self._transactional_commits(self._coordinator)
+        self._replicas.markers.on_offsets_decided(transactional.decided)
+        self._server = self._outside.make_server(
+            self._dispatcher(cluster_id, (offsets_partitions, state_partitions), transactional)
+        )
         self._registration = self._bind(self._server)
         self._topic_configs.on_change(self._replicas.topic_configured)
         self._topic_configs.on_change(self._controller.topic_configured)
@@ -205,6 +224,7 @@ class Broker:
         self._topic_configs.on_broker_change(self._readvertise)
         await self._topic_configs.start()
         self._replicas.control.on_leadership_change(self._coordinator.leadership_changed)
+        self._replicas.control.on_leadership_change(self._transactions.leadership_changed)
         self._replicas.control.on_deletion(self._coordinator.partitions_deleted)
         await self._replicas.start()
         await self._register()
@@ -216,6 +236,10 @@ class Broker:
         self._housekeeping.start()
         self._cleaner.start()
         self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
+        self._transactions.start(
+            abort_every_s=self._config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
+            expire_every_s=self._config["transaction.remove.expired.transaction.cleanup.interval.ms"] / 1000,
+        )
         if self._outside.exporter is not None:
             await self._outside.exporter.start(self.metrics)
         await self._server.serve()
@@ -284,10 +308,42 @@ class Broker:
                 )
             )
 
-    async def _offsets_partitions(self, zk: ZooKeeper) -> int:
-        """Return how many partitions `__consumer_offsets` has or, while there is none, will get."""
-        assignment = await read_topic_assignment(zk, OFFSETS_TOPIC)
-        return len(assignment.partitions) if assignment else int(self._config["offsets.topic.num.partitions"])
+    async def _partitions_of(self, zk: ZooKeeper, topic: str, default: str) -> int:
+        """Return how many partitions an internal topic has or, while there is none, will get by the property."""
+        assignment = await read_topic_assignment(zk, topic)
+        return len(assignment.partitions) if assignment else int(self._config[default])
+
+    def _new_peers(self) -> Peers:
+        return Peers(
+            transport=self._outside.transport,
+            metadata=self._metadata,
+            listener=self._config.peer_listener,
+            client_id=f"broker-{self._config.broker_id}",
+            timeout_s=self._config["request.timeout.ms"] / 1000,
+        )
+
+    def _new_transactions(self, partitions: int) -> TransactionCoordinator:
+        config = self._config
+        return TransactionCoordinator(
+            shards=Shards(partitions, self._rules),
+            topic=ReplicatedTopic(
+                topic=TRANSACTIONS_TOPIC,
+                replicas=self._replicas.replicas,
+                appender=self._replicas.appender,
+                timeout_s=config["request.timeout.ms"] / 1000,
+            ),
+            producer_ids=self._producer_ids,
+            markers=MarkerDelivery(
+                peers=self._new_peers(), metadata=self._metadata, state_log=self._state_log, rules=self._rules
+            ),
+            state_log=self._state_log,
+            wall_ms=self._outside.wall_ms,
+            limits=TransactionLimits(
+                max_timeout_ms=config["transaction.max.timeout.ms"],
+                id_expiration_ms=config["transactional.id.expiration.ms"],
+                max_batch_bytes=config["message.max.bytes"],
+            ),
+        )
 
     def _new_coordinator(self, partitions: int) -> GroupCoordinator:
         config, wall_ms = self._config, self._outside.wall_ms
@@ -337,7 +393,24 @@ class Broker:
         advertised = config.advertised_endpoints
         return tuple(replace(endpoint, port=endpoint.port or self._ports[endpoint.name]) for endpoint in advertised)
 
-    def _dispatcher(self, cluster_id: str, offsets_partitions: int, coordinator: GroupCoordinator) -> Dispatcher:
+    def _transactional_commits(self, coordinator: GroupCoordinator) -> TransactionalCommits:
+        return TransactionalCommits(
+            store=coordinator.store,
+            topic=coordinator.topic,
+            members=coordinator.members,
+            verifier=self._replicas.verifier,
+            state_log=self._state_log,
+            wall_ms=self._outside.wall_ms,
+            max_metadata_bytes=coordinator.max_metadata_bytes,
+        )
+
+    def _dispatcher(
+        self, cluster_id: str, partitions: tuple[int, int], transactional: TransactionalCommits
+    ) -> Dispatcher:
+        """Return what serves every API; `partitions` are those of `__consumer_offsets` and `__transaction_state`."""
+        coordinator, transactions = self._coordinator, self._transactions
+        assert coordinator is not None
+        assert transactions is not None
         replicas, metadata, creator = self._replicas.replicas, self._metadata, self._creator
         leadership = LeadershipHandlers(self._controller, metadata)
         handlers = bound(
@@ -358,7 +431,7 @@ class Broker:
                 load_topic_configs=self._topic_configs.load,
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
             ),
-            MetadataHandlers(self._config, cluster_id, metadata, creator, offsets_partitions),
+            MetadataHandlers(self._config, cluster_id, metadata, creator, *partitions),
             AdminHandlers(
                 self._controller,
                 creator,
@@ -367,13 +440,14 @@ class Broker:
             TopicHandlers(self._config, self._controller, TopicChanges(metadata, self._session), creator),
             leadership,
             ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
-            GroupHandlers(coordinator, metadata),
+            GroupHandlers(coordinator, transactional, metadata),
             MemberHandlers(coordinator.members),
             GroupAdminHandlers(coordinator.store, coordinator.retirement, metadata),
-            ProducerIdHandlers(self._producer_ids),
+            ProducerIdHandlers(self._producer_ids, transactions),
             LogDirHandlers(replicas, self._replicas.deleter),
             AclHandlers(),
             TransactionLogHandlers(replicas, self._replicas.markers),
+            TransactionHandlers(transactions, metadata, partitions[0]),
         )
         exporter = self._outside.exporter
         return Dispatcher(APIS, handlers, None if exporter is None else exporter.answered)
@@ -451,4 +525,8 @@ class Broker:
             await failures.stop()
         if self._coordinator is not None:
             await self._coordinator.stop()
+        if self._transactions is not None:
+            await self._transactions.stop()
+        if self._questions is not None:
+            await self._questions.stop()
         await self._replicas.stop()

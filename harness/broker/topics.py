@@ -14,9 +14,9 @@ from types import MappingProxyType
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import parse_topic_config
 from harness.broker.wire.error_codes import ErrorCode
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 MAX_NAME_LENGTH = 249
 MAX_PARTITIONS = 10_000
 """In one request, as in Kafka's KRaft controller: placing two thousand million would take all memory there is."""

@@ -62,6 +62,9 @@ def profile(brokers: int) -> dict[str, str]:
         "default.replication.factor": replication_factor,
         "offsets.topic.num.partitions": "4",
         "offsets.topic.replication.factor": replication_factor,
+        "transaction.state.log.num.partitions": "4",
+        "transaction.state.log.replication.factor": replication_factor,
+        "transaction.state.log.min.isr": str(min(2, brokers)),
         "auto.create.topics.enable": "false",
     }
 

@@ -281,11 +281,3 @@ def test_kafka_reads_what_is_stored_of_a_group(cluster: dict[str, Any], topic: s
     group, (only,) = stored["data"], stored["data"]["members"]
     assert (group["protocolType"], group["generation"], group["protocol"]) == ("consumer", 1, "range")
     assert (group["leader"], only["groupInstanceId"], only["sessionTimeout"]) == (only["memberId"], "one", 6000)
-
-
-def test_a_transactional_producer_is_refused_at_once_and_for_good(cluster: dict[str, Any]) -> None:
-    producer = Producer({"bootstrap.servers": cluster["bootstrap_servers"], "transactional.id": "t"})
-    with pytest.raises(KafkaException) as refused:
-        producer.init_transactions(120)
-    error = refused.value.args[0]
-    assert (error.fatal(), error.retriable()) == (True, False)

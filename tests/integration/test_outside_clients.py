@@ -11,12 +11,9 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka import errors as aiokafka_errors
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka import KafkaProducer
-from kafka.errors import TransactionalIdAuthorizationFailedError
 
 from harness.broker.log.batch import iter_batches
 from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads, takes_turns
@@ -141,37 +138,3 @@ def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: 
     election = ("--election-type", "PREFERRED", "--topic", name, "--partition", "0")
     assert "Successfully completed leader election" in kafka_tool(f"{TOOLS}.LeaderElectionCommand", *servers, *election)
     assert "Valid replica already elected" in kafka_tool(f"{TOOLS}.LeaderElectionCommand", *servers, *election)
-
-
-async def _transactions_with_aiokafka(servers: str) -> None:
-    async with asyncio.timeout(120):
-        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t")
-        try:
-            await producer.start()
-        finally:
-            await producer.stop()
-
-
-def test_aiokafka_and_kafka_python_take_a_refused_transactional_id_for_final(cluster: dict[str, Any]) -> None:
-    """librdkafka's does so in the tests of groups; each of them would otherwise try again, aiokafka for ever."""
-    servers = cluster["bootstrap_servers"]
-    with pytest.raises(aiokafka_errors.TransactionalIdAuthorizationFailed):
-        asyncio.run(_transactions_with_aiokafka(servers))
-    producer = KafkaProducer(bootstrap_servers=servers, transactional_id="t", max_block_ms=600_000)
-    began_s = time.monotonic()
-    try:
-        with pytest.raises(TransactionalIdAuthorizationFailedError):
-            producer.init_transactions()
-    finally:
-        producer.close(0)
-    assert time.monotonic() - began_s < 120
-
-
-@needs_kafka
-def test_kafkas_own_producer_takes_a_refused_transactional_id_for_final(cluster: dict[str, Any], topic: str) -> None:
-    options = ["--topic", topic, "--num-records", "1", "--record-size", "1", "--throughput", "-1"]
-    wanted = ["--transactional-id", "t", "--transaction-duration-ms", "100", "--producer-props"]
-    with pytest.raises(AssertionError, match="TransactionalIdAuthorizationException"):
-        kafka_tool(
-            f"{TOOLS}.ProducerPerformance", *options, *wanted, f"bootstrap.servers={cluster['bootstrap_servers']}"
-        )

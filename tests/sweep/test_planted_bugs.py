@@ -117,6 +117,14 @@ OF_TRANSACTIONS = (
     "aborted-forgotten-at-recovery",
     "markers-cleaned-early",
     "cleans-open-transactions",
+    "fence-without-epoch",
+    "markers-before-decision",
+    "complete-after-one-marker",
+    "decision-forgotten-at-failover",
+    "transaction-load-to-high-watermark",
+    "transactional-offsets-at-once",
+    "transactional-commit-unfenced",
+    "require-stable-ignored",
 )
 WITHOUT_SWEEP = {
     "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",

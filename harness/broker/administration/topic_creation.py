@@ -1,4 +1,4 @@
-"""Creates topics: for CreateTopics, for a client whose Metadata names an unknown one, and for committed offsets.
+"""Creates topics: for CreateTopics, for a client whose Metadata names an unknown one, and for the coordinators.
 
 Not the controller's work: whoever serves the request checks it and writes it to ZooKeeper, where the controller finds
 it. The topic is usable once this broker's metadata names a leader for every partition.
@@ -19,7 +19,7 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import TopicExists, create_topic
 from harness.broker.zookeeper.znodes import TOPICS, new_uuid
 from harness.events import NO_LEADER
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -98,26 +98,39 @@ class TopicCreator:
 
     async def create_on_demand(self, name: str) -> ErrorCode:
         """Create a topic that a Metadata request names, and return its error: at best, that it has no leader yet."""
-        if name == OFFSETS_TOPIC:
-            return await self.create_offsets_topic()
-        return await self._create_unless_there(TopicRequest(name=name))
+        return await self._create_unless_there(self._internal(name) or TopicRequest(name=name))
 
-    async def create_offsets_topic(self) -> ErrorCode:
-        """Create `__consumer_offsets`, and return why it cannot be used yet.
+    async def create_internal(self, name: str) -> ErrorCode:
+        """Create `__consumer_offsets` or `__transaction_state`, and return why it cannot be used yet.
 
         With fewer live brokers than it is to have replicas it is not created: it would have too few for ever.
         """
-        return await self._create_unless_there(
-            TopicRequest(
-                name=OFFSETS_TOPIC,
-                partitions=self.config["offsets.topic.num.partitions"],
-                replication_factor=self.config["offsets.topic.replication.factor"],
-                config={
-                    "segment.bytes": str(self.config["offsets.topic.segment.bytes"]),
-                    "compression.type": "producer",
-                    "cleanup.policy": "compact",
-                },
-            )
+        request = self._internal(name)
+        assert request is not None, f"{name} is no internal topic"
+        return await self._create_unless_there(request)
+
+    def _internal(self, name: str) -> TopicRequest | None:
+        """Return an internal topic as the properties have it; None for any other."""
+        if name == OFFSETS_TOPIC:
+            prefix, config = "offsets.topic", {"compression.type": "producer"}
+        elif name == TRANSACTIONS_TOPIC:
+            prefix = "transaction.state.log"
+            config = {
+                "unclean.leader.election.enable": "false",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(self.config["transaction.state.log.min.isr"]),
+            }
+        else:
+            return None
+        return TopicRequest(
+            name=name,
+            partitions=self.config[f"{prefix}.num.partitions"],
+            replication_factor=self.config[f"{prefix}.replication.factor"],
+            config={
+                "segment.bytes": str(self.config[f"{prefix}.segment.bytes"]),
+                **config,
+                "cleanup.policy": "compact",
+            },
         )
 
     async def wait_led(self, partitions: Mapping[str, int], timeout_s: float) -> list[str]:

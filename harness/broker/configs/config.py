@@ -204,6 +204,15 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="group.min.session.timeout.ms", default="6000", parse=integer(0)),
     Property(name="group.max.session.timeout.ms", default="1800000", parse=integer(0)),
     Property(name="group.max.size", default=str(INT_MAX), parse=integer(1)),
+    Property(name="transaction.state.log.num.partitions", default="50", parse=integer(1)),
+    Property(name="transaction.state.log.replication.factor", default="3", parse=short(1)),
+    Property(name="transaction.state.log.segment.bytes", default="104857600", parse=integer(1)),
+    Property(name="transaction.state.log.min.isr", default="2", parse=integer(1)),
+    Property(name="transaction.max.timeout.ms", default="900000", parse=integer(1)),
+    Property(name="transactional.id.expiration.ms", default="604800000", parse=integer(1)),
+    Property(name="transaction.abort.timed.out.transaction.cleanup.interval.ms", default="10000", parse=integer(1)),
+    Property(name="transaction.remove.expired.transaction.cleanup.interval.ms", default="3600000", parse=integer(1)),
+    Property(name="transaction.partition.verification.enable", default="true", parse=BOOLEAN),
     *WITHOUT_EFFECT,
 )
 

@@ -84,16 +84,8 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("log.message.format.version", "3.0-IV1", VERSION),
     ),
     *_because(
-        "there are no transactions: who asks for one is refused",
-        ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "10000", _COUNT),
-        ("transaction.max.timeout.ms", "900000", _COUNT),
-        ("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000", _COUNT),
+        "coordinators read their topics in pieces of 5 MiB",
         ("transaction.state.log.load.buffer.size", "5242880", _COUNT),
-        ("transaction.state.log.min.isr", "2", _COUNT),
-        ("transaction.state.log.num.partitions", "50", _COUNT),
-        ("transaction.state.log.replication.factor", "3", short(1)),
-        ("transaction.state.log.segment.bytes", "104857600", _COUNT),
-        ("transactional.id.expiration.ms", "604800000", _COUNT),
     ),
     *_because(
         "groups are classic ones, as always in Kafka with ZooKeeper",

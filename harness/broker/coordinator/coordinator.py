@@ -16,10 +16,12 @@ from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import (
+    NO_PRODUCER_ID,
     CommittedOffset,
     GroupRecord,
     OffsetKey,
     OffsetRecord,
+    TransactionOutcome,
     decode_chunk,
     encode_batch,
 )
@@ -136,11 +138,11 @@ class GroupCoordinator:
                 accepted.append(key)
         if not accepted:
             return decided(errors, {})
-        known.commits_under_way += 1
+        known.under_way.update(accepted)
         try:
             log_offsets, error = await self._append(request, accepted)
         finally:
-            known.commits_under_way -= 1
+            known.under_way -= Counter(accepted)
         return decided(errors | dict.fromkeys(accepted, error), log_offsets)
 
     def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -233,11 +235,17 @@ class GroupCoordinator:
         began_s = now_s()
         latest: dict[OffsetKey | str, OffsetRecord | GroupRecord] = {}  # not all: a log holds far more than groups do
 
+        held: dict[int, dict[OffsetKey, OffsetRecord]] = {}
+
         def take(data: bytes) -> int:
             chunk = decode_chunk(data)
             for record in chunk.records:
                 if isinstance(record, GroupRecord):
                     latest[record.group] = record
+                elif isinstance(record, TransactionOutcome):
+                    _decide(record, held, latest)
+                elif record.producer_id != NO_PRODUCER_ID:
+                    held.setdefault(record.producer_id, {})[record.key] = record
                 elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
                     latest[record.key] = record
             return chunk.next_offset
@@ -245,7 +253,8 @@ class GroupCoordinator:
         log = self.topic.log(partition)
         end = partial(self._load_end, partition)
         read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", log, end=end, take=take)
-        if self.store.finish_load(partition, leader_epoch, latest.values()):
+        undecided = [record for offsets in held.values() for record in offsets.values() if record.value is not None]
+        if self.store.finish_load(partition, leader_epoch, latest.values(), undecided):
             self.load_times.add(now_s() - began_s)
             groups, offsets = self.store.counts(partition)
             self.state_log.emit(
@@ -269,6 +278,18 @@ class GroupCoordinator:
         if not rules.groups_load_to_the_end:
             return (log.log_start_offset + log.log_end_offset) // 2
         return log.log_end_offset if rules.groups_load_past_high_watermark else self.topic.high_watermark(partition)
+
+
+def _decide(
+    outcome: TransactionOutcome,
+    held: dict[int, dict[OffsetKey, OffsetRecord]],
+    latest: dict[OffsetKey | str, OffsetRecord | GroupRecord],
+) -> None:
+    """End a transaction: of its offsets those count that no later record has replaced."""
+    for key, record in held.pop(outcome.producer_id, {}).items() if outcome.commits else ():
+        known = latest.get(key)
+        if not isinstance(known, OffsetRecord) or known.log_offset < record.log_offset:
+            latest[key] = record
 
 
 def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:

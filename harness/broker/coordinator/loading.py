@@ -34,7 +34,10 @@ async def read_to_end(
             data = await log.read_off_loop(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
             if not data:
                 break
-            offset = take(data)
+            next_offset = take(data)
+            if next_offset <= offset:
+                raise ValueError(f"{len(data)} bytes at offset {offset} hold no batch")
+            offset = next_offset
     except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
         disk_error = str(failure) if isinstance(failure, OSError) else ""
         _log.exception("load.failed partition=%s offset=%d", partition, offset)

@@ -279,6 +279,20 @@ class Membership:
             self._rebalance.expect_heartbeat(group.members[member_id])
         return error, self._effects()
 
+    def commits_in_transaction(self, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Say whether a transaction may commit offsets: where a producer names a member, it must be of this generation.
+
+        A rebalance does not hinder it, and it is no sign of life of the member (KIP-447).
+        """
+        group = self.group
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation < 0 and (group.state is GroupState.EMPTY or (member_id == NO_MEMBER_ID and instance_id is None)):
+            return ErrorCode.NONE
+        if not self.rules.transactional_commits_are_fenced:
+            return ErrorCode.NONE
+        return self._not_of_this_generation(generation, self._acting_as(member_id, instance_id), instance_id)
+
     # --- LeaveGroup ---
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> tuple[ErrorCode, list[Effect]]:

@@ -8,7 +8,7 @@ versions 0 to 3, so that a log of real Kafka can be loaded.
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.broker.coordinator.classic_types import read_text, write_text
 from harness.broker.coordinator.group_records import (
@@ -18,11 +18,13 @@ from harness.broker.coordinator.group_records import (
     encode_group_key,
     encode_group_value,
 )
-from harness.broker.log.batch import build_batch, iter_batches, parse_records
+from harness.broker.log.batch import UNNUMBERED, Numbering, build_batch, iter_batches, parse_records
+from harness.broker.log.markers import TRANSACTIONAL, read_marker
 from harness.broker.log.records import Record
 from harness.broker.wire.sentinels import NO_EPOCH
 
 OFFSET_KEY_VERSIONS = (0, 1)
+NO_PRODUCER_ID = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -56,6 +58,16 @@ class OffsetRecord:
     key: OffsetKey
     value: CommittedOffset | None
     """None takes the offset back (a tombstone)."""
+    producer_id: int = NO_PRODUCER_ID
+    """Whose transaction the offset is part of; -1 of one that counts at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionOutcome:
+    """A marker in `__consumer_offsets`: what a producer's transaction has committed counts, or never will."""
+
+    producer_id: int
+    commits: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +79,12 @@ class GroupRecord:
     """None ends the group (a tombstone)."""
 
 
-def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], timestamp_ms: int) -> bytes:
-    """Return offsets as one record batch, ready to append."""
+def encode_batch(
+    records: Iterable[tuple[OffsetKey, CommittedOffset | None]],
+    timestamp_ms: int,
+    transaction: Numbering | None = None,
+) -> bytes:
+    """Return offsets as one record batch, ready to append, be it as part of a producer's transaction."""
     return build_batch(
         [
             Record(
@@ -77,7 +93,9 @@ def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], ti
                 timestamp_ms=timestamp_ms,
             )
             for key, value in records
-        ]
+        ],
+        attributes=0 if transaction is None else TRANSACTIONAL,
+        numbering=transaction or UNNUMBERED,
     )
 
 
@@ -98,7 +116,7 @@ def encode_tombstones(offsets: Iterable[OffsetKey], groups: Iterable[str], times
 class OffsetChunk:
     """What a piece of the log says."""
 
-    records: list[OffsetRecord | GroupRecord]
+    records: list[OffsetRecord | GroupRecord | TransactionOutcome]
     next_offset: int
     """Where the next piece begins."""
 
@@ -109,12 +127,19 @@ def decode_chunk(data: bytes) -> OffsetChunk:
     Raises:
         ValueError, struct.error: a batch or record is not what a coordinator writes.
     """
-    records: list[OffsetRecord | GroupRecord] = []
+    records: list[OffsetRecord | GroupRecord | TransactionOutcome] = []
     next_offset = 0
     for header, batch in iter_batches(data):
         next_offset = header.last_offset + 1
-        for record in [] if header.is_control else parse_records(batch):
+        if header.is_control:
+            marker = read_marker(batch, header)
+            if marker is not None:
+                records.append(TransactionOutcome(producer_id=header.producer_id, commits=marker.commits))
+            continue
+        for record in parse_records(batch):
             decoded = decode_record(record)
+            if header.is_transactional and isinstance(decoded, OffsetRecord):
+                decoded = replace(decoded, producer_id=header.producer_id)
             if decoded is not None:
                 records.append(decoded)
     return OffsetChunk(records=records, next_offset=next_offset)

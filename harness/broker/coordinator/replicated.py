@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from harness.broker.coordinator.topic import CoordinatorLog
+from harness.broker.log.verification import Verification
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.replicas import Replicas
 from harness.values import ACKS_ALL
@@ -29,7 +30,14 @@ class ReplicatedTopic:
         return 0 if hosted is None else hosted.high_watermark
 
     async def append(
-        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+        self,
+        partition: int,
+        records: bytes,
+        *,
+        client: str,
+        correlation_id: int,
+        timeout_s: float | None = None,
+        verification: Verification | None = None,
     ) -> AppendResult:
         """Append with acks=all and wait for the high watermark."""
         params = ProduceParams(
@@ -39,5 +47,5 @@ class ReplicatedTopic:
             correlation_id=correlation_id,
             internal=True,
         )
-        (result,) = await self.appender.append([ToAppend((self.topic, partition), records)], params)
+        (result,) = await self.appender.append([ToAppend((self.topic, partition), records, verification)], params)
         return result

@@ -100,7 +100,7 @@ class Retirement:
     def _is_expired(self, known: KnownGroup, partition: TopicPartition, now_ms: int) -> bool:
         group, offset = known.membership.group, known.offsets[partition].value
         since_ms = offset.timestamp_ms
-        if known.commits_under_way:
+        if known.under_way:
             return False
         if group.protocol_type is not None and group.state is GroupState.EMPTY:
             since_ms = offset.timestamp_ms if group.state_since_ms is None else group.state_since_ms

@@ -1,5 +1,6 @@
 """Which groups are in this broker's part of `__consumer_offsets`, and what have they committed? Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,8 @@ from harness.broker.coordinator.shards import Shard, Shards
 from harness.broker.coordinator.statistics import GroupCounters
 from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_OFFSET
+from harness.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +29,26 @@ class KnownGroup:
     """A group with what it has committed."""
 
     membership: Membership
-    offsets: dict[tuple[str, int], _Entry] = field(default_factory=dict)
-    commits_under_way: int = 0
+    offsets: dict[TopicPartition, _Entry] = field(default_factory=dict)
+    under_way: Counter[TopicPartition] = field(default_factory=Counter)
+    """Commits that are being stored."""
+    held: dict[int, dict[TopicPartition, _Entry]] = field(default_factory=dict)
+    """What open transactions have committed, by producer id (Kafka's `pendingTransactionalOffsetCommits`)."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left of it: no members, no offsets, and none to come."""
         empty = self.membership.group.state is GroupState.EMPTY
-        return empty and not self.offsets and not self.commits_under_way
+        return empty and not self.offsets and not self.has_offsets_to_come
+
+    @property
+    def has_offsets_to_come(self) -> bool:
+        """Whether commits are being stored, or wait for the end of a transaction."""
+        return bool(self.under_way or self.held)
+
+    def is_unstable(self, partition: TopicPartition) -> bool:
+        """Whether the position in a partition may be another one soon."""
+        return partition in self.under_way or any(partition in offsets for offsets in self.held.values())
 
 
 @dataclass(slots=True)
@@ -46,6 +61,8 @@ class GroupStore:
     rules: ProtocolRules = RIGHT
     counters: GroupCounters = field(default_factory=GroupCounters)
     _shards: Shards[KnownGroup] = field(init=False)
+    _holders: dict[int, set[str]] = field(default_factory=dict)
+    """The groups that hold offsets of open transactions, by producer id."""
 
     def __post_init__(self) -> None:
         self._shards = Shards(self.partitions, self.rules)
@@ -56,8 +73,17 @@ class GroupStore:
         """Mark a partition as loading; False when a newer epoch is known."""
         return self._shards.begin_load(partition, leader_epoch)
 
-    def finish_load(self, partition: int, leader_epoch: int, records: Iterable[OffsetRecord | GroupRecord]) -> bool:
-        """Take over what the log says, the last record of a key winning; False when the load was overtaken."""
+    def finish_load(
+        self,
+        partition: int,
+        leader_epoch: int,
+        records: Iterable[OffsetRecord | GroupRecord],
+        held: Iterable[OffsetRecord] = (),
+    ) -> bool:
+        """Take over what the log says, the last record of a key winning; False when the load was overtaken.
+
+        What is `held` waits for the end of its transaction.
+        """
         shard = self._shards.loaded(partition, leader_epoch)
         if shard is None:
             return False
@@ -74,7 +100,11 @@ class GroupStore:
                 shard.entries[name] = KnownGroup(self._loaded(name, value, term))
         for record in offsets:
             self._put(shard, record)
-        shard.entries = {name: known for name, known in shard.entries.items() if known.offsets or groups.get(name)}
+        for record in held:
+            self._hold(shard, record)
+        shard.entries = {
+            name: known for name, known in shard.entries.items() if known.offsets or known.held or groups.get(name)
+        }
         return True
 
     def unload(self, partition: int, leader_epoch: int) -> bool:
@@ -126,6 +156,63 @@ class GroupStore:
             for record in records:
                 self._put(shard, record)
 
+    # --- offsets of transactions ---
+
+    def hold(self, partition: int, records: Iterable[OffsetRecord]) -> None:
+        """Keep what a transaction commits until it ends; with their offsets in the log once they are stored."""
+        shard = self._shards.of(partition)
+        if shard.state == "owned":
+            for record in records:
+                self._hold(shard, record)
+
+    def stored_held(self, partition: int, records: Iterable[OffsetRecord]) -> None:
+        """Note where offsets of a transaction stand in the log, unless it has ended meanwhile."""
+        shard = self._shards.of(partition)
+        for record in records:
+            known = shard.entries.get(record.key.group)
+            offsets = known.held.get(record.producer_id, {}) if known else {}
+            if (record.key.topic, record.key.partition) in offsets:
+                self._hold(shard, record)
+
+    def let_go(self, group: str, producer_id: int, partitions: Iterable[TopicPartition]) -> None:
+        """Forget offsets of a transaction that could not be stored."""
+        known = self.group(group)
+        offsets = known.held.get(producer_id) if known else None
+        if known is None or offsets is None:
+            return
+        for partition in partitions:
+            offsets.pop(partition, None)
+        if not offsets:
+            self._no_longer_holds(known, producer_id)
+
+    def decide(self, producer_id: int, partitions: Iterable[int], *, commits: bool) -> list[OffsetRecord]:
+        """End a producer's transaction in these partitions of the topic; return what counts from now on.
+
+        Of a partition the later record counts, be it of a transaction or not.
+        """
+        decided = []
+        owned = {partition for partition in partitions if self._shards.of(partition).state == "owned"}
+        for name in sorted(self._holders.get(producer_id, ())):
+            shard = self._shards.holding(name)
+            known = shard.entries.get(name)
+            if partition_of(name, self.partitions) not in owned or known is None:
+                continue
+            offsets = known.held.get(producer_id, {})
+            self._no_longer_holds(known, producer_id)
+            for (topic, partition), entry in sorted(offsets.items()) if commits else ():
+                key = OffsetKey(group=name, topic=topic, partition=partition)
+                record = OffsetRecord(log_offset=entry.log_offset, key=key, value=entry.value)
+                if entry.log_offset != NO_OFFSET and self._put(shard, record):
+                    decided.append(record)
+        return decided
+
+    def is_unstable(self, group: str, topic: str, partition: int) -> bool:
+        """Whether the position of a group may be another one soon."""
+        known = self.group(group)
+        return known is not None and known.is_unstable((topic, partition))
+
+    # --- what was committed ---
+
     def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
         """Return what the group committed last."""
         known = self.group(group)
@@ -155,6 +242,8 @@ class GroupStore:
         for key in keys:
             if key.group in groups:
                 groups[key.group].offsets.pop((key.topic, key.partition), None)
+                for offsets in groups[key.group].held.values():
+                    offsets.pop((key.topic, key.partition), None)
 
     def counts(self, partition: int) -> tuple[int, int]:
         """Return how many groups and offsets a partition holds."""
@@ -175,14 +264,31 @@ class GroupStore:
             value = replace(value, members=rest, leader=rest[0].member_id if rest else None)
         return Membership(loaded_group(name, value, term), self.limits, self.rules)
 
-    def _put(self, shard: Shard[KnownGroup], record: OffsetRecord) -> None:
+    def _put(self, shard: Shard[KnownGroup], record: OffsetRecord) -> bool:
+        """Take over a position, unless a later one is known; return whether it counts now."""
         key = record.key
         partition = (key.topic, key.partition)
         known = shard.entries.get(key.group)
         if known is not None and partition in known.offsets:
             if known.offsets[partition].log_offset >= record.log_offset:
-                return
+                return False
             del known.offsets[partition]
         if record.value is not None:
             entry = _Entry(log_offset=record.log_offset, value=record.value)
             self._known(shard, key.group).offsets[partition] = entry
+        return True
+
+    def _hold(self, shard: Shard[KnownGroup], record: OffsetRecord) -> None:
+        key = record.key
+        assert record.value is not None, "a transaction takes no offset back"
+        known = self._known(shard, key.group)
+        entry = _Entry(log_offset=record.log_offset, value=record.value)
+        known.held.setdefault(record.producer_id, {})[key.topic, key.partition] = entry
+        self._holders.setdefault(record.producer_id, set()).add(key.group)
+
+    def _no_longer_holds(self, known: KnownGroup, producer_id: int) -> None:
+        known.held.pop(producer_id, None)
+        holders = self._holders.get(producer_id, set())
+        holders.discard(known.membership.group.name)
+        if not holders:
+            self._holders.pop(producer_id, None)

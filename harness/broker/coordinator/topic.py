@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from harness.broker.log.verification import Verification
 from harness.broker.wire.error_codes import ErrorCode
 
 NO_CORRELATION_ID = -1
@@ -80,7 +81,14 @@ class CoordinatorTopic(Protocol):
         ...
 
     async def append(
-        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+        self,
+        partition: int,
+        records: bytes,
+        *,
+        client: str,
+        correlation_id: int,
+        timeout_s: float | None = None,
+        verification: Verification | None = None,
     ) -> Appended:
         """Append with acks=all and wait for the high watermark."""
         ...

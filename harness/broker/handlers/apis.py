@@ -26,6 +26,7 @@ from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
 from harness.broker.handlers.transaction_logs import TransactionLogHandlers
+from harness.broker.handlers.transactions import TransactionHandlers
 from harness.broker.wire import messages as m
 from harness.broker.wire.dispatch import Api, Dispatcher, Handler
 from harness.broker.wire.messages import ApiKey
@@ -68,6 +69,15 @@ _ROWS = (
     Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 5), TopicHandlers.delete_topics),
     Api.of(m.DeleteRecordsRequest, m.DeleteRecordsResponse, versions(0, 2), LogDirHandlers.delete_records),
     Api.of(m.InitProducerIdRequest, m.InitProducerIdResponse, versions(0, 5), ProducerIdHandlers.init_producer_id),
+    Api.of(
+        m.AddPartitionsToTxnRequest,
+        m.AddPartitionsToTxnResponse,
+        versions(0, 5),
+        TransactionHandlers.add_partitions,
+    ),
+    Api.of(m.AddOffsetsToTxnRequest, m.AddOffsetsToTxnResponse, versions(0, 4), TransactionHandlers.add_offsets),
+    Api.of(m.EndTxnRequest, m.EndTxnResponse, versions(0, 4), TransactionHandlers.end),
+    Api.of(m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse, versions(0, 4), GroupHandlers.commit_in_transaction),
     # Version 0 is gone from the messages, and Kafka 3.9 sends 1.
     Api.of(m.WriteTxnMarkersRequest, m.WriteTxnMarkersResponse, versions(1, 1), TransactionLogHandlers.write_markers),
     Api.of(
@@ -113,6 +123,13 @@ _ROWS = (
         versions(0, 0),
         TransactionLogHandlers.describe_producers,
     ),
+    Api.of(
+        m.DescribeTransactionsRequest,
+        m.DescribeTransactionsResponse,
+        versions(0, 0),
+        TransactionHandlers.describe,
+    ),
+    Api.of(m.ListTransactionsRequest, m.ListTransactionsResponse, versions(0, 1), TransactionHandlers.list),
 )
 
 APIS: dict[ApiKey, Api] = {api.key: api for api in _ROWS}

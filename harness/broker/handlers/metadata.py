@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and FindCoordinator: who is there, who leads what, whom to ask about a group.
+"""Metadata, DescribeCluster and FindCoordinator: who is there, who leads what, whom to ask about groups and more.
 
 All of it is from the metadata cache.
 """
@@ -22,7 +22,7 @@ from harness.broker.wire.messages import (
     MetadataResponse,
 )
 from harness.events import NO_LEADER
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
@@ -35,7 +35,6 @@ INVALID_REQUEST_MESSAGE = (
     "incompatible broker. See the broker logs for more details."
 )
 """Kafka's of INVALID_REQUEST."""
-NO_TRANSACTIONS = "this broker has no transactions; a producer without transactional.id can be idempotent"
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
@@ -61,6 +60,8 @@ class MetadataHandlers:
     creator: TopicCreator
     offsets_partitions: int
     """Of `__consumer_offsets`."""
+    state_partitions: int
+    """Of `__transaction_state`."""
 
     async def describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
         """Answer Metadata; a topic that is not known is created when both sides allow it."""
@@ -110,7 +111,7 @@ class MetadataHandlers:
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
-        """Answer FindCoordinator, for one key or several; the first one for a group creates `__consumer_offsets`."""
+        """Answer FindCoordinator, for one key or several; the first one of its kind creates its topic."""
         if context.api_version >= _FIRST_FIND_COORDINATOR_WITH_KEYS:
             keys = request.coordinator_keys
             return FindCoordinatorResponse(
@@ -126,14 +127,16 @@ class MetadataHandlers:
         )
 
     async def _coordinator(self, key: str, key_type: int, context: RequestContext) -> _Coordinator:
-        """Return where a key is coordinated; without transactions, clients that want them are told for good."""
-        if key_type == TRANSACTION_KEY:
-            return _no_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
-        if key_type != GROUP_KEY:
+        """Return where a key is coordinated."""
+        if key_type == GROUP_KEY:
+            topic, partitions = OFFSETS_TOPIC, self.offsets_partitions
+        elif key_type == TRANSACTION_KEY:
+            topic, partitions = TRANSACTIONS_TOPIC, self.state_partitions
+        else:
             return _no_coordinator(key, ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
-        if not self.metadata.partitions(OFFSETS_TOPIC):
-            await self.creator.create_offsets_topic()
-        info = self.metadata.partition(OFFSETS_TOPIC, partition_of(key, self.offsets_partitions))
+        if not self.metadata.partitions(topic):
+            await self.creator.create_internal(topic)
+        info = self.metadata.partition(topic, partition_of(key, partitions))
         address = self.metadata.leader_endpoint(info.leader, context.listener) if info else None
         if info is None or address is None:
             return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

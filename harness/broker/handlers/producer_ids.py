@@ -1,9 +1,11 @@
-"""InitProducerId: what an idempotent producer asks for before its first record."""
+"""InitProducerId: what a producer with an id asks for before its first record."""
 
 import logging
 from dataclasses import dataclass
 
 from harness.broker.administration.producer_ids import ProducerIds
+from harness.broker.transactions.coordinator import TransactionCoordinator
+from harness.broker.transactions.transaction import Producer
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -13,26 +15,38 @@ from harness.broker.zookeeper.znodes import MalformedZnode
 _log = logging.getLogger(__name__)
 
 _FIRST_EPOCH = 0
+_FIRST_VERSION_WITH_FENCED = 4
 _NONE = -1
 
 
 @dataclass(slots=True)
 class ProducerIdHandlers:
-    """Serves producer ids; any broker does."""
+    """Serves producer ids: any broker to idempotent producers, coordinators to transactional ones."""
 
     producer_ids: ProducerIds
+    transactions: TransactionCoordinator
 
     async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-        """Return a fresh id, also to who names the one it had (KIP-360 goes on with that in transactions only).
+        """Return a fresh id to an idempotent producer, also to one that names the id it had.
 
-        There are no transactions, and those who want them are told for good, not to try again.
+        A transactional producer gets what its coordinator says (KIP-360).
         """
-        if request.transactional_id is not None:
-            final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            error = final if request.transactional_id else ErrorCode.INVALID_REQUEST
-            return _refused(error)
+        named = (request.producer_id, request.producer_epoch)
         if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
             return _refused(ErrorCode.INVALID_REQUEST)
+        if request.transactional_id is not None:
+            expected = None if named == (_NONE, _NONE) else Producer(*named)
+            error, producer = await self.transactions.init_producer_id(
+                request.transactional_id, request.transaction_timeout_ms, expected
+            )
+            if error is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_FENCED:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            return InitProducerIdResponse(
+                throttle_time_ms=0,
+                error_code=error,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+            )
         try:
             producer_id = await self.producer_ids.next_id()
         except (ZooKeeperError, MalformedZnode) as error:

@@ -177,7 +177,8 @@ class Transaction:
     def fence(self) -> TransactionMetadata:
         """Raise the epoch of an open transaction, so that its producer is refused from then on (KIP-588)."""
         known = self.metadata
-        raised = known.producer_epoch if self.fence_failed else known.producer_epoch + 1
+        stays = self.fence_failed or not self.rules.fences_raise_the_epoch
+        raised = known.producer_epoch if stays else known.producer_epoch + 1
         return self._prepare(
             TransactionState.PREPARE_EPOCH_FENCE, producer_epoch=raised, last_producer_epoch=NO_PRODUCER_EPOCH
         )

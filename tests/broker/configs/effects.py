@@ -5,6 +5,7 @@ BROKER, TOPIC, FETCH, CONFIG = (
     f"{HERE}/test_{name}.py" for name in ("broker_effects", "topic_effects", "fetch_effects", "config")
 )
 TRANSACTIONS = "tests/broker/replicas/test_transactions.py"
+END_TO_END = "tests/broker/transactions/test_end_to_end.py"
 TOPIC_DEFAULTS = f"{BROKER}::test_num_partitions_and_default_replication_factor_are_those_of_topics_that_do_not_say"
 INHERITED = f"{CONFIG}::test_what_a_topic_inherits_is_in_force_for_it"
 LIMITS = "tests/broker/wire/test_limits.py::test_the_limits_are_what_the_properties_say"
@@ -100,7 +101,19 @@ OF_BROKERS: dict[str, str] = {
     "prometheus.port": f"{MAIN}::test_metrics_are_served_on_request",
     "queued.max.request.bytes": LIMITS,
     "request.timeout.ms": f"{TRANSACTIONS}::test_request_timeout_ms",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
+        f"{END_TO_END}::test_a_transaction_that_takes_too_long_is_aborted"
+    ),
+    "transaction.max.timeout.ms": f"{END_TO_END}::test_transaction_max_timeout_ms",
     "transaction.partition.verification.enable": (f"{TRANSACTIONS}::test_transaction_partition_verification_enable"),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": f"{END_TO_END}::test_unused_ids_expire",
+    "transaction.state.log.min.isr": f"{END_TO_END}::test_properties_of_the_topic_are_those_of_when_it_is_made",
+    "transaction.state.log.num.partitions": f"{END_TO_END}::test_properties_of_the_topic_are_those_of_when_it_is_made",
+    "transaction.state.log.replication.factor": (
+        f"{END_TO_END}::test_properties_of_the_topic_are_those_of_when_it_is_made"
+    ),
+    "transaction.state.log.segment.bytes": f"{END_TO_END}::test_properties_of_the_topic_are_those_of_when_it_is_made",
+    "transactional.id.expiration.ms": f"{END_TO_END}::test_unused_ids_expire",
     "replica.fetch.backoff.ms": f"{FETCH}::test_replica_fetch_backoff_ms_passes_after_a_failure",
     "replica.fetch.max.bytes": f"{FETCH}::test_followers_ask_for_what_their_properties_say",
     "replica.fetch.min.bytes": f"{FETCH}::test_followers_ask_for_what_their_properties_say",

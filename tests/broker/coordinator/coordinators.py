@@ -13,6 +13,7 @@ from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.coordinator.topic import CoordinatorTopic
+from harness.broker.log.verification import Verification
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.recording_state_log import RecordingStateLog
@@ -66,7 +67,14 @@ class FakeTopic:
         return self.disk
 
     async def append(
-        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+        self,
+        partition: int,
+        records: bytes,
+        *,
+        client: str,
+        correlation_id: int,
+        timeout_s: float | None = None,
+        verification: Verification | None = None,
     ) -> Result:
         base = self.disk.add(records)
         if self.gate is not None:

@@ -12,6 +12,7 @@ from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
+from tests.broker.transactions.coordinating import Coordinating
 from tests.raising import raising
 
 ROOT = Path(__file__).parents[3]
@@ -54,5 +55,7 @@ def test_every_known_api_has_a_row() -> None:
 
 
 def test_an_object_serves_the_apis_of_its_own_methods_only() -> None:
-    handlers = bound(ProducerIdHandlers(ProducerIds(broker_id=1, zookeeper=raising(AssertionError()))))
+    handlers = bound(
+        ProducerIdHandlers(ProducerIds(broker_id=1, zookeeper=raising(AssertionError())), Coordinating().coordinator)
+    )
     assert list(handlers) == [ApiKey.INIT_PRODUCER_ID]

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.coordinator.transactional import TransactionalCommits
 from harness.broker.handlers.groups import GroupHandlers
+from harness.broker.log.verification import Verification
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -35,7 +37,14 @@ class EagerTopic:
         return self.end
 
     async def append(
-        self, partition: int, records: bytes, *, client: str, correlation_id: int, timeout_s: float | None = None
+        self,
+        partition: int,
+        records: bytes,
+        *,
+        client: str,
+        correlation_id: int,
+        timeout_s: float | None = None,
+        verification: Verification | None = None,
     ) -> Acknowledged:
         self.end += 1
         return Acknowledged(ErrorCode.NONE, self.end - 1)
@@ -48,7 +57,17 @@ def handlers(tell: Callable[..., None]) -> GroupHandlers:
     store.begin_load(0, 1)
     store.finish_load(0, 1, [])
     coordinator = coordinator_on(EagerTopic(), store, max_metadata_bytes=4096)
-    return GroupHandlers(coordinator, metadata)
+    verifier: Any = None
+    transactional = TransactionalCommits(
+        store=store,
+        topic=coordinator.topic,
+        members=coordinator.members,
+        verifier=verifier,
+        state_log=coordinator.state_log,
+        wall_ms=coordinator.wall_ms,
+        max_metadata_bytes=4096,
+    )
+    return GroupHandlers(coordinator, transactional, metadata)
 
 
 def commits(topic: str, **offsets: Any) -> OffsetCommitRequest:

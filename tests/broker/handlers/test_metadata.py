@@ -22,7 +22,7 @@ Tell = Callable[..., None]
 
 @pytest.fixture
 def handlers(config: BrokerConfig, creator: TopicCreator) -> MetadataHandlers:
-    return MetadataHandlers(config, "cluster", creator.metadata, creator, offsets_partitions=2)
+    return MetadataHandlers(config, "cluster", creator.metadata, creator, offsets_partitions=2, state_partitions=2)
 
 
 def asks(*topics: str, create: bool = True) -> MetadataRequest:
@@ -204,18 +204,21 @@ async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
     assert codes(answer) == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
 
 
-@pytest.mark.parametrize(
-    ("key_type", "error"),
-    [
-        pytest.param(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="there are no transactions, for good"),
-        pytest.param(7, ErrorCode.INVALID_REQUEST, id="a kind of key that does not exist"),
-    ],
-)
-async def test_only_groups_have_a_coordinator(
-    handlers: MetadataHandlers, context: Context, key_type: int, error: ErrorCode
+async def test_transactions_have_a_topic_of_their_own(
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
-    response = await handlers.find_coordinator(FindCoordinatorRequest(key="x", key_type=key_type), context(2))
-    assert response.error_code == error
+    tell(handlers.metadata, {1: BOTH, 2: BOTH, 3: BOTH}, {})
+    request = FindCoordinatorRequest(key="a", key_type=1)
+    assert (await handlers.find_coordinator(request, context(2))).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert b'"cleanup.policy":"compact"' in zookeeper.data("/config/topics/__transaction_state")
+    tell(handlers.metadata, {1: BOTH}, {"__transaction_state": {0: (9, [9]), 1: (1, [1])}})
+    response = await handlers.find_coordinator(request, context(2))
+    assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
+
+
+async def test_a_kind_of_key_that_does_not_exist(handlers: MetadataHandlers, context: Context) -> None:
+    response = await handlers.find_coordinator(FindCoordinatorRequest(key="x", key_type=7), context(2))
+    assert response.error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(

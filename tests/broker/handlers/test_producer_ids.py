@@ -11,6 +11,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest
 from harness.broker.zookeeper.registration import ensure_persistent_paths
 from harness.broker.zookeeper.session import ZooKeeperSession
+from tests.broker.transactions.coordinating import Coordinating
 
 
 @pytest.mark.parametrize(
@@ -22,8 +23,8 @@ from harness.broker.zookeeper.session import ZooKeeperSession
         pytest.param(4, None, (7, -1), ErrorCode.INVALID_REQUEST, id="an id without its epoch"),
         pytest.param(4, None, (-1, 2), ErrorCode.INVALID_REQUEST, id="an epoch without its id"),
         pytest.param(4, "", (-1, -1), ErrorCode.INVALID_REQUEST, id="an empty transactional id"),
-        pytest.param(1, "tx", (-1, -1), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="transactions"),
-        pytest.param(5, "tx", (7, 2), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="more transactions"),
+        pytest.param(4, "tx", (7, -1), ErrorCode.INVALID_REQUEST, id="half of what a transactional producer knew"),
+        pytest.param(1, "tx", (-1, -1), ErrorCode.NOT_COORDINATOR, id="not its coordinator"),
     ],
 )
 async def test_init_producer_id(
@@ -35,7 +36,9 @@ async def test_init_producer_id(
     error: ErrorCode,
 ) -> None:
     await ensure_persistent_paths(session.current)
-    handlers = ProducerIdHandlers(ProducerIds(broker_id=1, zookeeper=lambda: session.current))
+    handlers = ProducerIdHandlers(
+        ProducerIds(broker_id=1, zookeeper=lambda: session.current), Coordinating().coordinator
+    )
     sent = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=1000, producer_id=had[0], producer_epoch=had[1]
     )

@@ -130,7 +130,11 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
         21: (0, 2),
         22: (0, 5),
         23: (0, 4),
+        24: (0, 5),
+        25: (0, 4),
+        26: (0, 4),
         27: (1, 1),
+        28: (0, 4),
         29: (1, 3),
         30: (1, 3),
         31: (1, 3),
@@ -146,6 +150,8 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
         47: (0, 0),
         60: (0, 1),
         61: (0, 0),
+        65: (0, 0),
+        66: (0, 1),
     }
 
 
