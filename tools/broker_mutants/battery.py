@@ -4,6 +4,7 @@ import importlib
 import json
 import pkgutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -12,6 +13,7 @@ from typing import Any
 import harness.broker
 import harness.simulation
 from harness.scenario.file import load_scenario
+from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.scenario.source import options
 from harness.simulation.schedule import SimulatedHistory, simulate_plan
@@ -19,17 +21,16 @@ from harness.sweep.sweep import DRIVER, Candidate, schedule_seed
 from tools.broker_mutants.mutants import BROKER, Mutant, within
 
 TOOLS = Path(__file__).parents[1]
-SCENARIOS = (
+SHORT = (
     "storm-sweep",
     str(TOOLS / "mix-light.yaml"),
     str(TOOLS / "administration-light.yaml"),
     str(TOOLS / "groups-light.yaml"),
-    "compaction",
-    "smoke",
 )
-LONG_ONES = 2
+LONG = ("compaction", "smoke")
+"""They take as long as several of the others."""
 EVERY = 4
-"""The last ones take as long as several of the others: they come every so many turns."""
+"""The long ones come every so many turns of the short ones, from the second on."""
 NOT_SIMULATED = frozenset({"harness.broker.__main__", "harness.broker.zookeeper.kazoo_client"})
 UNTOLD = "harness.broker.metrics"
 
@@ -39,14 +40,17 @@ Executed = frozenset[tuple[str, int]]
 
 def battery(schedules: int, seed: int) -> list[Candidate]:
     """Return so many schedules; a longer battery begins as a shorter one does."""
-    scenarios = [load_scenario(name, options(DRIVER, [], [])) for name in SCENARIOS]
+    short, long = ([load_scenario(name, options(DRIVER, [], [])) for name in names] for names in (SHORT, LONG))
     made: list[Candidate] = []
-    turn = 0
-    while len(made) < schedules:
-        of_turn = scenarios[: -LONG_ONES if turn % EVERY else None]
-        made += (Candidate(scenario=each, plan=make_plan(each, schedule_seed(seed, turn))) for each in of_turn)
-        turn += 1
+    for turn in range(schedules):
+        made += _turn(short, schedule_seed(seed, turn))
+        if turn % EVERY == 1:
+            made += _turn(long, schedule_seed(seed, turn // EVERY))
     return made[:schedules]
+
+
+def _turn(scenarios: Sequence[Scenario], seed: int) -> list[Candidate]:
+    return [Candidate(scenario=scenario, plan=make_plan(scenario, seed)) for scenario in scenarios]
 
 
 def import_all() -> None:

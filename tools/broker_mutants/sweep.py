@@ -25,8 +25,8 @@ from tools.broker_mutants.in_force import put_in_force
 from tools.broker_mutants.judging import Judging
 from tools.broker_mutants.trial import Simulated, Trial
 
-ROUNDS = (6, 10, 20)
-"""A mutant that is found in the first so many schedules is not put to more."""
+ROUNDS = (4, 10)
+"""A mutant that is found in the first so many schedules is not put to more; the last round has all others."""
 BATCH = 24
 """Mutants whose histories are judged together."""
 SLOWER = 6
@@ -63,6 +63,12 @@ class MutantSweep:
                 judge.ask(folder, len(batch))
             judged = batch
 
+    @property
+    def _rounds(self) -> list[int]:
+        """Where each round ends."""
+        whole = len(self.candidates)
+        return [*(each for each in ROUNDS if each < whole), whole]
+
     def _simulate(self, batch: Sequence[tuple[Trial, int]], folder: Path) -> None:
         """Simulate the schedules of this round for each mutant of a batch."""
         folder.mkdir(exist_ok=True)
@@ -78,7 +84,7 @@ class MutantSweep:
     ) -> Iterator[Callable[[], Simulated]]:
         """Yield the schedules of this round, and note each when it is begun; a mutant with errors gets no more."""
         for slot, (trial, part) in enumerate(batch):
-            first, last = (0, *ROUNDS)[part], min(ROUNDS[part], len(self.candidates))
+            first, last = (0, *self._rounds)[part : part + 2]
             for place in (place for place in trial.executed if first <= place < last):
                 if trial.errors < MOST_ERRORS:
                     begun.append((trial, place))
@@ -93,7 +99,7 @@ class MutantSweep:
                 answer = answers.get(slot * len(self.candidates) + place)
                 if answer is not None:
                     trial.verdicts[place] = answer
-            is_last = ROUNDS[part] >= len(self.candidates)
+            is_last = part + 1 == len(self._rounds)
             if trial.violated is not None or is_last or trial.errors >= MOST_ERRORS:
                 self.progress(trial)
             else:

@@ -130,11 +130,11 @@ def test_a_schedule_runs_only_mutants_of_lines_that_it_executes(intact: Intact) 
 def test_only_histories_that_a_mutant_changes_are_judged_and_only_until_it_is_found(
     intact: Intact, tmp_path: Path
 ) -> None:
-    changing, idle = trial(mutant(REPLICATION, MILD), [5, 6]), trial(mutant(*NOT_EXECUTED), [0])
+    changing, idle = trial(mutant(REPLICATION, MILD), [3, 4]), trial(mutant(*NOT_EXECUTED), [0])
     judge = Answering(VIOLATED)
     put_to([idle, changing], judge, intact, tmp_path)
-    assert [each for each in judge.folders if each] == [[7 + 5]]
-    assert (changing.outcome(), sorted(changing.simulated), changing.violated) == (Outcome.FOUND, [5], 5)
+    assert [each for each in judge.folders if each] == [[7 + 3]]
+    assert (changing.outcome(), sorted(changing.simulated), changing.violated) == (Outcome.FOUND, [3], 3)
     assert (idle.outcome(), sorted(idle.simulated)) == (Outcome.UNREACHED, [0])
     assert in_own_process(digest) == intact.digest, "nothing of a mutant is left in this process"
 
