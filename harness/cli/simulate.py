@@ -15,9 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from harness.cli.options import EngineName, Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
-from harness.errors import EvidenceError, HarnessError, Interrupted, SparkError
+from harness.errors import EvidenceError, HarnessError, Interrupted, ScenarioError, SparkError
 from harness.progress import number_of
 from harness.sweep.sweep import (
+    ROUNDS,
     Summary,
     Sweep,
     discard_empty,
@@ -51,6 +52,9 @@ def simulate(
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Make the first schedule of each finding small in the end.")
     ] = False,
+    guided: Annotated[
+        bool, typer.Option("--guided", help="Look for schedules that reach what none has reached, in rounds.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
@@ -59,11 +63,15 @@ def simulate(
 
     choose_engine(engine)
     loaded = simulated(scenario, planted_bugs, sets)
+    if guided and loaded.steps:
+        raise ScenarioError("--guided moves faults in time: a scenario with steps has an order of its own")
+    if guided and shrink:
+        raise ScenarioError("--guided leaves a scenario for each finding: make it small with `chaos shrink`")
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
     try:
         with _interruptible(sweep):
-            summary = carry_out(sweep, master, shrink=shrink)
+            summary = carry_out(sweep, master, shrink=shrink, guided=guided)
     except HarnessError:
         discard_empty(sweep)
         raise
@@ -85,6 +93,8 @@ def rejudge(root: Path) -> Summary:
     from harness.sweep import jobs as jobs
 
     sweep = load_sweep(root.resolve())
+    if (sweep.root / ROUNDS).exists():
+        raise EvidenceError(f"{root}: a guided search is not judged again; each of its findings has a scenario there")
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
     bars = SweepBars(PatientConsole(stderr=True))
@@ -106,7 +116,7 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
         raise SparkError(f"{error}; its histories can be judged: chaos rejudge {sweep.root}") from error
 
 
-def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
+def carry_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool = False) -> Summary:
     """Simulate, judge, shrink what was found if that is asked for, and write the summary.
 
     Apache Spark simulates; what judges is the engine that was chosen.
@@ -115,6 +125,7 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
     from harness.cli.shrink import with_small_ones
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.sweep import jobs as jobs
+    from harness.sweep.rounds import judge_rounds, search
 
     console = PatientConsole(stderr=True)
     terminal = TerminalProgress(console)
@@ -123,14 +134,20 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
         spark = stack.enter_context(simulating())
         with SweepBars(console) as progress:
             began_s = time.monotonic()
-            jobs.simulate(spark, sweep, progress)
+            rounds = search(spark, sweep, progress) if guided else []
+            if not guided:
+                jobs.simulate(spark, sweep, progress)
             simulated_s = time.monotonic() - began_s
         judging: AbstractContextManager[SparkSession] = nullcontext(spark)
         if not by_jvm():
             stack.close()
             judging = spark_session(progress=terminal, anywhere=True)
         with judging as judge, SweepBars(console) as progress:
-            summary = _judge(judge, sweep, progress, simulated_s=simulated_s)
+            if guided:
+                summary = judge_rounds(judge, sweep, rounds, progress, simulated_s=simulated_s)
+                _write(sweep, summary)
+            else:
+                summary = _judge(judge, sweep, progress, simulated_s=simulated_s)
         if shrink:
             with simulating() as spark:
                 summary = with_small_ones(spark, sweep, summary, terminal)

@@ -5,6 +5,7 @@ hand back has the lines of each schedule, and the typed tables made of them, so 
 """
 
 import itertools
+import json
 import logging
 import re
 import shutil
@@ -65,11 +66,13 @@ ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
 COVERAGE = "coverage"
 """A column that is only added up."""
+FEATURES = "features"
+"""A column that guides a search."""
 WATCH_S = 0.5
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
-ABOUT = [each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE, TABLES)]
+ABOUT = [each.name for each in fields(SimulatedSchedule) if each.name not in (EVIDENCE, COVERAGE, FEATURES, TABLES)]
 HISTORIES = T.StructType(
-    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in (*ABOUT, COVERAGE)]
+    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in (*ABOUT, COVERAGE, FEATURES)]
     + [T.StructField(kind, LINES) for kind in SCHEMAS]
     + [T.StructField(TABLES, T.MapType(T.StringType(), T.BinaryType()))]
 )
@@ -115,10 +118,28 @@ def judge_candidates(
     """
     progress = progress or Unseen()
     histories = root / "schedules.parquet"
+    simulate_candidates(spark, candidates, histories, progress)
+    return judge_histories(spark, histories, candidates, root, progress)
+
+
+def simulate_candidates(
+    spark: SparkSession, candidates: Sequence[Candidate], histories: Path, progress: SweepProgress
+) -> None:
+    """Write the table of the histories of schedules of any scenarios; a schedule's number is the candidate's index.
+
+    Raises:
+        ClusterError: Spark gave the simulation up.
+    """
     texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
     numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
     _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), progress)
-    return judge_histories(spark, histories, candidates, root, progress)
+
+
+def features_in(histories: Path, candidates: int) -> list[dict[str, float]]:
+    """Return what each candidate reached, by its number; nothing of one that left no history."""
+    rows = (row for file in _files(histories) for row in _rows(file, ["number", FEATURES]))
+    features = {row["number"]: json.loads(row[FEATURES]) for row in rows if row[FEATURES]}
+    return [features.get(number, {}) for number in range(candidates)]
 
 
 def judge_histories(

@@ -5,8 +5,9 @@ Spark's, which then tries the whole share again: from the second try on every sc
 it is known which one it was, and the others are not lost.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
+from harness.sweep.states import features_of, load_began_s
 from harness.sweep.sweep import schedule_seed
 from harness.system.scratch import scratch_folder
 
@@ -49,6 +51,8 @@ class SimulatedSchedule:
     """Of all lines."""
     evidence: dict[str, Lines] = field(default_factory=dict)
     """By the kinds of `RunFolder.evidence`."""
+    features: str = ""
+    """What it reached, as JSON, each feature with its instant; of a search's candidate alone."""
     tables: dict[str, bytes] = field(default_factory=dict)
     """Those of `packed`: whoever judges reads them instead of lines."""
 
@@ -70,7 +74,7 @@ def simulate_share(
     """
     scenario = read_scenario(scenario_yaml, "the scenario of the sweep")
     for number in numbers:
-        yield _simulated(number, scenario, make_plan(scenario, schedule_seed(seed, number)), each_apart)
+        yield _simulated(number, scenario, make_plan(scenario, schedule_seed(seed, number)), each_apart, _schedule)
 
 
 def simulate_candidates(
@@ -85,29 +89,41 @@ def simulate_candidates(
     """
     for number in numbers:
         scenario, plan = candidates[number]
-        yield _simulated(number, read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan), each_apart)
+        candidate = read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan)
+        yield _simulated(number, *candidate, each_apart, _featured)
 
 
-def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
+Simulate = Callable[[int, str, Scenario, Plan], SimulatedSchedule]
+
+
+def _simulated(
+    number: int, scenario: Scenario, plan: Plan, apart_from_others: bool, simulate: Simulate
+) -> SimulatedSchedule:
     """Return a schedule, or why it has no history."""
     run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
-    simulating = partial(_within_limits, number, run_id, scenario, plan)
+    simulating = partial(_within_limits, number, run_id, scenario, plan, simulate)
     try:
         return in_own_process(simulating) if apart_from_others else simulating()
     except ProcessDied as error:
         return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=str(error))
 
 
-def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan, simulate: Simulate) -> SimulatedSchedule:
     try:
         with limited(MAX_CPU_S, MAX_MEMORY_BYTES):
-            return _schedule(number, run_id, scenario, plan)
+            return simulate(number, run_id, scenario, plan)
     except Exception as error:  # noqa: BLE001  whatever a broker does under one seed must not stop the others
         return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=f"{type(error).__name__}: {error}")
 
 
 def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
     return schedule_of(simulate_plan(scenario, plan), number, run_id, scenario, plan)
+
+
+def _featured(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    history = simulate_plan(scenario, plan)
+    features = features_of(history, load_began_s(history, plan))
+    return replace(schedule_of(history, number, run_id, scenario, plan), features=json.dumps(features))
 
 
 def schedule_of(

@@ -37,6 +37,8 @@ FAULT = "fault "
 OF_NO_CHECK = (NO_HISTORY, DAMAGED, *(FAULT + verdict.name.lower() for verdict in FaultVerdict))
 """Findings that say why a schedule proves nothing."""
 SUMMARY = "summary.json"
+ROUNDS = "rounds"
+"""Folder of a guided search's histories, one table a round."""
 VERDICTS = "verdicts.jsonl"
 TABLES = "tables"
 """A column of the histories: typed tables, made of the lines that stand beside them."""

@@ -216,6 +216,21 @@ def test_every_error_has_its_exit_code(
 
 
 @pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        pytest.param(["smoke", "--shrink"], "make it small with `chaos shrink`", id="with --shrink"),
+        pytest.param(["kip-101"], "a scenario with steps has an order of its own", id="a scenario with steps"),
+    ],
+)
+def test_a_guided_search_refuses_what_it_cannot_do_before_anything_is_made(
+    chaos: Any, tmp_path: Path, options: list[str], why: str
+) -> None:
+    status, _, err = chaos("simulate", *options, "--guided", "--out", str(tmp_path / "sweeps"))
+    assert (status, why in " ".join(err.split())) == (ExitCode.USAGE, True)
+    assert not (tmp_path / "sweeps").exists()
+
+
+@pytest.mark.parametrize(
     "command",
     [
         pytest.param(["run", "kill-leader", "--driver", "simulated", "--seed", "7", "--runs"], id="run"),
