@@ -16,9 +16,11 @@ from typing import Any
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
-OFFSET_VALUE_VERSIONS = (0, 1, 2, 3)
+OFFSET_VALUE_VERSIONS = (0, 1, 2, 3, 4)
 GROUP_VALUE_VERSIONS = (0, 1, 2, 3)
 FIRST_VERSION_WITH_LEADER_EPOCH = 3
+FIRST_FLEXIBLE_VERSION = 4
+"""Of offsets: texts are compact, and tagged fields follow (KIP-482)."""
 
 
 @dataclass(slots=True)
@@ -31,8 +33,17 @@ class _Reader:
         self.position += struct.calcsize(form)
         return value
 
-    def text(self) -> str | None:
-        length = self.number(">h")
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.number(">B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def text(self, *, compact: bool = False) -> str | None:
+        length = self.varint() - 1 if compact else self.number(">h")
         if length < 0:
             return None
         end = self.position + length
@@ -80,7 +91,7 @@ def _offset_value(reader: _Reader) -> dict[str, Any]:
     return {
         "offset": offset,
         "leader_epoch": leader_epoch,
-        "metadata": reader.text(),
+        "metadata": reader.text(compact=version >= FIRST_FLEXIBLE_VERSION),
         "commit_timestamp_ms": reader.number(">q"),
     }
 

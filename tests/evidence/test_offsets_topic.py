@@ -31,6 +31,13 @@ NULL = struct.pack(">h", -1)
         ),
         pytest.param(
             OFFSET_KEY,
+            bytes.fromhex("0004000000000000000700000003026d000000000000006301001000000000000000010000000000000002"),
+            OFFSET_NAMES,
+            {"offset": 7, "leader_epoch": 3, "metadata": "m", "commit_timestamp_ms": 99},
+            id="one of version 4, as Kafka 4.4.0 encodes it, has a topic id behind it",
+        ),
+        pytest.param(
+            OFFSET_KEY,
             struct.pack(">hq", 1, 42) + text("") + struct.pack(">qq", 99, 100),
             OFFSET_NAMES,
             {"offset": 42, "leader_epoch": -1, "metadata": "", "commit_timestamp_ms": 99},
