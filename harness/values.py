@@ -5,7 +5,8 @@ are frozen for the type checker, which refuses every assignment, and plain slots
 dataclass: `@value_class(frozen=True, slots=True, kw_only=True)`. Stdlib only: the broker imports this module too.
 """
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "TRANSACTIONS_TOPIC",
     "TopicPartition",
     "value_class",
+    "value_id",
 ]
 
 TopicPartition = tuple[str, int]
@@ -40,3 +42,24 @@ else:
     def value_class(*, frozen: bool, **options: Any) -> Callable[[type], type]:
         """Make a class a dataclass that compares and hashes by its fields."""
         return dataclass(unsafe_hash=frozen, **options)
+
+
+VALUE_ID = "value-id"
+"""The header that names a record whose value is null."""
+NULL = "-null"
+"""How the id of a record ends that has no value."""
+
+
+def value_id(value: bytes | str | None, headers: Iterable[tuple[str, bytes | str | None]] = ()) -> str:
+    """Return what names a record: its value up to the first space where that is UTF-8, else the SHA-256 of it.
+
+    A record without a value is named by its header; empty for one that has none.
+    """
+    if value is None:
+        own = next((text for name, text in headers if name == VALUE_ID), None)
+        return own.decode() if isinstance(own, bytes) else own or ""
+    try:
+        text = value if isinstance(value, str) else value.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else ""
+    return text.partition(" ")[0]

@@ -226,6 +226,8 @@ def show_plan(console: Console, plan: Plan) -> None:
         brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
         needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"
         at = "if one is missing" if fault.spare else f"{fault.at_s:g} s"
+        if fault.after:
+            at += f", then {fault.offset_s:g} s after {fault.after}"
         table.add_row(at, f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
     console.print(table)
     for line in drawn_in(plan):

@@ -1,14 +1,25 @@
 """What a producer sends, and what is written down of it: before a record is handed over, and when it is decided."""
 
 import random
+from dataclasses import dataclass
 
 from harness.client_rules.outcomes import send_outcome
 from harness.client_rules.steps import partitions_of
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
+from harness.values import NULL, VALUE_ID
 
 FLUSH_MARGIN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a record holds beside its key."""
+
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
 
 
 class Sending:
@@ -22,6 +33,7 @@ class Sending:
         self._plan = plan
         self._recorder = recorder
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
+        self._content_rng = random.Random(f"{plan.seed} content")  # noqa: S311
         self._partitions = partitions_of(plan.topics)
 
     @property
@@ -43,9 +55,23 @@ class Sending:
             acks=parameters["acks"],
         )
 
+    def content(self, invoked: Operation, now_ms: int) -> Content:
+        """Return what is written for a send: its value, or a header instead, and an instant."""
+        parameters = self._plan.parameters
+        identity = invoked.value.encode()
+        headers = [(f"header-{number}", b"x" * number) for number in range(parameters.get("headers", 0))]
+        timestamp_ms = now_ms - self._content_rng.randint(0, parameters.get("disorder_ms", 0))
+        if invoked.value.endswith(NULL):
+            return Content(value=None, headers=((VALUE_ID, identity), *headers), timestamp_ms=timestamp_ms)
+        padding = self._content_rng.randint(0, parameters.get("padding_bytes", 0))
+        value = identity + b" " * bool(padding) + b"x" * padding
+        return Content(value=value, headers=tuple(headers), timestamp_ms=timestamp_ms)
+
     def _unique_value(self) -> str:
         """Return the next value: the process, and its number with as many zeros as the length asks for."""
         self.sent += 1
+        if self._content_rng.random() < self._plan.parameters.get("nulls", 0):
+            return f"{self._plan.process}-{self.sent}{NULL}"
         prefix = f"{self._plan.process}-"
         return f"{prefix}{self.sent:0{max(1, self._plan.parameters['value_bytes'] - len(prefix))}d}"
 

@@ -58,6 +58,8 @@ class Settings:
     """Whether readers begin at the start of each partition."""
     delete_delay_ms: int = 60_000
     """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
+    deleting_topics: str = ""
+    """Names of the topics, with commas, from which retention or clients may delete records."""
     first_deletion_ms: int = 0
     """How long after its start a broker looks for the first time for logs that it may delete."""
 

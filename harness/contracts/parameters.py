@@ -31,3 +31,5 @@ class Draw:
 
     choices: tuple[Any, ...]
     """Equally likely; state one twice for twice the odds."""
+    within_segments: bool = False
+    """Whether it is a number of bytes that has to fit into the smallest segment that is drawn, twice."""

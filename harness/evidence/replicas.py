@@ -13,7 +13,7 @@ from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
 from harness.evidence.transactions import transaction_lines
 from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, TransactionLine, line_of
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, value_id
 
 METADATA_TOPIC = "__cluster_metadata"
 """The controllers' log, which is no topic: `harness/kraft/` reads it."""
@@ -158,7 +158,7 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
 
 def _record_line(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
     decoded = offsets_topic.decode(record.key, record.value) if topic == OFFSETS_TOPIC else None
-    key, value = decoded if decoded is not None else (_text(record.key), _text(record.value))
+    key, value = decoded if decoded is not None else (_text(record.key), value_id(record.value, record.headers))
     return ReplicaRecord(
         broker=broker_id,
         topic=topic,

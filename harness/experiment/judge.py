@@ -37,6 +37,8 @@ AROUND_LOAD_S = 3600.0
 EVIDENCE = "evidence"
 """The fact of what is wrong with lines."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+RETENTION = frozenset({"retention.ms", "retention.bytes"})
+RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
 
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
@@ -50,9 +52,18 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
         idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
         power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
+        deleting_topics=",".join(sorted(_deleting_topics(scenario))),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
         first_deletion_ms=round(system_named(scenario.system).first_deletion_s * 1000),
     )
+
+
+def _deleting_topics(scenario: Scenario) -> set[str]:
+    """Return the topics whose retention the scenario states, and those from which its clients delete records."""
+    kept = {topic.name for topic in scenario.topics if not RETENTION.isdisjoint(topic.config)}
+    stated = not RETENTION_OF_BROKERS.isdisjoint(scenario.cluster.properties)
+    by_clients = (spec.parameters.get("delete_records_of", []) for spec in scenario.workloads)
+    return {topic.name for topic in scenario.topics if stated} | kept | {name for names in by_clients for name in names}
 
 
 def checks_of(scenario: Scenario) -> list[str]:

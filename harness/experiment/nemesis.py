@@ -19,6 +19,7 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Arena, Effect, Fault, Injection, inconclusive
 from harness.contracts.members import CLIENT
+from harness.contracts.moments import MOMENTS, until_moment
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
@@ -112,6 +113,10 @@ class Nemesis:
 
     async def _at_its_instant(self, planned: PlannedFault, due_s: float) -> None:
         await asyncio.sleep(max(0.0, due_s - _now_s()))
+        waited = ""
+        if planned.after:
+            waited = await self._moment(planned)
+            due_s = _now_s()
         plugin = self.plugins[planned.fault]
         try:
             injection = await self._claimed_in_time(plugin, planned)
@@ -120,11 +125,22 @@ class Nemesis:
             return
         try:
             late_s = _now_s() - due_s
-            detail = f"{late_s:.2f} s late" if late_s > LATE_S else ""
-            self._intend(planned, injection, detail)
+            late = f"{late_s:.2f} s late" if late_s > LATE_S else ""
+            self._intend(planned, injection, "; ".join(filter(None, (waited, late))))
             await self._in_force(plugin, planned, injection, _its_duration)
         finally:
             del self._in_force_claims[planned.injection]
+
+    async def _moment(self, planned: PlannedFault) -> str:
+        """Wait for the moment of a fault; return in a sentence whether it came."""
+        brokers = [broker.broker_id for broker in (await self.arena.driver.status()).brokers]
+        moment = MOMENTS[planned.after]
+        seen = await until_moment(
+            self.arena.state_changes, brokers, moment, within_s=planned.within_s, offset_s=planned.offset_s
+        )
+        if seen:
+            return f"{planned.offset_s:g} s after {planned.after}"
+        return f"{planned.after} was not logged within {planned.within_s:g} s"
 
     async def hold(self, planned: PlannedFault, until: Until) -> None:
         """Carry out one fault now, whatever else is in force on its targets, and heal it after `until`."""

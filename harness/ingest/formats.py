@@ -170,6 +170,14 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     OpKind.COMMIT: ("A group's offset is committed.", ("group", "topic", "partition", "offset")),
     OpKind.FETCH_COMMITTED: ("It is read back; its end says the `offset`.", ("group", "topic", "partition")),
     OpKind.END_OFFSET: ("The end of a partition is asked for; its end says the `offset`.", ("topic", "partition")),
+    OpKind.LIST_OFFSET: (
+        "An offset is asked for, as its `mode` says (latest, earliest or timestamp); its end says the `offset`.",
+        ("topic", "partition"),
+    ),
+    OpKind.DELETE_RECORDS: (
+        "The records before the `offset` are deleted; an `ok` end says where the log begins.",
+        ("topic", "partition", "offset"),
+    ),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
     OpKind.ASSIGNED: (
         "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that "

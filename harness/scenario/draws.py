@@ -22,6 +22,8 @@ OF_LOAD = 0.5
 """How often a parameter of the load is drawn at all."""
 OF_TOPIC = 0.25
 """How often a topic gets a value of its own of a setting that it may have."""
+LARGEST = 2**31 - 1
+"""A segment at most, where nothing says how large they are."""
 OF_LATENCY = 0.6
 """How often each kind of operation takes time at all."""
 MEANS_MS: Mapping[str, tuple[float, ...]] = {
@@ -104,7 +106,10 @@ class _Drawer:
             replication_factors=factors,
             properties=properties,
             topics=topics,
-            workloads=[self._load(index, spec) for index, spec in enumerate(self._scenario.workloads)],
+            workloads=[
+                self._load(index, spec, self._smallest_segment(properties, topics))
+                for index, spec in enumerate(self._scenario.workloads)
+            ],
             latencies=self._latencies(brokers),
         )
 
@@ -155,17 +160,25 @@ class _Drawer:
 
     # --- load and time ---
 
-    def _load(self, index: int, spec: WorkloadSpec) -> dict[str, Any]:
+    def _smallest_segment(self, properties: Mapping[str, str], topics: Mapping[str, Mapping[str, str]]) -> int:
+        cluster = self._scenario.cluster
+        brokers = self._system.effective(cluster.brokers, {**properties, **cluster.properties})
+        own = [{**topics.get(topic.name, {}), **topic.config} for topic in self._scenario.topics]
+        return min(int(each.get("segment.bytes", brokers.get("log.segment.bytes", LARGEST))) for each in own)
+
+    def _load(self, index: int, spec: WorkloadSpec, segment_bytes: int) -> dict[str, Any]:
         if not self._spec.load:
             return {}
         model = registry.workload(spec.kind).Parameters
         own: dict[str, Any] = {}
         for name, info in model.model_fields.items():
-            choices = next((each.choices for each in info.metadata if isinstance(each, Draw)), ())
+            draw = next((each for each in info.metadata if isinstance(each, Draw)), None)
             rng = self._rng("load", index, name)
-            if not choices or name in spec.parameters or rng.random() >= OF_LOAD:
+            if draw is None or name in spec.parameters or rng.random() >= OF_LOAD:
                 continue
-            candidate = {**own, name: rng.choice(choices)}
+            candidate = {**own, name: rng.choice(draw.choices)}
+            if draw.within_segments and 2 * candidate[name] > segment_bytes:
+                continue
             try:
                 model.model_validate({**spec.parameters, **candidate})
             except ValidationError:

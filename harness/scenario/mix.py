@@ -14,12 +14,19 @@ from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Fault, TakesTime
 from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
+from harness.scenario.motifs import LEADER, MOTIFS, SAME
 from harness.scenario.seeds import derived_seed
 
 TRIES = 40
 """How many candidates are drawn for one injection before it is left out."""
 ROUNDS = 20
 """How often all are drawn anew, if there was no room for some of those that the mix states."""
+WAIT_S = 3.0
+"""How long a drawn fault waits for its moment at most."""
+OFFSETS_S = (0.0, 0.005, 0.05, 0.3)
+"""How long after its moment a drawn fault begins."""
+ALL = "all"
+"""Of motifs: any."""
 CALM_SHARE = 0.25
 """Share of the load that is without any fault, at least."""
 
@@ -47,6 +54,10 @@ class DrawnFault:
     at_s: float
     duration_s: float
     seed: int
+    after: str = ""
+    """The moment that it waits for; empty for none."""
+    offset_s: float = 0.0
+    motif: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +66,25 @@ class Mix:
 
     spec: MixSpec
     cluster: ClusterSpec
+    topics: Sequence[str]
     duration_s: float
     """Of the load."""
     session_timeout_s: float
     """After so long ZooKeeper misses a broker that has died."""
     plugins: Mapping[str, Fault]
-    """By kind, those of the schedule too."""
+    """By kind, those of the schedule and of motifs too."""
+    moments: Sequence[str]
+    """Those that what is under test logs."""
 
     @property
     def stated(self) -> int:
         """How many faults the scenario asks for."""
         return self.spec.injections(self.duration_s)
 
-    def beside(self, kind: MixKind) -> int:
-        """Return how many others may be in force beside one of this kind."""
-        return 0 if kind.alone else self.spec.at_once - 1
+    def beside(self, fault: DrawnFault) -> int:
+        """Return how many others may be in force beside one; beside one of a motif, all of the motif."""
+        of_motif = len(MOTIFS[fault.motif].steps) if fault.motif else 0
+        return 0 if fault.kind.alone else max(self.spec.at_once, of_motif) - 1
 
     def window(
         self,
@@ -95,8 +110,19 @@ class Mix:
     def draw(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
         """Return the drawn faults, not ordered by time: as many as stated, if there is room for them.
 
+        Motifs are drawn first, and left out where they take the room of what is stated.
+
         `scheduled`: the windows of the faults in the schedule.
         """
+        whole = list(self._motifs(derived_seed(seed, "motifs"), scheduled))
+        beside = self._rounds(seed, [*scheduled, *map(self._window_of, whole)])
+        if len(beside) == self.stated or not whole:
+            return [*whole, *beside]
+        alone = self._rounds(seed, scheduled)
+        return alone if len(alone) > len(beside) else [*whole, *beside]
+
+    def _rounds(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
+        """Return the faults of the round that has room for most."""
         best = self._round(seed, scheduled)
         for number in range(1, ROUNDS):
             if len(best) == self.stated or self._hopeless:
@@ -121,19 +147,82 @@ class Mix:
         for number in range(self.stated):
             for attempt in range(TRIES):
                 candidate = self._candidate(derived_seed(seed, number, attempt))
-                window = self.window(
-                    candidate.kind.kind,
-                    candidate.target,
-                    candidate.brokers,
-                    candidate.kind.parameters,
-                    at_s=candidate.at_s,
-                    duration_s=candidate.duration_s,
-                    beside=self.beside(candidate.kind),
-                )
+                window = self._window_of(candidate)
                 if self._fits(window, windows):
                     windows.append(window)
                     faults.append(candidate)
                     break
+        return faults
+
+    def _window_of(self, fault: DrawnFault) -> PlannedWindow:
+        wait_s = WAIT_S + fault.offset_s if fault.after else 0.0
+        return self.window(
+            fault.kind.kind,
+            fault.target,
+            fault.brokers,
+            fault.kind.parameters,
+            at_s=fault.at_s,
+            duration_s=fault.duration_s + wait_s,
+            beside=self.beside(fault),
+        )
+
+    def _motifs(self, seed: int, scheduled: Sequence[PlannedWindow]) -> Iterator[DrawnFault]:
+        """Yield the faults of the motifs that are drawn, of each all or none.
+
+        The faults of one motif may be in each other's way: each is postponed until it can begin.
+        """
+        names = sorted(name for name in MOTIFS if self._can(name))
+        windows = [*scheduled]
+        for number in range(self.spec.motif_count if names else 0):
+            for attempt in range(TRIES):
+                rng = random.Random(derived_seed(seed, number, attempt))  # noqa: S311  repeatable, not secret
+                faults = self._motif(rng.choice(names), rng)
+                own = [self._window_of(fault) for fault in faults]
+                if all(self._fits(window, windows) for window in own) and self._leaves_calm([*windows, *own]):
+                    windows += own
+                    yield from faults
+                    break
+
+    def _can(self, name: str) -> bool:
+        steps = MOTIFS[name].steps
+        wanted = ALL in self.spec.motifs or name in self.spec.motifs
+        return wanted and all(
+            step.kind in self.plugins and (not step.after or step.after in self.moments) for step in steps
+        )
+
+    def _motif(self, name: str, rng: random.Random) -> list[DrawnFault]:
+        """Return the faults of a motif, somewhere within the load."""
+        steps = MOTIFS[name].steps
+        same, topic = str(rng.choice(list(self.cluster.broker_ids))), rng.choice(list(self.topics))
+        length_s = max(
+            step.delay_s + step.duration_s + (WAIT_S + step.offset_s if step.after else 0.0) for step in steps
+        )
+        at_s = rng.random() * max(0.0, self.duration_s - self.spec.settle_s - length_s)
+        faults = []
+        for step in steps:
+            target = {SAME: same, LEADER: f"leader({topic},0)"}.get(step.target, step.target)
+            begins_s = round(at_s + step.delay_s, 3)
+            lasts_s = self.duration_s - self.spec.settle_s - begins_s if step.until_end else step.duration_s
+            parsed, brokers = drawn(
+                parse_target(target),
+                self.cluster.broker_ids,
+                self.cluster.zookeeper_servers,
+                rng,
+                self.cluster.quorum_ids,
+            )
+            faults.append(
+                DrawnFault(
+                    kind=MixKind(kind=step.kind, target=target, parameters=dict(step.parameters)),
+                    target=parsed,
+                    brokers=brokers,
+                    at_s=begins_s,
+                    duration_s=round(max(0.0, lasts_s), 3),
+                    seed=rng.getrandbits(63),
+                    after=step.after,
+                    offset_s=step.offset_s,
+                    motif=name,
+                )
+            )
         return faults
 
     def _candidate(self, seed: int) -> DrawnFault:
@@ -142,7 +231,9 @@ class Mix:
         start, length = rng.random(), rng.random()
         shortest_s, longest_s = kind.duration_s
         fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
-        room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s)
+        after, offset_s = self._moment(derived_seed(seed, "moment"))
+        wait_s = WAIT_S + offset_s if after else 0.0
+        room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s - wait_s)
         target, brokers = drawn(
             parse_target(kind.target),
             self.cluster.broker_ids,
@@ -157,7 +248,16 @@ class Mix:
             at_s=round(start * room_s, 3),
             duration_s=fault_s,
             seed=derived_seed(seed, "fault"),
+            after=after,
+            offset_s=offset_s,
         )
+
+    def _moment(self, seed: int) -> tuple[str, float]:
+        """Return a moment and how long after it a fault begins; none for most."""
+        rng = random.Random(seed)  # noqa: S311  repeatable, not secret
+        if not self.moments or rng.random() >= self.spec.moments:
+            return "", 0.0
+        return rng.choice(list(self.moments)), rng.choice(OFFSETS_S)
 
     def _fits(self, window: PlannedWindow, others: list[PlannedWindow]) -> bool:
         if window.end_s > self.duration_s:
@@ -167,7 +267,10 @@ class Mix:
             held = {number: other.claim for number, other in enumerate(overlapping) if other.at_s <= at_s < other.end_s}
             if in_the_way(window.claim, held):
                 return False
-        return disturbed_s([*others, window]) <= (1 - CALM_SHARE) * self.duration_s
+        return self._leaves_calm([*others, window])
+
+    def _leaves_calm(self, windows: Iterable[PlannedWindow]) -> bool:
+        return disturbed_s(windows) <= (1 - CALM_SHARE) * self.duration_s
 
 
 def _winner(kinds: list[MixKind], seed: int) -> MixKind:

@@ -181,12 +181,20 @@ class FaultSpec(Strict):
         Field(description=WHOM),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    after: Annotated[
+        str, Field(description="From at_s on it waits for a broker to log this moment, within_s at most")
+    ] = ""
+    offset_s: Annotated[float, Field(ge=0, le=60, description="Seconds after that moment")] = 0.0
+    within_s: Annotated[
+        float, Field(gt=0, le=600, description="Longest wait for the moment; it happens then without it")
+    ] = 10.0
     only_with_zookeeper: OnlyWithZookeeper = False
 
     @property
     def latest_end_s(self) -> float:
         """Seconds after the steady state at which it is healed at the latest, if healing takes no time."""
-        return self.at_s + self.jitter_s + self.duration_s
+        wait_s = self.within_s + self.offset_s if self.after else 0.0
+        return self.at_s + self.jitter_s + wait_s + self.duration_s
 
 
 Seconds = Annotated[float, Field(ge=0)]
@@ -218,6 +226,13 @@ class MixSpec(Strict):
     count: Annotated[int | None, Field(ge=1, le=1000, description="How many; left out if every_s says so")] = None
     every_s: Annotated[float | None, Field(gt=0, description="One in so many seconds of load, instead of count")] = None
     at_once: Annotated[int, Field(ge=1, le=32, description="How many may be in force at the same time")] = 1
+    moments: Annotated[
+        float, Field(ge=0, le=1, description="Share of those drawn that wait for a state change that a broker logs")
+    ] = 0.0
+    motifs: Annotated[
+        list[str], Field(description="Names of motifs, several faults that are drawn whole; all means any")
+    ] = Field(default_factory=list)
+    motif_count: Annotated[int, Field(ge=1, le=100, description="How many motifs are drawn, beside count")] = 1
     settle_s: Annotated[
         float,
         Field(ge=0, le=600, description="Seconds beyond its duration that are left to each, to be seen and healed"),

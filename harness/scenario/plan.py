@@ -17,8 +17,9 @@ from harness.contracts.targets import NO_BROKERS, Target, parse_target
 from harness.contracts.targets import drawn as drawn_target
 from harness.errors import EvidenceError
 from harness.scenario.draws import Drawn, draw, with_drawn
-from harness.scenario.mix import DrawnFault, Mix
+from harness.scenario.mix import WAIT_S, DrawnFault, Mix
 from harness.scenario.model import FaultSpec, Scenario, StepSpec
+from harness.scenario.motif_rules import motif_plugins, seen_by
 from harness.scenario.seeds import derived_seed
 from harness.store.result import StoredModel, reason_of
 
@@ -51,6 +52,14 @@ class PlannedFault(StoredModel):
     seed: int
     beside: int | None = None
     """Of one that was drawn from a mix: how many others may be in force meanwhile."""
+    after: str = ""
+    """The moment that it waits for from its instant on; empty for none."""
+    offset_s: float = 0.0
+    """How long after that moment it is injected."""
+    within_s: float = 0.0
+    """How long it waits at most."""
+    motif: str = ""
+    """The motif that it is a part of; empty for none."""
     spare: bool = False
     """Carried out only for another one of the mix that was not confirmed, when all others are healed."""
 
@@ -99,6 +108,10 @@ class Plan(StoredModel):
         for fault in data["faults"]:
             if fault["beside"] is None:  # it was not drawn from a mix
                 del fault["beside"], fault["spare"]
+            if not fault["after"]:
+                del fault["after"], fault["offset_s"], fault["within_s"]
+            if not fault["motif"]:
+                del fault["motif"]
         return json.dumps(data, indent=2, sort_keys=True) + "\n"
 
 
@@ -163,6 +176,9 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
         resolved=_resolved(target, brokers),
         parameters=spec.parameters,
         seed=seed,
+        after=spec.after,
+        offset_s=spec.offset_s,
+        within_s=spec.within_s if spec.after else 0.0,
     )
 
 
@@ -178,9 +194,11 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
     mix = Mix(
         spec=scenario.mix,
         cluster=scenario.cluster,
+        topics=[topic.name for topic in scenario.topics],
         duration_s=scenario.duration_s,
         session_timeout_s=int(properties[SESSION_TIMEOUT]) / 1000,
-        plugins={kind: registry.fault(kind) for kind, _ in scenario.kinds},
+        plugins={kind: registry.fault(kind) for kind, _ in scenario.kinds} | motif_plugins(scenario),
+        moments=seen_by(scenario),
     )
     windows = [
         mix.window(
@@ -189,7 +207,7 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
             fault.brokers,
             fault.parameters,
             at_s=fault.at_s,
-            duration_s=fault.duration_s,
+            duration_s=fault.duration_s + fault.within_s + fault.offset_s,
         )
         for fault in scheduled
     ]
@@ -199,7 +217,7 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
         _drawn_fault(mix, fault).model_copy(update={"at_s": mix.duration_s, "spare": True})
         for fault in mix.spares(seed)
     ]
-    return planned, mix.stated - len(faults)
+    return planned, mix.stated - sum(not fault.motif for fault in faults)
 
 
 def _drawn_fault(mix: Mix, fault: DrawnFault) -> PlannedFault:
@@ -213,7 +231,11 @@ def _drawn_fault(mix: Mix, fault: DrawnFault) -> PlannedFault:
         resolved=_resolved(fault.target, fault.brokers),
         parameters=fault.kind.parameters,
         seed=fault.seed,
-        beside=mix.beside(fault.kind),
+        beside=mix.beside(fault),
+        after=fault.after,
+        offset_s=fault.offset_s,
+        within_s=WAIT_S if fault.after else 0.0,
+        motif=fault.motif,
     )
 
 

@@ -21,6 +21,7 @@ from harness.scenario.draw_rules import draws, latencies
 from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.external import external
 from harness.scenario.fault_rules import faults, mix, schedule
+from harness.scenario.motif_rules import moments
 from harness.scenario.source import KeyPath, Problem
 from harness.scenario.step_rules import roles, steps
 from harness.values import PYTHON
@@ -201,6 +202,7 @@ RULES: Iterable[Rule] = (
     schedule,
     drawn,
     latencies,
+    moments,
     roles,
     steps,
 )

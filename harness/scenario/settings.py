@@ -136,7 +136,6 @@ SETTINGS: tuple[Setting, ...] = (
     _replication(
         "replica.fetch.wait.max.ms", Between(20, 1000), at_most=(Bound("replica.lag.time.max.ms", 0.5),), odds=0.7
     ),
-    _replication("replica.fetch.min.bytes", OneOf(("1", "1", "500"))),
     _replication("replica.fetch.max.bytes", Between(500, 1_048_576)),
     _replication("replica.fetch.response.max.bytes", Between(1000, 10_485_760)),
     _replication("replica.fetch.backoff.ms", Between(20, 500)),

@@ -73,6 +73,8 @@ def settled(scenario: Scenario, plan: Plan) -> Scenario:
             "target": ",".join(map(str, planned.brokers)) if known else planned.target,
             "parameters": planned.parameters,
         }
+        if planned.after:
+            fault |= {"after": planned.after, "offset_s": planned.offset_s, "within_s": planned.within_s}
         more = {**data, "faults": [*data["faults"], fault]}
         data = data if legal(more) is None else more
     return Scenario.model_validate(data)

@@ -21,6 +21,7 @@ from tests.analysis.protocol_rows import configured
 STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
+DELETING = replace(STRICT, deleting_topics="orders,events")
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
 

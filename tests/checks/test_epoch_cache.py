@@ -35,6 +35,12 @@ CASES = {
         *LEADERS, held(1, "b", 1), held(1, "d", 3, 3), log(4, [0, 0], [3, 2])
     ),
     "records before the log's start are no concern": passes(*LEADERS, *RECORDS, log(4, [3, 2], log_start_offset=2)),
+    "a follower keeps a segment that begins before its leader's log": passes(
+        *LEADERS, *RECORDS, log(4, [3, 2]), replica(2, 4, leader_epochs=[[3, 2]], log_start_offset=2)
+    ),
+    "retention has emptied the leader's log, and a follower's": passes(
+        *LEADERS, log(4, [3, 4], log_start_offset=2), replica(2, 4, leader_epochs=[[3, 4]], log_start_offset=4)
+    ),
     "the record at the log's start is": fails(*LEADERS, *RECORDS, log(4, [3, 2], log_start_offset=1), offsets=[1]),
     "records of a format without epochs": passes(*LEADERS, held(1, "a", 0, -1), log(1)),
     "the checkpoint is not in evidence": passes(*LEADERS, *RECORDS, replica(1, 4, leader_epochs=None)),

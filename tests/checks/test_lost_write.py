@@ -1,7 +1,8 @@
 from harness.analysis.tables.schemas import TORN
-from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, sent
+from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, replica, sent
 from tests.analysis.protocol_rows import configured, superseded
 from tests.checks.answers import (
+    DELETING,
     FROM_ANYWHERE,
     NOT_UNIQUE,
     POWER_LOSS,
@@ -28,6 +29,19 @@ CASES = {
     ),
     "the topic is not compacted": fails(*PASSED, configured(compacted=False)),
     "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
+    "retention or a client may have deleted it": passes(
+        *PASSED, replica(1, 2, log_start_offset=1), replica(2, 2), settings=DELETING
+    ),
+    "the log begins with it": fails(
+        sent("a", 0),
+        sent("z", 1, index=2),
+        read("a", 0),
+        read("b", 2),
+        replica(1, 3, log_start_offset=1),
+        settings=DELETING,
+        offsets=[1],
+    ),
+    "the log begins after it, and nothing may be deleted": fails(*PASSED, replica(1, 2, log_start_offset=1)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),
     "the finding shows both sides": fails(*PASSED, facts=["sends", "polls"]),
     "it was read elsewhere only": fails(*PASSED, read("a", 0, partition=1)),

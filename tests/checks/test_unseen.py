@@ -1,6 +1,17 @@
 from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sent, state
 from tests.analysis.protocol_rows import superseded
-from tests.checks.answers import NOT_UNIQUE, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
+from tests.checks.answers import (
+    DELETING,
+    NOT_UNIQUE,
+    UNCLEAN,
+    UNREADABLE,
+    excused,
+    fails,
+    noted,
+    passes,
+    table_of,
+    unknown,
+)
 
 LAST_READ = '"offset":0,"value":"z"'
 """Of the values at the last offset that was read, always the same one: a replay must say the same."""
@@ -12,6 +23,9 @@ CASES = {
     "it is in no log, so it is lost": fails(sent("b", 1), read("a", 0), *LOGS),
     "it is in no log, as a cleaner may have taken it": passes(sent("b", 1), read("a", 0), *LOGS, superseded(1)),
     "it is in the log, though a cleaner may take it": noted(sent("a", 0), *LOGS, superseded(0)),
+    "it is in no log, as retention or a client may have deleted it": passes(
+        sent("b", 1), read("a", 0), LOGS[0], replica(1, 2, log_start_offset=2), LOGS[2], settings=DELETING
+    ),
     "another record is in its place": fails(sent("b", 0), *LOGS),
     "another record was read in its place, last of all": fails(sent("b", 0), read("a", 0), *LOGS),
     "two readers differ in the last record": fails(sent("b", 1), read("a", 0), read("z", 0), *LOGS, shown=LAST_READ),

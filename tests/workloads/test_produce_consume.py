@@ -14,7 +14,8 @@ from harness.client_rules.steps import Restart, carry_out
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, OpKind, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients.group_member import GroupMember, value_id
+from harness.values import value_id
+from kafka_chaos.workloads.clients.group_member import GroupMember
 from kafka_chaos.workloads.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
@@ -369,6 +370,7 @@ class TestReader:
     ("value", "known_as"),
     [
         pytest.param(b"producer-1-7", "producer-1-7", id="ours"),
+        pytest.param(b"producer-1-7 xxxx", "producer-1-7", id="ours with bytes after it"),
         pytest.param(None, "", id="no value"),
         pytest.param(b"\xff", "a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89", id="not text"),
     ],

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from harness.contracts import registry
+from harness.contracts.moments import MOMENTS
 from harness.contracts.parameters import Draw
 from harness.contracts.registry import Kind
 from harness.scenario.draws import MEANS_MS, OF_LATENCY, OF_LOAD, OF_TOPIC
 from harness.scenario.model import Latencies
+from harness.scenario.motifs import MOTIFS, MotifStep
 from harness.scenario.settings import SETTINGS, Setting
 from tools.pages.page import NOTE, Page
 
@@ -20,10 +22,18 @@ What a seed may draw with [`draws`](../how-to/write-a-scenario.md#draw-sizes-set
 outside its bounds is not made."""
 
 
+_MOMENTS = """\
+What a fault can wait for with `after`, from its instant on and `within_s` at most; then it is injected without it. With
+`mix.moments` a share of the drawn faults waits for one of those that the system logs."""
+_MOTIFS = """\
+Several faults that a mix draws whole, with `mix.motifs` by name or `all`, where the driver and the system allow it."""
+
+
 def page() -> str:
     """Return the page as Markdown."""
     lines = [_HEAD, "", "## Settings", "", _settings_head(), "", *_settings(), "", "## Load", "", _load_head(), ""]
     lines += [*_load(), "", "## Latencies", "", _latencies_head(), "", *_latencies()]
+    lines += ["", "## Moments", "", _MOMENTS, "", *_moments(), "", "## Motifs", "", _MOTIFS, "", *_motifs()]
     return "\n".join(lines) + "\n"
 
 
@@ -78,6 +88,25 @@ def _latencies() -> Iterator[str]:
     for name, values in MEANS_MS.items():
         about = Latencies.model_fields[name].description
         yield f"| `{name}` | {about} | {', '.join(f'{value:g}' for value in values)} |"
+
+
+def _moments() -> Iterator[str]:
+    yield "| moment | what a broker logs |"
+    yield "|---|---|"
+    for name, moment in MOMENTS.items():
+        yield f"| `{name}` | {moment.meaning} |"
+
+
+def _motifs() -> Iterator[str]:
+    yield "| motif | what happens | faults |"
+    yield "|---|---|---|"
+    for name, motif in MOTIFS.items():
+        yield f"| `{name}` | {motif.about} | {'; '.join(map(_step, motif.steps))} |"
+
+
+def _step(step: MotifStep) -> str:
+    when = f"{step.offset_s:g} s after `{step.after}`" if step.after else f"at {step.delay_s:g} s"
+    return f"`{step.kind}` {when}"
 
 
 PAGES = (Page(path="docs/reference/draws.md", text=page),)

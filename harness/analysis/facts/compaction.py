@@ -1,6 +1,6 @@
 """What did cleaners take from logs, and the absence of which records does that explain?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
@@ -8,6 +8,7 @@ from harness.analysis.frames import PARTITION_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import COMPACTIONS, SUPERSEDED
 from harness.analysis.vocabulary.records import acknowledged
+from harness.values import NULL
 
 _RECORD = (*PARTITION_KEY, "key", "offset")
 
@@ -25,8 +26,8 @@ def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFr
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
     known = (
         acknowledged(sends)
-        .select(*_RECORD, F.lit(False).alias("tombstone"))
-        .unionByName(replica_records.select(*_RECORD, (F.col("value") == "").alias("tombstone")))
+        .select(*_RECORD, _is_null(F.col("value")).alias("tombstone"))
+        .unionByName(replica_records.select(*_RECORD, _is_null(F.col("value")).alias("tombstone")))
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
         .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
         .groupBy(*_RECORD)
@@ -39,3 +40,8 @@ def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFr
         ),
         SUPERSEDED,
     )
+
+
+def _is_null(value: Column) -> Column:
+    """Return whether a record has no value: it is named by its header then (`value_id`)."""
+    return (value == "") | value.endswith(NULL)

@@ -7,6 +7,7 @@ from pyspark.sql.window import Window
 from harness.analysis.frames import PARTITION_KEY, in_order, made_once
 from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import event
+from harness.analysis.vocabulary.log_starts import begun
 from harness.contracts.checks import Severity
 
 REBALANCED_MODES = ("subscribe", "")
@@ -41,12 +42,11 @@ def _skips(poll_steps: DataFrame, polls: DataFrame, replicas: DataFrame, superse
         F.col("offset").alias("previous_offset"),
         F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
     )
-    start = replicas.groupBy(*PARTITION_KEY).agg(F.min("log_start_offset").alias("log_start_offset"))
     return (
         ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
-        .join(start, on=list(PARTITION_KEY), how="left")
+        .join(begun(replicas), on=list(PARTITION_KEY), how="left")
         .where(F.col("skipped") < F.col("offset"))
-        .where(F.coalesce(F.col("skipped") >= F.col("log_start_offset"), F.lit(True)))
+        .where(F.coalesce(F.col("skipped") >= F.col("begins_at"), F.lit(True)))
     )
 
 

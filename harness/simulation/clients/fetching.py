@@ -28,7 +28,7 @@ from harness.client_rules.steps import RETRY_S
 from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.clients.refusals import Refused
 from harness.store.history import Record
-from harness.values import TopicPartition
+from harness.values import TopicPartition, value_id
 
 FETCH_LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20)
 
@@ -183,7 +183,7 @@ class Fetching:
         for header, batch in iter_batches(data):
             for record in parse_records(batch):
                 if record.offset >= position.offset:
-                    value, epoch = (record.value or b"").decode(), header.leader_epoch
+                    value, epoch = value_id(record.value, record.headers), header.leader_epoch
                     self._buffer.append(
                         Record(topic=topic, partition=partition, offset=record.offset, value=value, leader_epoch=epoch)
                     )

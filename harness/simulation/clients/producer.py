@@ -98,7 +98,10 @@ class SimulatedProducer:
         """Send one record."""
         invoked = self._rules.invoke()
         sent_s = now_s()
-        record = Record(key=invoked.key.encode(), value=invoked.value.encode(), timestamp_ms=wall_ms())
+        content = self._rules.content(invoked, wall_ms())
+        record = Record(
+            key=invoked.key.encode(), value=content.value, timestamp_ms=content.timestamp_ms, headers=content.headers
+        )
         expires_s = sent_s + self._plan.parameters["message_timeout_ms"] / 1000
         key = (invoked.topic, invoked.partition)
         self._queues[key].append(Pending(invoked, record, sent_s + self._linger_s, expires_s))

@@ -3,7 +3,8 @@
 Who truncates goes by the cache alone. A record whose epoch has no entry, or lies where another's entry reaches, is kept
 or dropped with the wrong ones; an entry beyond the log's end, which only the start of a leadership may leave there,
 claims what no record bears out (KIP-101, KAFKA-7415, Kafka's `LeaderEpochFileCache`). The last entry of a log that
-retention has emptied stands at the log's start.
+retention has emptied stands at the log's start. Where a log begins its leader says: a follower whose cache begins there
+keeps a segment that begins before, and writes down the new start later (`maybeIncrementLogStartOffset`).
 """
 
 from typing import ClassVar
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
 from harness.analysis.vocabulary.assumptions import DUMPS_COMPLETE
 from harness.analysis.vocabulary.findings import event, finding, phrase
+from harness.analysis.vocabulary.log_starts import begun
 from harness.contracts.checks import Assumption, Check, Settings
 
 
@@ -41,7 +43,8 @@ class EpochCache:
     def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
         rows = (
             records.join(replicas, on=list(REPLICA_KEY), how="inner")
-            .where(F.col("offset") >= F.col("log_start_offset"))
+            .join(begun(replicas), on=list(PARTITION_KEY), how="inner")
+            .where(F.col("offset") >= F.col("begins_at"))
             .groupBy(*REPLICA_KEY, "leader_epoch")
             .agg(
                 F.min("offset").alias("held_from"),
@@ -68,10 +71,11 @@ class EpochCache:
         )
 
     def _entries(self, replicas: DataFrame, leader_epochs: DataFrame) -> DataFrame:
-        start = F.col("log_start_offset")
+        start = F.col("begins_at")
         led = leader_epochs.select(*PARTITION_KEY, F.col("leader").alias("broker"), "leader_epoch")
         beyond = (
-            replicas.select("*", F.explode("entries").alias("entry"))
+            replicas.join(begun(replicas), on=list(PARTITION_KEY), how="inner")
+            .select("*", F.explode("entries").alias("entry"))
             .select("*", F.col("entry")[0].cast("int").alias("leader_epoch"), F.col("entry")[1].alias("offset"))
             .where((F.col("offset") >= F.col("log_end_offset")) & ((F.col("offset") > start) | (start == 0)))
         )

@@ -15,6 +15,7 @@ from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
+from harness.analysis.vocabulary.log_starts import not_deleted
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
@@ -27,7 +28,7 @@ class LostWrite:
     promise: ClassVar[str] = "A reader that reads past an acknowledged record has read it."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     about: ClassVar[Subject] = RECORDS_READ
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = (
         "For a value that was not read, sends differ from readers; and where readers of a partition came to stays."
@@ -38,7 +39,7 @@ class LostWrite:
         """One finding a record that was passed unseen."""
         rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
         rows = rows.where(F.lit(settings.read_from_start) | (F.col("offset") >= F.col("first_read_offset")))
-        rows = not_superseded(rows, facts[SUPERSEDED])
+        rows = not_deleted(not_superseded(rows, facts[SUPERSEDED]), facts["replicas"], settings)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
             rows,

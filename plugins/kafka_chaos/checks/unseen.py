@@ -16,6 +16,7 @@ from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
 from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
+from harness.analysis.vocabulary.log_starts import not_deleted
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity, Subject
 
@@ -28,7 +29,7 @@ class Unseen:
     promise: ClassVar[str] = "An acknowledged record that was not read yet is in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
     about: ClassVar[Subject] = RECORDS_PLACED
-    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
     sliced: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
@@ -50,6 +51,7 @@ class Unseen:
         )
         rows = with_superseded(late.join(held, on=record, how="left"), facts[SUPERSEDED])
         rows = rows.where(F.coalesce("held", ~F.col(SUPERSEDED)))
+        rows = not_deleted(rows, facts["replicas"], settings)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         lost = severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(

@@ -32,6 +32,9 @@ class Parameters(Strict):
     """What the scenario may say about a controlled shutdown."""
 
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of the process")] = 30.0
+    hands_over: Annotated[bool, Field(description="Whether it must have handed its leads over before it stopped")] = (
+        True
+    )
 
 
 class ControlledShutdown(BrokerFault):
@@ -111,7 +114,7 @@ class ControlledShutdown(BrokerFault):
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
-            if not stops or not stops[-1]["controlled"]:
+            if not stops or not (stops[-1]["controlled"] or not injection.parameters["hands_over"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
                 why = await _hindrance(arena, injection)
                 return mismatch(f"broker {broker} logged {logged}{why}")

@@ -48,6 +48,28 @@ class Parameters(Strict):
         Draw((0, 0, 100, 1000)),
         Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique"),
     ] = 0
+    padding_bytes: Annotated[
+        int,
+        Draw((100, 3000, 100_000, 400_000), within_segments=True),
+        Field(ge=0, le=900_000, description="Bytes after a value's id at most; each record draws how many"),
+    ] = 0
+    nulls: Annotated[
+        float, Draw((0.05, 0.3)), Field(ge=0, le=1, description="Share of records without a value, named by a header")
+    ] = 0.0
+    headers: Annotated[int, Draw((1, 5)), Field(ge=0, le=100, description="Headers of each record")] = 0
+    disorder_ms: Annotated[
+        int, Draw((100, 5000)), Field(ge=0, le=86_400_000, description="How far timestamps lie before now at most")
+    ] = 0
+    listers: Annotated[
+        int,
+        Field(ge=0, le=32, description="Processes that ask for latest, earliest and timed offsets of every partition"),
+    ] = 0
+    list_interval_s: Annotated[
+        float, Draw((0.05, 0.2, 1.0)), Field(gt=0, le=3600, description="Between two questions of a lister")
+    ] = 0.2
+    delete_records_of: Annotated[
+        list[str], Field(description="Topics of which listers now and then delete the records before an offset")
+    ] = []
     keys: Annotated[
         int, Size(), Draw((12, 24, 500)), Field(ge=1, le=100_000, description="Number of distinct keys")
     ] = 24
@@ -111,7 +133,9 @@ class ProduceConsume:
         """Return the producers, which are stopped first, and the others, which then read to the end, or back."""
         assert isinstance(parameters, Parameters)
         unsaid = {"records"} if parameters.records is None else set()
-        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers", "committers"} | unsaid)
+        settings = parameters.model_dump(
+            mode="json", exclude={"acks", "producers", "consumers", "committers", "listers"} | unsaid
+        )
         roles = [
             (
                 "producer",
@@ -121,6 +145,7 @@ class ProduceConsume:
             for number in range(parameters.producers)
         ]
         roles += [("consumer", number, settings) for number in range(1, parameters.consumers + 1)]
+        roles += [("lister", number, settings) for number in range(1, parameters.listers + 1)]
         roles += [("committer", number, settings) for number in range(1, parameters.committers + 1)]
         return [
             ClientPlan(
@@ -142,6 +167,10 @@ class ProduceConsume:
             from kafka_chaos.workloads.clients.producer import produce
 
             produce(plan, operations, stop)
+        elif plan.role == "lister":
+            from kafka_chaos.workloads.clients.lister import list_offsets
+
+            list_offsets(plan, operations, stop)
         elif plan.role == "committer":
             from kafka_chaos.workloads.clients.group_member import commit
 

@@ -1,6 +1,5 @@
 """A consumer or committer process: a client of a group, which does with librdkafka what its rules say."""
 
-import hashlib
 import logging
 import threading
 import time
@@ -17,7 +16,7 @@ from harness.client_rules.reading import Reading
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, OpKind, Record, now_ns
 from harness.store.recording import Recorder
-from harness.values import TopicPartition
+from harness.values import TopicPartition, value_id
 from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
@@ -148,23 +147,14 @@ class GroupMember:
 
 def record_of(message: Message) -> Record:
     """Return one record of a poll as it goes into the history."""
+    headers = message.headers()
     return Record(
         topic=str(message.topic()),
         partition=_number(message.partition()),
         offset=_number(message.offset()),
-        value=value_id(message.value()),
+        value=value_id(message.value(), headers if isinstance(headers, list) else ()),
         leader_epoch=_number(message.leader_epoch()),
     )
-
-
-def value_id(value: bytes | str | None) -> str:
-    """Return the value as text where it is UTF-8, as all of ours are, else its SHA-256."""
-    if not isinstance(value, bytes):
-        return value or ""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return hashlib.sha256(value).hexdigest()
 
 
 def _number(value: int | None) -> int:

@@ -56,11 +56,14 @@ class Sender:
     def send(self) -> None:
         """Send one record."""
         invoked = self.rules.invoke()
+        content = self.rules.content(invoked, time.time_ns() // 1_000_000)
         try:
             self._producer.produce(
                 invoked.topic,
-                value=invoked.value,
+                value=content.value,
                 key=invoked.key,
+                headers=list(content.headers),
+                timestamp=content.timestamp_ms,
                 partition=invoked.partition,
                 on_delivery=partial(self._delivered, invoked),
             )

@@ -1,0 +1,73 @@
+"""What a client asks that lists offsets all the time: the latest, the earliest, and those of instants.
+
+Now and then it deletes the records before an offset that it was told (KIP-107), of topics that the scenario names.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.client_rules.steps import partitions_of
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+
+LATEST, EARLIEST, TIMESTAMP = "latest", "earliest", "timestamp"
+MODES = (LATEST, LATEST, EARLIEST, TIMESTAMP)
+BACK_MS = 20_000
+"""How far before now instants lie at most."""
+DELETION_SHARE = 0.03
+"""How often it deletes records, where it may, instead of asking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """One request: an offset is asked for, or records are deleted before one."""
+
+    invoked: Operation
+    partition: TopicPartition
+    timestamp_ms: int = -1
+    """Of a question for the offset of an instant."""
+
+    @property
+    def deletes(self) -> bool:
+        """Whether records are deleted."""
+        return self.invoked.kind is OpKind.DELETE_RECORDS
+
+
+class Listing:
+    """The requests of one process."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder, wall_ms: Callable[[], int]) -> None:
+        self.interval_s: float = plan.parameters["list_interval_s"]
+        self._deletable = frozenset(plan.parameters["delete_records_of"])
+        self._partitions = partitions_of(plan.topics)
+        self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
+        self._recorder = recorder
+        self._wall_ms = wall_ms
+        self._ends: dict[TopicPartition, int] = {}
+        """The latest offset that was told of each partition."""
+
+    def next(self) -> Inquiry:
+        """Return the next request, which is written down."""
+        partition = self._rng.choice(self._partitions)
+        topic, number = partition
+        if topic in self._deletable and self._ends.get(partition, 0) > 0 and self._rng.random() < DELETION_SHARE:
+            offset = self._rng.randint(0, self._ends[partition])
+            invoked = self._recorder.invoke(OpKind.DELETE_RECORDS, topic=topic, partition=number, offset=offset)
+            return Inquiry(invoked=invoked, partition=partition)
+        mode = self._rng.choice(MODES)
+        timestamp_ms = self._wall_ms() - self._rng.randint(0, BACK_MS) if mode == TIMESTAMP else -1
+        invoked = self._recorder.invoke(OpKind.LIST_OFFSET, topic=topic, partition=number, mode=mode)
+        return Inquiry(invoked=invoked, partition=partition, timestamp_ms=timestamp_ms)
+
+    def answered(self, inquiry: Inquiry, offset: int) -> None:
+        """Write down the offset that an answer has; -1 where no record is of the instant or later."""
+        if inquiry.invoked.mode == LATEST:
+            self._ends[inquiry.partition] = offset
+        self._recorder.end(inquiry.invoked, OpType.OK, offset=max(-1, offset))
+
+    def refused(self, inquiry: Inquiry, error: str) -> None:
+        """Write down why there is no answer; whether records were deleted is unknown then."""
+        self._recorder.end(inquiry.invoked, OpType.INFO if inquiry.deletes else OpType.FAIL, error=error)

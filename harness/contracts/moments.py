@@ -1,0 +1,81 @@
+"""Moments that faults wait for: a broker logs a state change, and the fault is injected so long after it.
+
+One that the brokers do not log in time passes: the fault is injected then, so that a run says as much as without it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.contracts.state_changes import StateChanges
+from harness.errors import ClusterError
+from harness.values import OFFSETS_TOPIC
+
+LOOK_EVERY_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A state change that any broker may log."""
+
+    kind: str
+    """As in the state-change log."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """What the line says beside its kind."""
+    meaning: str
+
+    def is_at(self, event: Mapping[str, Any]) -> bool:
+        """Return whether a line is of this moment."""
+        return event["ev"] == self.kind and all(event.get(name) == value for name, value in self.fields.items())
+
+
+MOMENTS: Mapping[str, Moment] = {
+    "controller-elected": Moment(kind="controller_elected", meaning="a broker becomes the controller"),
+    "leader-elected": Moment(kind="become_leader", meaning="a broker becomes the leader of a partition"),
+    "coordinator-loads": Moment(
+        kind="become_leader", fields={"topic": OFFSETS_TOPIC}, meaning="a coordinator begins to load its groups"
+    ),
+    "follower": Moment(kind="become_follower", meaning="a broker follows another leader"),
+    "isr-shrinks": Moment(
+        kind="isr_propose", fields={"kind": "shrink"}, meaning="a leader is about to write a smaller ISR"
+    ),
+    "isr-expands": Moment(
+        kind="isr_propose", fields={"kind": "expand"}, meaning="a leader is about to write a larger ISR"
+    ),
+    "new-replica": Moment(
+        kind="replica_state",
+        fields={"to_state": "NewReplica"},
+        meaning="the controller makes a replica, of a new topic or for a reassignment",
+    ),
+    "deletion": Moment(
+        kind="replica_state",
+        fields={"to_state": "ReplicaDeletionStarted"},
+        meaning="the controller asks for the deletion of a replica",
+    ),
+    "broker-started": Moment(kind="broker_start", meaning="a broker starts"),
+}
+
+
+async def until_moment(
+    logs: StateChanges, brokers: list[int], moment: Moment, *, within_s: float, offset_s: float
+) -> bool:
+    """Return so long after the next time that a broker logs a moment, or when it was not logged in time.
+
+    Returns whether it was seen.
+    """
+    clock = asyncio.get_running_loop().time
+    end_s = clock() + within_s
+    positions = {broker: await logs.end_of(broker) for broker in brokers}
+    while True:
+        for broker, position in positions.items():
+            try:
+                events, positions[broker] = await logs.after(broker, position, moment.kind)
+            except ClusterError:
+                continue  # its log cannot be read now
+            if any(map(moment.is_at, events)):
+                await asyncio.sleep(offset_s)
+                return True
+        if clock() >= end_s:
+            return False
+        await asyncio.sleep(LOOK_EVERY_S)

@@ -1,0 +1,114 @@
+"""Several faults that a mix draws whole, as one by one they rarely meet: the catalogue of `mix.motifs`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SAME = "same"
+"""As target: the broker that the seed draws for the whole motif."""
+LEADER = "leader"
+"""As target: the leader of the first partition of a topic that the seed draws."""
+CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotifStep:
+    """One fault of a motif."""
+
+    kind: str
+    delay_s: float = 0.0
+    """After the motif begins."""
+    duration_s: float = 0.0
+    until_end: bool = False
+    """Whether it is healed no sooner than the load allows."""
+    target: str = SAME
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    after: str = ""
+    """A moment that it waits for; empty for none."""
+    offset_s: float = 0.0
+    """How long after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motif:
+    """Faults that begin together or one after the other."""
+
+    about: str
+    steps: tuple[MotifStep, ...]
+
+
+MOTIFS: Mapping[str, Motif] = {
+    "stop-start-kill": Motif(
+        about="a clean stop, a start, and a kill before anything is written down anew",
+        steps=(
+            MotifStep(kind="controlled-shutdown"),
+            MotifStep(kind="kill", delay_s=0.1, duration_s=1, after="broker-started", offset_s=0.05),
+        ),
+    ),
+    "start-kill": Motif(
+        about="a kill before the first checkpoint",
+        steps=(
+            MotifStep(kind="kill", duration_s=1),
+            MotifStep(kind="kill", delay_s=0.1, duration_s=1, after="broker-started", offset_s=0.3),
+        ),
+    ),
+    "expire-stop": Motif(
+        about="a session that expires, and a controlled shutdown while the broker registers anew",
+        steps=(
+            MotifStep(kind="expire-session"),
+            MotifStep(kind="controlled-shutdown", delay_s=0.3, parameters={"hands_over": False}),
+        ),
+    ),
+    "leader-and-controller": Motif(
+        about="a leader and the controller die together",
+        steps=(
+            MotifStep(kind="kill", duration_s=2, target=LEADER),
+            MotifStep(kind="kill", duration_s=2, target=CONTROLLER),
+        ),
+    ),
+    "two-elections": Motif(
+        about="a leader dies, and the controller that has elected another one is deposed within a round trip",
+        steps=(
+            MotifStep(kind="kill", duration_s=2, target=LEADER),
+            MotifStep(kind="move-controller", target=CONTROLLER, after="leader-elected"),
+        ),
+    ),
+    "reassign-and-move": Motif(
+        about="the controller is deposed while a replica is made for a reassignment",
+        steps=(
+            MotifStep(kind="reassign", duration_s=2, target=LEADER),
+            MotifStep(kind="move-controller", target=CONTROLLER, after="new-replica", offset_s=0.02),
+        ),
+    ),
+    "delete-and-move": Motif(
+        about="the controller is deposed while a topic is deleted",
+        steps=(
+            MotifStep(kind="delete-topic", target="majority"),
+            MotifStep(kind="move-controller", target=CONTROLLER, after="deletion", offset_s=0.02),
+        ),
+    ),
+    "cut-at-isr-change": Motif(
+        about="a leader loses ZooKeeper in the instant in which it writes a smaller ISR",
+        steps=(
+            MotifStep(kind="pause", duration_s=6),
+            MotifStep(
+                kind="isolate",
+                duration_s=2,
+                target=LEADER,
+                parameters={"sides": ["zookeeper"]},
+                after="isr-shrinks",
+            ),
+        ),
+    ),
+    "lead-follow-lead": Motif(
+        about="a broker leads, follows, and leads again",
+        steps=(
+            MotifStep(kind="preferred-election", target=LEADER, duration_s=0.5),
+            MotifStep(kind="preferred-election", delay_s=1, target=LEADER, duration_s=0.5),
+        ),
+    ),
+    "stays-down": Motif(
+        about="a broker that nothing heals until the load has ended",
+        steps=(MotifStep(kind="kill", until_end=True),),
+    ),
+}

@@ -1,0 +1,45 @@
+"""A client that asks for offsets of every partition all the time, and deletes records now and then; on librdkafka."""
+
+import threading
+import time
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from harness.client_rules import listing
+from harness.client_rules.listing import Inquiry, Listing
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import JsonlWriter, now_ns
+from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients.errors import described
+
+_SPECS: dict[str, Any] = {listing.LATEST: OffsetSpec.latest, listing.EARLIEST: OffsetSpec.earliest}
+
+
+def list_offsets(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    """Ask one question after the other until `stop` is set."""
+    recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
+    rules = Listing(plan, recorder, lambda: time.time_ns() // 1_000_000)
+    admin = AdminClient({"bootstrap.servers": plan.bootstrap_servers, "client.id": plan.process})
+    timeout_s = max(1.0, plan.parameters["request_timeout_ms"] / 1000)
+    while not stop.is_set():
+        inquiry = rules.next()
+        try:
+            rules.answered(inquiry, _answer(admin, inquiry, timeout_s))
+        except KafkaException as error:
+            rules.refused(inquiry, described(error.args[0]))
+        stop.wait(rules.interval_s)
+
+
+def _answer(admin: AdminClient, inquiry: Inquiry, timeout_s: float) -> int:
+    """Return the offset that the leader answers with; raises KafkaException."""
+    if inquiry.deletes:
+        partition = TopicPartition(*inquiry.partition, inquiry.invoked.offset)
+        (deleted,) = admin.delete_records([partition], request_timeout=timeout_s).values()
+        return int(deleted.result().low_watermark)
+    partition = TopicPartition(*inquiry.partition)
+    mode = inquiry.invoked.mode
+    spec: Any = _SPECS[mode]() if mode in _SPECS else OffsetSpec.for_timestamp(inquiry.timestamp_ms)
+    (listed,) = admin.list_offsets({partition: spec}, request_timeout=timeout_s).values()
+    return int(listed.result().offset)
