@@ -98,6 +98,9 @@ class FakeMessage:
     def leader_epoch(self) -> int:
         return 3
 
+    def headers(self) -> None:
+        """There are none."""
+
     def value(self) -> bytes:
         return b"producer-1-1"
 

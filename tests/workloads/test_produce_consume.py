@@ -99,6 +99,9 @@ class FakeMessage:
     def offset(self) -> int:
         return self._values[2]
 
+    def headers(self) -> None:
+        """There are none."""
+
     def value(self) -> bytes:
         return self._values[3]
 
