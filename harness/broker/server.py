@@ -65,6 +65,7 @@ from harness.broker.state_log import StateLog
 from harness.broker.transactions.coordinator import TransactionCoordinator, TransactionLimits
 from harness.broker.transactions.markers import MarkerDelivery
 from harness.broker.transactions.peers import Peers
+from harness.broker.transactions.statistics import transaction_statistics
 from harness.broker.transactions.verification import CoordinatorQuestions
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
@@ -273,7 +274,8 @@ class Broker:
 
     def metrics(self) -> BrokerMetrics:
         """Return how the broker is, in numbers."""
-        return metrics_of(self._replicas, self._controller, self._cleaner, self._coordinator)
+        transactions = transaction_statistics(self._transactions, self._questions)
+        return metrics_of(self._replicas, self._controller, self._cleaner, self._coordinator, transactions)
 
     # --- starting ---
 

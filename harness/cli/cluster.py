@@ -86,6 +86,18 @@ def groups(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
         typer.echo("\n".join(lines_of(listed)) or "no groups")
 
 
+@app.command(epilog="Example: chaos cluster transactions --json")
+def transactions(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
+    """Show transactional ids: state, coordinator, producer, and the partitions of what is open."""
+    from harness.experiment.transactions import lines_of, transactions_of
+
+    listed = transactions_of(_run(_attach(folder).status()).bootstrap_servers)
+    if as_json:
+        typer.echo(json.dumps([each.as_dict() for each in listed], indent=2))
+    else:
+        typer.echo("\n".join(lines_of(listed)) or "no transactions")
+
+
 @app.command(epilog="Example: chaos cluster down")
 def down(
     folder: Folder = DEFAULT_FOLDER,

@@ -24,16 +24,20 @@ FIRST_FLEXIBLE_VERSION = 4
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
+    """Reads Kafka's classic types from bytes, one after the other; raises struct.error or ValueError."""
+
     data: bytes
     position: int = 0
 
     def number(self, form: str) -> int:
+        """Read a number, in a form of `struct`."""
         value: int = struct.unpack_from(form, self.data, self.position)[0]
         self.position += struct.calcsize(form)
         return value
 
     def varint(self) -> int:
+        """Read an unsigned number of variable length."""
         value = shift = 0
         while True:
             byte = self.number(">B")
@@ -43,6 +47,7 @@ class _Reader:
             shift += 7
 
     def text(self, *, compact: bool = False) -> str | None:
+        """Read a text, or null."""
         length = self.varint() - 1 if compact else self.number(">h")
         if length < 0:
             return None
@@ -59,16 +64,16 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
     try:
         if key is None:
             return None
-        whose = _key(_Reader(key))
+        whose = _key(Reader(key))
         if value is None:
             return _json(whose), ""
         read = _offset_value if whose["type"] == "offset" else _group_value
-        return _json(whose), _json(read(_Reader(value)))
+        return _json(whose), _json(read(Reader(value)))
     except (struct.error, ValueError):
         return None
 
 
-def _key(reader: _Reader) -> dict[str, Any]:
+def _key(reader: Reader) -> dict[str, Any]:
     version = reader.number(">h")
     if version in OFFSET_KEY_VERSIONS:
         return {
@@ -82,7 +87,7 @@ def _key(reader: _Reader) -> dict[str, Any]:
     raise ValueError(f"unknown key version {version}")
 
 
-def _offset_value(reader: _Reader) -> dict[str, Any]:
+def _offset_value(reader: Reader) -> dict[str, Any]:
     version = reader.number(">h")
     if version not in OFFSET_VALUE_VERSIONS:
         raise ValueError(f"unknown offset version {version}")
@@ -96,7 +101,7 @@ def _offset_value(reader: _Reader) -> dict[str, Any]:
     }
 
 
-def _group_value(reader: _Reader) -> dict[str, Any]:
+def _group_value(reader: Reader) -> dict[str, Any]:
     version = reader.number(">h")
     if version not in GROUP_VALUE_VERSIONS:
         raise ValueError(f"unknown group version {version}")

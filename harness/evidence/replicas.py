@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.evidence import offsets_topic
+from harness.evidence import offsets_topic, transactions_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
 from harness.evidence.transactions import transaction_lines
 from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, TransactionLine, line_of
-from harness.values import OFFSETS_TOPIC, value_id
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, value_id
 
 METADATA_TOPIC = "__cluster_metadata"
 """The controllers' log, which is no topic: `harness/kraft/` reads it."""
@@ -32,6 +32,8 @@ UNKNOWN = -1
 
 Offsets = dict[tuple[str, int], int]
 _LENGTH = struct.Struct(">i")
+_DECODERS = {OFFSETS_TOPIC: offsets_topic.decode, TRANSACTIONS_TOPIC: transactions_topic.decode}
+"""What coordinators write in their topics is told field by field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,8 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
 
 
 def _record_line(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
-    decoded = offsets_topic.decode(record.key, record.value) if topic == OFFSETS_TOPIC else None
+    decode = _DECODERS.get(topic)
+    decoded = None if decode is None else decode(record.key, record.value)
     key, value = decoded if decoded is not None else (_text(record.key), value_id(record.value, record.headers))
     return ReplicaRecord(
         broker=broker_id,

@@ -1,6 +1,7 @@
 """Transactional producers that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -105,6 +106,14 @@ def test_librdkafka_commits_and_aborts_records_and_offsets(cluster: dict[str, An
     consumer.close()
     assert read(cluster, topic) == sorted(expected)
     assert len(read(cluster, topic, committed=False)) == 3 * RECORDS
+    (listed,) = [
+        each
+        for each in json.loads(chaos_cluster("transactions", "--dir", cluster["root"], "--json"))
+        if each["transactional_id"] == topic
+    ]
+    assert (listed["state"], listed["partitions"]) == ("CompleteCommit", [])
+    lines = chaos_cluster("transactions", "--dir", cluster["root"]).splitlines()
+    assert any(line.startswith(f"{topic}  CompleteCommit  coordinator {listed['coordinator']}") for line in lines)
 
 
 def test_a_second_producer_fences_the_first(cluster: dict[str, Any], topic: str) -> None:

@@ -2,7 +2,7 @@
 
 Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is
 Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`,
-`GroupMetadataManager`).
+`GroupMetadataManager`, `TransactionMarkerChannelManager`, `AddPartitionsToTxnManager`).
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.statistics import CoordinatorStatistics
 from harness.broker.replicas.counters import Counters
 from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.transactions.statistics import TransactionStatistics
 from harness.broker.wire.messages import ApiKey
 
 
@@ -49,6 +50,7 @@ class BrokerMetrics:
     counters: Counters
     cleaner: CleanerStatistics
     coordinator: CoordinatorStatistics
+    transactions: TransactionStatistics
 
 
 class Exporter(Protocol):
@@ -68,7 +70,11 @@ class Exporter(Protocol):
 
 
 def metrics_of(
-    manager: ReplicaManager, controller: Controller, cleaner: LogCleaner, coordinator: GroupCoordinator | None
+    manager: ReplicaManager,
+    controller: Controller,
+    cleaner: LogCleaner,
+    coordinator: GroupCoordinator | None,
+    transactions: TransactionStatistics,
 ) -> BrokerMetrics:
     """Return how a broker with these parts is now."""
     replicas = manager.replicas
@@ -97,4 +103,5 @@ def metrics_of(
         counters=replicas.counters,
         cleaner=cleaner.statistics(),
         coordinator=CoordinatorStatistics() if coordinator is None else coordinator.statistics(),
+        transactions=transactions,
     )

@@ -45,6 +45,9 @@ _CLEANER = "kafka_log_logcleaner_"
 _CLEANERS = "kafka_log_logcleanermanager_"
 _GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
 _COORDINATOR = "kafka_server_group_coordinator_metrics_"
+_TRANSACTIONS = "kafka_server_transaction_coordinator_metrics_"
+_MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
+_VERIFICATION = "kafka_server_addpartitionstotxnmanager_"
 
 
 def _groups_in(state: GroupState) -> _Number:
@@ -182,6 +185,26 @@ GAUGES = (
         "Milliseconds that loads of groups took.",
         lambda m: 1000 * m.coordinator.loads.average_s,
     ),
+    _Number(
+        _TRANSACTIONS + "partition_load_time_max",
+        "Milliseconds that the longest load of transactions took.",
+        lambda m: 1000 * m.transactions.loads.longest_s,
+    ),
+    _Number(
+        _TRANSACTIONS + "partition_load_time_avg",
+        "Milliseconds that loads of transactions took.",
+        lambda m: 1000 * m.transactions.loads.average_s,
+    ),
+    _Number(
+        _MARKERS + "unknowndestinationqueuesize",
+        "Markers that wait for a leader.",
+        lambda m: m.transactions.markers_without_destination,
+    ),
+    _Number(
+        _MARKERS + "logappendretryqueuesize",
+        "Ended transactions that could not be stored yet.",
+        lambda m: m.transactions.retried_stores,
+    ),
     *_metered("offset_commit", "Offsets that groups have committed", lambda counters: counters.committed),
     *_metered("offset_expiration", "Offsets that have expired", lambda counters: counters.expired),
     *_metered("offset_deletion", "Offsets that were deleted by name", lambda counters: counters.deleted),
@@ -199,6 +222,11 @@ COUNTERS = (
         _REPLICAS + "failedisrupdates",
         "ISR changes that ZooKeeper did not accept.",
         lambda m: m.counters.failed_isr_updates,
+    ),
+    _Number(
+        _VERIFICATION + "verificationfailurerate",
+        "Partitions that were not verified to be part of a transaction.",
+        lambda m: m.transactions.verification_failures,
     ),
     _Number(
         "kafka_controller_controllerstats_uncleanleaderelections",

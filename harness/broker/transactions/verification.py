@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.replicas.replicas import now_s
 from harness.broker.replicas.verifying import TransactionQuestion
 from harness.broker.transactions.peers import Peers
 from harness.broker.transactions.records import by_topic
@@ -44,9 +43,6 @@ class CoordinatorQuestions:
     """Of `__transaction_state`."""
     failures: int = 0
     """Partitions that were not verified (Kafka's `VerificationFailureRate`)."""
-    total_s: float = 0.0
-    questions: int = 0
-    """How many were answered, and how long that took altogether (Kafka's `VerificationTimeMs`)."""
     _waiting: dict[int, dict[str, _Waiting]] = field(default_factory=dict)
     _askers: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -59,11 +55,8 @@ class CoordinatorQuestions:
         if coordinator is None:
             return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         waiting = _Waiting(question, asyncio.get_running_loop().create_future())
-        began_s = now_s()
         self._put(coordinator, waiting)
         answer = await waiting.answer
-        self.total_s += now_s() - began_s
-        self.questions += 1
         self.failures += sum(error is not ErrorCode.NONE for error in answer.values())
         return answer
 

@@ -18,6 +18,7 @@ from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.prometheus import HOLD_LOOK_S, PrometheusExporter
 from harness.broker.replicas.counters import Counters
+from harness.broker.transactions.statistics import TransactionStatistics
 from harness.broker.wire.messages import ApiKey
 from harness.system.waiting import until
 from tools.side_by_side.metric_names import RECORDED
@@ -85,6 +86,12 @@ def metrics() -> BrokerMetrics:
             delayed_heartbeats=514,
             loads=LoadTimes(count=2, total_s=1.014, longest_s=0.508),
             counters=GroupCounters(committed=meter(509), expired=meter(510), deleted=meter(511), rebalances=meter(512)),
+        ),
+        transactions=TransactionStatistics(
+            loads=LoadTimes(count=2, total_s=1.204, longest_s=0.603),
+            markers_without_destination=604,
+            retried_stores=605,
+            verification_failures=606,
         ),
     )
 
@@ -160,6 +167,11 @@ SHOWN = {
     "kafka_server_group_coordinator_metrics_offset_deletion_rate": 511 / 30,
     "kafka_server_group_coordinator_metrics_group_completed_rebalance_count": 512,
     "kafka_server_group_coordinator_metrics_group_completed_rebalance_rate": 512 / 30,
+    "kafka_server_transaction_coordinator_metrics_partition_load_time_avg": 602,
+    "kafka_server_transaction_coordinator_metrics_partition_load_time_max": 603,
+    "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize": 604,
+    "kafka_coordinator_transaction_transactionmarkerchannelmanager_logappendretryqueuesize": 605,
+    "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total": 606,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,

@@ -11,6 +11,7 @@ from harness.broker.transactions.records import (
     decode_value,
     encode_tombstones,
     encode_transaction,
+    encode_value,
 )
 
 OPEN = TransactionMetadata(
@@ -75,3 +76,47 @@ def test_garbage_is_refused(value: bytes) -> None:
 def test_a_key_of_the_future_is_left_out() -> None:
     batch = build_batch([Record(key=struct.pack(">hh1s", 9, 1, b"g"), value=b"", timestamp_ms=0)])
     assert (decode_chunk(batch).records, decode_chunk(batch).next_offset) == ([], 1)
+
+
+GOLDEN_HEAD, GOLDEN_TIMES = "0000 0000000000000000", "000001a218c48ae9 000001a218c48ad4"
+OFFSETS = "0012 5f5f636f6e73756d65725f6f666673657473 00000001 00000006"
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "epoch", "partitions"),
+    [
+        pytest.param(
+            f"{GOLDEN_HEAD} 0000 0000afc8 00 ffffffff 000001a218c2a713 ffffffffffffffff",
+            TransactionState.EMPTY,
+            0,
+            set(),
+            id="a session has begun",
+        ),
+        pytest.param(
+            f"{GOLDEN_HEAD} 0002 0000afc8 01 00000003 0001 74 00000002 00000001 00000000 0001 75 00000001 00000000"
+            f"{OFFSETS} {GOLDEN_TIMES}",
+            TransactionState.ONGOING,
+            2,
+            {("t", 0), ("t", 1), ("u", 0), ("__consumer_offsets", 6)},
+            id="partitions and a group's offsets are in it",
+        ),
+        pytest.param(
+            f"{GOLDEN_HEAD} 0002 0000afc8 05 00000000 {GOLDEN_TIMES}",
+            TransactionState.COMPLETE_ABORT,
+            2,
+            set(),
+            id="it is aborted",
+        ),
+    ],
+)
+def test_what_kafka_3_9_1_wrote_is_read_and_would_be_written(
+    value: str, state: TransactionState, epoch: int, partitions: set[tuple[str, int]]
+) -> None:
+    """Written for librdkafka; the order of several partitions is that of a hash set, and ours is sorted."""
+    data = bytes.fromhex(value)
+    known = decode_value(data)
+    assert (known.state, known.producer_epoch, known.timeout_ms) == (state, epoch, 45_000)
+    assert known.partitions == partitions
+    written = encode_value(known)
+    assert sorted(written) == sorted(data)
+    assert written == data or len(partitions) > 1
