@@ -59,6 +59,15 @@ def _written(sends: DataFrame, topics: DataFrame) -> DataFrame:
     return counted.join(gone, on=list(_TOPIC_KEY), how="left_anti")
 
 
+def _not_emptied(partitions: DataFrame, replicas: DataFrame) -> DataFrame:
+    """Leave out partitions whose replicas all say that retention or clients have deleted every record."""
+    left = F.max(F.col("log_end_offset") - F.col("log_start_offset"))
+    emptied = replicas.groupBy(*PARTITION_KEY).agg(left.alias("left")).where(F.col("left") == 0)
+    had = replicas.where(F.col("log_end_offset") > 0).select(*PARTITION_KEY).distinct()
+    gone = emptied.join(had, on=list(PARTITION_KEY), how="left_semi").select(*PARTITION_KEY)
+    return partitions.join(gone, on=list(PARTITION_KEY), how="left_anti")
+
+
 def _pieces(rows: DataFrame, place: Column, number: Column, unseen: Column) -> DataFrame:
     return rows.select(
         "run_id",
@@ -107,6 +116,15 @@ def _present(fact: str) -> Subject:
             facts=("polls", fact),
             pieces=lambda _, polls, rows: each_in(polls, rows, key, _partition()),
             what="partitions that were read",
+            unseen=_absent(fact),
+        )
+    if fact == "replica_records":
+        return Subject(
+            facts=("sends", "topics", "replicas", fact),
+            pieces=lambda _, sends, topics, replicas, rows: each_in(
+                _not_emptied(_written(sends, topics), replicas), rows, key, _partition()
+            ),
+            what="partitions with acknowledged records",
             unseen=_absent(fact),
         )
     named = _partition if key == PARTITION_KEY else partial(F.col, "topic")

@@ -13,7 +13,7 @@ from harness.analysis.unseen import Unseen, unseen_of
 from harness.contracts import registry
 from harness.contracts.checks import About, Check, Settings, Subject
 from harness.store.history import Sign
-from tests.analysis.fact_rows import Row, facts, read, sent
+from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
 from tests.analysis.protocol_rows import superseded
 from tests.checks.answers import STRICT
 
@@ -202,6 +202,19 @@ def test_what_no_reader_came_to(spark: SparkSession) -> None:
     assert {name: int(reason.split()[0]) for name, reason in said.items()} == {
         n: count for n, (_, count) in READS.items()
     }
+
+
+def test_a_partition_whose_records_were_all_deleted_has_none_to_show(spark: SparkSession) -> None:
+    shown = [*sends(), held(1, "v0", 0), held(1, "v1", 0, partition=1)]
+    runs = {
+        "deleted": [*shown, replica(1, 1, log_start_offset=1, partition=2)],
+        "one replica has not": [*shown, replica(1, 1, log_start_offset=1, partition=2), replica(2, 1, partition=2)],
+        "never written": [*shown, replica(1, 0, partition=2)],
+        "no dump": shown,
+    }
+    judged = unseen_in(spark, runs)
+    missing = {run for run in runs if "have no rows in replica_records" in judged.reasons.get((run, "unseen"), "")}
+    assert missing == runs.keys() - {"deleted"}
 
 
 def test_what_lies_before_the_first_record_read_is_unseen_where_readers_began_anywhere(spark: SparkSession) -> None:
