@@ -9,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.subjects import subjects_of
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
@@ -228,7 +229,9 @@ def test_facts_that_are_not_kept_are_made_where_a_check_reads_them(spark: "Spark
     folder = write_intact_run(tmp_path / "run")
     (judgement,) = answers(spark, [folder], ["I8"], RunFolder(tmp_path / "into"))
     assert verdicts(judgement) == {"I8": PASS}
-    assert judgement.counts.keys() == {*read_by(registry.check("I8")), "evidence", "sends"}
+    check = registry.check("I8")
+    of_subjects = {fact for subject in subjects_of(check) for fact in subject.facts}
+    assert judgement.counts.keys() == {*read_by(check), *of_subjects, "evidence", "sends"}
 
 
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:
