@@ -69,7 +69,7 @@ def _options(
 
 app = typer.Typer(
     name="chaos",
-    help="Chaos testing for Kafka-style brokers: start a cluster, load it, break it, and prove what held.",
+    help="Inject faults into a Kafka cluster under load, and prove from evidence which promises it kept.",
     epilog="Exit codes: 0 held, 1 violated, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
     no_args_is_help=True,
     callback=_options,

@@ -42,7 +42,7 @@ def up(
     folder: Folder = DEFAULT_FOLDER,
     as_json: Json = False,
 ) -> None:
-    """Start a cluster that stays, and return when clients can use it."""
+    """Start a cluster and return when clients can use it."""
     from harness.cluster.driver import ClusterRequest
     from harness.scenario.capabilities import require_lasting_cluster
     from harness.system.extras import require
@@ -67,13 +67,13 @@ def up(
 
 @app.command(epilog="Example: chaos cluster status --json")
 def status(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
-    """Show what runs: addresses, and of each broker its state, process and files."""
+    """Show addresses, and the state, process and files of each broker."""
     _show(_run(_attach(folder).status()), as_json=as_json)
 
 
 @app.command(epilog="Example: chaos cluster groups --json")
 def groups(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
-    """Show consumer groups: state, coordinator, members, and how far behind each is in each partition."""
+    """Show consumer groups: state, coordinator, members, and lag for each partition."""
     from harness.system.extras import require
 
     require("confluent_kafka")
@@ -103,7 +103,7 @@ def down(
     folder: Folder = DEFAULT_FOLDER,
     keep_data: Annotated[bool, typer.Option("--keep-data", help="Keep configuration, data and logs.")] = False,
 ) -> None:
-    """End the cluster, whatever state it is in, and remove all it made."""
+    """Stop the cluster in any state and remove everything that it created."""
     from harness.cluster.layout import ClusterLayout
 
     try:
@@ -139,7 +139,7 @@ def stop(
 
 @app.command(epilog="Example: chaos cluster kill 1")
 def kill(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
-    """End a broker without warning (SIGKILL)."""
+    """Kill a broker (SIGKILL)."""
     _run(_able("kill", folder).kill_broker(broker_id))
 
 
@@ -149,13 +149,13 @@ def pause(
     at_most_s: Annotated[float, typer.Option("--at-most", min=0.001, help="Seconds until it is resumed.")] = 60.0,
     folder: Folder = DEFAULT_FOLDER,
 ) -> None:
-    """Freeze a broker (SIGSTOP) until `resume`, or until the time is over."""
+    """Pause a broker (SIGSTOP) until `resume` or for at most `--at-most` seconds."""
     _run(_able("pause", folder).pause_broker(broker_id, at_most_s=at_most_s))
 
 
 @app.command(epilog="Example: chaos cluster resume 1")
 def resume(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
-    """Thaw a paused broker."""
+    """Resume a paused broker (SIGCONT)."""
     _run(_able("pause", folder).resume_broker(broker_id))
 
 

@@ -23,13 +23,13 @@ PLACE = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,9})(?::(?P<offset>\d{1,18}
 def explain(
     run_path: RunPath,
     finding: Annotated[
-        str | None, typer.Argument(metavar="FINDING", help="Of which check, e.g. I10; default: the first finding.")
+        str | None, typer.Argument(metavar="FINDING", help="A check, e.g. I10; default: the first finding.")
     ] = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="PLACE", help="Of which partition or record, e.g. orders-0:1422.")
+        str | None, typer.Option("--at", metavar="PLACE", help="A partition or record, e.g. orders-0:1422.")
     ] = None,
 ) -> None:
-    """Tell the story of a finding: what clients, controller, ZooKeeper and replicas did to the record, in order."""
+    """Print the story of a finding: what clients, controller, ZooKeeper and replicas did, in order."""
     from harness.cli.terminal import PatientConsole
     from harness.report.evidence import RunEvidence
     from harness.report.story import story_of

@@ -70,7 +70,7 @@ def build(
             metavar="IMAGE", help="Debian-like image with Python 3.11 to 3.13; else an official one, or one made here."
         ),
     ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make everything anew, the base too.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything again, including the base.")] = False,
     as_json: Json = False,
 ) -> None:
     """Build what is missing or has changed: a base, the brokers' image, ZooKeeper's and the relay's."""

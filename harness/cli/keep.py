@@ -13,11 +13,11 @@ def keep(
     scenario: ScenarioName,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, e.g. tests/histories/my-bug.")],
     seed: SameSeed,
-    about: Annotated[str, typer.Option("--about", help="What it shows, and which sweep found it, in a sentence.")],
+    about: Annotated[str, typer.Option("--about", help="One sentence: what it shows, and which sweep found it.")],
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
 ) -> None:
-    """Simulate a schedule, judge it, and keep its history with the verdict, for tests that do both again."""
+    """Simulate and judge one schedule, and keep its history and verdict for tests."""
     from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.scenario.plan import make_plan

@@ -23,7 +23,7 @@ class Listable(StrEnum):
 
 
 def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
-    """List what there is to choose from."""
+    """List faults, workloads, checks, scenarios, suites, systems, drivers or planted bugs."""
     from harness.contracts.registry import check_title
     from harness.scenario.catalogue import catalogue
 

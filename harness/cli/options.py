@@ -22,20 +22,25 @@ ScenarioName = Annotated[
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that the run's own folder is made in.")]
 DEFAULT_RUNS = Path("runs")
-_SEED = typer.Option("--seed", min=0, max=MAX_SEED, help="Decides all that is drawn, of a sweep the seeds of all.")
+_SEED = typer.Option(
+    "--seed", min=0, max=MAX_SEED, help="Seed of all random choices; in a sweep, of the seeds of its schedules."
+)
 Seed = Annotated[int | None, _SEED]
 SameSeed = Annotated[int, _SEED]
 """Of a schedule that is known."""
-Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver, instead of the scenario's.")]
+Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver; default: the scenario's.")]
 System = Annotated[
     str | None, typer.Option("--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1; default: python.")
 ]
 PlantedBugs = Annotated[
-    list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
+    list[str] | None,
+    typer.Option("--planted-bug", metavar="NAME", help="Switch off a guard of the built-in broker; repeatable."),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a value, e.g. cluster.brokers=5; YAML; repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a value of the scenario, e.g. cluster.brokers=5; YAML; repeatable."
+    ),
 ]
 Master = Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")]
 EngineName = Annotated[
@@ -43,13 +48,13 @@ EngineName = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="What judges: spark, or sail, which takes no JVM; default: CHAOS_ENGINE.",
+        help="Engine that judges: spark, or sail (no JVM); default: CHAOS_ENGINE.",
     ),
 ]
 Owned = Annotated[
     bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb this existing cluster.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what held too, each by itself.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each promise that held.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

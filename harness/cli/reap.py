@@ -23,17 +23,19 @@ def reap(
         typer.Option(
             "--runs",
             metavar="DIR",
-            help="Only what runs in this folder left, and scratch folders; repeatable. Default: all on this host.",
+            help="Only remains of runs in this folder; repeatable. Default: all on this host.",
         ),
     ] = None,
     patience_s: Annotated[
         float,
-        typer.Option("--patience", min=0, metavar="SECONDS", help="How long a scheduler may take to go on with a run."),
+        typer.Option(
+            "--patience", min=0, metavar="SECONDS", help="Seconds after which a scheduler's run counts as abandoned."
+        ),
     ] = PATIENCE_S,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what dead runs left behind, and give them a verdict; live runs are left alone.
+    """Remove what dead runs left, and close them with a verdict; live runs stay.
 
     Processes, containers, networks, volumes, sockets, half-made run folders and scratch folders: only what a pid file
     or a label says is ours, and only of runs whose supervisor is gone. Exit code 4: something could not be removed.

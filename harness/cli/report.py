@@ -10,10 +10,10 @@ from harness.cli.options import RunPath, run_folder
 def report(
     run_path: RunPath,
     single_file: Annotated[
-        bool, typer.Option("--single-file", help="A page that needs no file beside it, to be sent or moved: 5 MB.")
+        bool, typer.Option("--single-file", help="Write one self-contained file of 5 MB, to send or move.")
     ] = False,
 ) -> None:
-    """Write a run's report anew and print its path."""
+    """Write a run's report again and print its path."""
     from harness import phases
     from harness.progress import Silent
 

@@ -41,7 +41,7 @@ def run(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Carry out a whole experiment and say what held."""
+    """Run an experiment and print its three verdicts."""
     from harness import phases
 
     choose_engine(engine)
@@ -57,7 +57,7 @@ def replay(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run again what a run did: the same scenario, the same plan."""
+    """Repeat a run: the same scenario, the same plan."""
     from harness import phases
     from harness.scenario.file import scenario_of as scenario_of_run
     from harness.scenario.plan import load_plan

@@ -30,7 +30,7 @@ def shrink(
     finding: Annotated[
         str | None,
         typer.Option(
-            "--finding", metavar="NAME", help="What must still be found, e.g. I9 or log-matching; default: the first."
+            "--finding", metavar="NAME", help="The finding to keep, e.g. I9 or log-matching; default: the first."
         ),
     ] = None,
     planted_bugs: PlantedBugs = None,
@@ -40,7 +40,7 @@ def shrink(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a failing simulated schedule small: fewer faults, less load, less time, and still the same finding."""
+    """Shrink a failing schedule: fewer faults, less load, less time, the same finding."""
     from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.scenario.plan import make_plan

@@ -68,7 +68,7 @@ class TopicSpec(Strict):
     replicas: Annotated[
         list[str],
         BeforeValidator(_ids),
-        Field(description="Who has them, as roles or broker ids, of every partition; the preferred leader comes first"),
+        Field(description="Roles or broker ids that hold every partition, the preferred leader first"),
     ] = Field(default_factory=list)
 
 
@@ -89,11 +89,11 @@ class ExternalBroker(Strict):
 class ExternalCommands(Strict):
     """Its owner's commands, without a shell; {host}, {name} and {id} are the broker's, {into} is a folder here."""
 
-    kill: Annotated[Command | None, Field(description="Ends a broker at once, and lets nothing start it again")] = None
-    stop: Annotated[Command | None, Field(description="Stops a broker in order")] = None
-    start: Annotated[Command | None, Field(description="Starts a broker that does not run")] = None
-    pause: Annotated[Command | None, Field(description="Freezes a broker")] = None
-    resume: Annotated[Command | None, Field(description="Lets a frozen broker go on")] = None
+    kill: Annotated[Command | None, Field(description="Kills a broker at once and keeps it down")] = None
+    stop: Annotated[Command | None, Field(description="Stops a broker cleanly")] = None
+    start: Annotated[Command | None, Field(description="Starts a stopped broker")] = None
+    pause: Annotated[Command | None, Field(description="Pauses a broker")] = None
+    resume: Annotated[Command | None, Field(description="Resumes a paused broker")] = None
     data: Annotated[Command | None, Field(description="Copies a broker's data directory into {into}")] = None
     zookeeper: Annotated[Command | None, Field(description="Copies a ZooKeeper server's data into {into}")] = None
 
@@ -101,7 +101,7 @@ class ExternalCommands(Strict):
 class ExternalSpec(Strict):
     """An existing cluster."""
 
-    id: Annotated[str, Field(min_length=1, description="The cluster's id, as itself says; of no other is it touched")]
+    id: Annotated[str, Field(min_length=1, description="Cluster id; a cluster with another id is not touched")]
     bootstrap_servers: Annotated[Addresses, Field(description="host:port of brokers")]
     zookeeper: Annotated[Addresses | None, Field(description="host:port of its ZooKeeper servers")] = None
     controllers: Annotated[
@@ -109,15 +109,19 @@ class ExternalSpec(Strict):
         BeforeValidator(_by_id),
         Field(description="Without ZooKeeper, host:port of each controller of its quorum, by id"),
     ] = Field(default_factory=dict)
-    brokers: Annotated[list[ExternalBroker], Field(min_length=1, max_length=32, description="All that it has")]
-    commands: Annotated[ExternalCommands, Field(description="Its owner's")] = ExternalCommands()
+    brokers: Annotated[
+        list[ExternalBroker], Field(min_length=1, max_length=32, description="All brokers of the cluster")
+    ]
+    commands: Annotated[ExternalCommands, Field(description="Commands that you supply")] = ExternalCommands()
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
     expire_sessions: Annotated[
-        bool, Field(description="Whether sessions in its ZooKeeper may be ended, and its controller moved")
+        bool, Field(description="Allow the harness to end ZooKeeper sessions and to move the controller")
     ] = False
     prefix: Annotated[
         str,
-        Field(pattern=r"^(chaos-[0-9a-f]{10}-)?$", description="Of the run's topics and groups; each run has its own"),
+        Field(
+            pattern=r"^(chaos-[0-9a-f]{10}-)?$", description="Prefix of the run's topics and groups; drawn for each run"
+        ),
     ] = ""
 
 
@@ -128,15 +132,13 @@ class ClusterSpec(Strict):
     zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
     controllers: Annotated[
         Literal[1, 3] | None,
-        Field(
-            description="Without ZooKeeper, how many controllers there are: 3, or 1 where less than 3 brokers are some"
-        ),
+        Field(description="Without ZooKeeper, number of controllers: 3, or 1 with fewer than 3 brokers"),
     ] = None
     separate_controllers: Annotated[
-        bool, Field(description="Without ZooKeeper, whether controllers are servers of their own; 1 unless it says 3")
+        bool, Field(description="Without ZooKeeper, run controllers as separate servers; one unless controllers is 3")
     ] = False
-    properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
-        default_factory=dict
+    properties: Annotated[Properties, Field(description="Kafka broker properties, which override the harness's")] = (
+        Field(default_factory=dict)
     )
 
     external: Annotated[ExternalSpec | None, Field(description="An existing cluster")] = None
@@ -156,7 +158,7 @@ class WorkloadSpec(Strict):
     """One kind of client load."""
 
     kind: Annotated[str, Field(description="A kind of load")]
-    parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
 
 
 WHOM = (
@@ -165,22 +167,22 @@ WHOM = (
 )
 
 
-OnlyWithZookeeper = Annotated[bool, Field(description="Left out where the system under test has no ZooKeeper")]
+OnlyWithZookeeper = Annotated[bool, Field(description="Skip this fault where the system has no ZooKeeper")]
 
 
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
-    kind: Annotated[str, Field(description="What goes wrong: a kind of fault")]
+    kind: Annotated[str, Field(description="Kind of fault")]
     at_s: Annotated[float, Field(ge=0, description="Seconds after the workload is in steady state")]
-    jitter_s: Annotated[float, Field(ge=0, description="The seed adds up to this many seconds")] = 0.0
+    jitter_s: Annotated[float, Field(ge=0, description="Seconds that the seed may add to at_s")] = 0.0
     duration_s: Annotated[float, Field(ge=0, description="Seconds until it is healed")] = 0.0
     target: Annotated[
         str,
         BeforeValidator(_ids_text),
         Field(description=WHOM),
     ] = "one"
-    parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     after: Annotated[
         str, Field(description="From at_s on it waits for a broker to log this moment, within_s at most")
     ] = ""
@@ -203,8 +205,8 @@ Seconds = Annotated[float, Field(ge=0)]
 class MixKind(Strict):
     """One kind of fault that a mix may draw."""
 
-    kind: Annotated[str, Field(description="What goes wrong: a kind of fault")]
-    weight: Annotated[float, Field(gt=0, le=1000, description="How often it is drawn, beside the other weights")] = 1.0
+    kind: Annotated[str, Field(description="Kind of fault")]
+    weight: Annotated[float, Field(gt=0, le=1000, description="Relative frequency")] = 1.0
     duration_s: Annotated[
         list[Seconds],
         BeforeValidator(
@@ -214,8 +216,8 @@ class MixKind(Strict):
         Field(min_length=2, max_length=2, description="Seconds until it is healed, or their range: [2, 6]"),
     ] = Field(default_factory=lambda: [0.0, 0.0], validate_default=True)
     target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"
-    alone: Annotated[bool, Field(description="Nothing else is in force meanwhile")] = False
-    parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+    alone: Annotated[bool, Field(description="No other fault is in force meanwhile")] = False
+    parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     only_with_zookeeper: OnlyWithZookeeper = False
 
 
@@ -223,8 +225,12 @@ class MixSpec(Strict):
     """Faults whose kinds, targets, instants and durations are drawn from the seed."""
 
     kinds: Annotated[list[MixKind], Field(min_length=1, description="What may be drawn")]
-    count: Annotated[int | None, Field(ge=1, le=1000, description="How many; left out if every_s says so")] = None
-    every_s: Annotated[float | None, Field(gt=0, description="One in so many seconds of load, instead of count")] = None
+    count: Annotated[int | None, Field(ge=1, le=1000, description="How many faults; leave out if every_s is given")] = (
+        None
+    )
+    every_s: Annotated[
+        float | None, Field(gt=0, description="One fault in this many seconds of load, instead of count")
+    ] = None
     at_once: Annotated[int, Field(ge=1, le=32, description="How many may be in force at the same time")] = 1
     moments: Annotated[
         float, Field(ge=0, le=1, description="Share of those drawn that wait for a state change that a broker logs")
@@ -235,7 +241,7 @@ class MixSpec(Strict):
     motif_count: Annotated[int, Field(ge=1, le=100, description="How many motifs are drawn, beside count")] = 1
     settle_s: Annotated[
         float,
-        Field(ge=0, le=600, description="Seconds beyond its duration that are left to each, to be seen and healed"),
+        Field(ge=0, le=600, description="Seconds after its duration in which each fault is observed and healed"),
     ] = 6.0
 
     def injections(self, duration_s: float) -> int:
@@ -309,17 +315,17 @@ RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
 class StepSpec(Strict):
     """One step of a scenario that goes step by step: what is done is said by one of its first five keys."""
 
-    inject: Annotated[str | None, Field(description="Name of a fault plugin; in force until it is healed")] = None
-    heal: Annotated[str | None, Field(description="Roles on which all that is in force is undone: A, B")] = None
+    inject: Annotated[str | None, Field(description="Kind of fault; in force until it is healed")] = None
+    heal: Annotated[str | None, Field(description="Roles on which every fault is healed: A, B")] = None
     write: Annotated[
-        int | None, Field(ge=1, le=100_000, description="Records of a producer of their own, all to be acknowledged")
+        int | None, Field(ge=1, le=100_000, description="Records to write; the step ends when all are acknowledged")
     ] = None
     when: Annotated[
         str | None, Field(description="Waits until `A leads orders-0`, `ISR of orders-0 is A, B`, or `checkpoint`")
     ] = None
-    wait_s: Annotated[float | None, Field(gt=0, le=600, description="Waits for so many seconds")] = None
+    wait_s: Annotated[float | None, Field(gt=0, le=600, description="Seconds to wait")] = None
     target: Annotated[str, Field(description="Roles that a fault hits: A, B")] = ""
-    parameters: Annotated[dict[str, Any], Field(description="What the fault plugin, or a producer, takes")] = Field(
+    parameters: Annotated[dict[str, Any], Field(description="Parameters of the fault or of the producer")] = Field(
         default_factory=dict
     )
     within_s: Annotated[
@@ -331,21 +337,21 @@ class Scenario(Strict):
     """One chaos experiment, declared."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Lower case, digits and hyphens")]
-    description: Annotated[str, Field(description="What it shows, in a sentence")]
-    driver: Annotated[str, Field(description="Where it runs: processes, containers, simulated, or external")] = (
+    description: Annotated[str, Field(description="One sentence: what it shows")]
+    driver: Annotated[str, Field(description="Where the servers run: process, docker, simulated or external")] = (
         "process"
     )
-    system: Annotated[str, Field(description="What is under test: python, kafka:3.9.1, or external")] = PYTHON
+    system: Annotated[str, Field(description="What the servers are: python, kafka:3.9.1 or external")] = PYTHON
     cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
-    topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
-    workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]
+    topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that the run creates")]
+    workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The clients")]
     faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)
     mix: Annotated[MixSpec | None, Field(description="Faults drawn from the seed, beside the schedule")] = None
     roles: Annotated[
         dict[RoleName, Literal["controller", "one"]],
-        Field(description="Brokers that steps name, fixed at the start: the controller, or one that the seed draws"),
+        Field(description="Names of brokers for steps, fixed at the start: the controller, or one that the seed draws"),
     ] = Field(default_factory=dict)
-    steps: Annotated[list[StepSpec], Field(description="What is done one after the other, instead of faults")] = Field(
+    steps: Annotated[list[StepSpec], Field(description="Steps in a fixed order, instead of faults and mix")] = Field(
         default_factory=list
     )
     draws: Annotated[DrawSpec | None, Field(description="What else the seed draws; what a run got is in its plan")] = (
@@ -360,7 +366,7 @@ class Scenario(Strict):
     ] = 30.0
     checks: Annotated[list[str], Field(description="Names of checks; empty means all")] = Field(default_factory=list)
     planted_bugs: Annotated[
-        list[str], Field(description="Bugs that the brokers then really have, so that the run must fail")
+        list[str], Field(description="Guards of the built-in broker that are switched off, so that the run must fail")
     ] = Field(default_factory=list)
 
     @property

@@ -23,7 +23,7 @@ class SuiteRun(Strict):
     driver: Annotated[str | None, Field(description="Where it runs: processes, containers, or simulated")] = None
     seed: Annotated[int | None, Field(ge=0, le=2**63 - 1, description="Left out: another one each time")] = None
     planted_bugs: Annotated[
-        list[str], Field(description="Bugs that the brokers then really have, so that the run must fail")
+        list[str], Field(description="Guards of the built-in broker that are switched off, so that the run must fail")
     ] = Field(default_factory=list)
     set: Annotated[list[str], Field(description="Values to override, each key=value")] = Field(default_factory=list)
     expect: Annotated[

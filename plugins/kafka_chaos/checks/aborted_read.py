@@ -1,4 +1,4 @@
-"""aborted-read: was a value read whose send had definitely failed?
+"""aborted-read: a value whose send certainly failed is never read.
 
 A failure tells the producer that nothing was written and that it may send again; a record that shows up all the same is
 written twice, or against its will. What nobody knows about (info) may be read.

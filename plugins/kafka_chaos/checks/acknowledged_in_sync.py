@@ -1,4 +1,4 @@
-"""I19: was acks=all acknowledged only with enough replicas in sync, and only what all of them have?
+"""I19: acks=all is acknowledged only with enough replicas in sync, and only what all of them have.
 
 With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error where it was
 appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's

@@ -1,4 +1,4 @@
-"""I26: did leaders write nothing with acks=all while too few replicas were in sync?
+"""I26: leaders append nothing with acks=all while too few replicas are in sync.
 
 A leader refuses it before it writes: what it refused afterwards would be in the log, and consumers would read what the
 producer was told is not there. Too few *after* the append it says only where its ISR shrank in between (Kafka's

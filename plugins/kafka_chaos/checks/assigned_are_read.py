@@ -1,4 +1,4 @@
-"""I38: did somebody read every partition that a group has in the end?
+"""I38: in the end every assigned partition is read by a member.
 
 An assignment is of use only if whoever has a partition reads it. Asked is about the last generation of each group, and
 about records that were acknowledged after the last fault had been healed: while the group still read anything, and so

@@ -1,4 +1,4 @@
-"""I35: did every commit that a coordinator took come from a member of the generation that the group was in?
+"""I35: a coordinator accepts commits only from members of the current generation.
 
 A member that was thrown out, or has not heard of a rebalance, would move the position of whoever consumes in its place.
 So a commit is taken of a member of this generation, under its own instance (KIP-345), and not while members wait for

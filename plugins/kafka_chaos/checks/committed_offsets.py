@@ -1,4 +1,4 @@
-"""I16: does a committed offset stay within what is committed, and does it last?
+"""I16: a committed offset is not past the high watermark, and is still there at the end.
 
 A consumer commits the position after what it read, which no high watermark can be below; processes that commit without
 reading are not judged. And a group's last acknowledged commit is in the log of the offsets topic, from which each new

@@ -1,4 +1,4 @@
-"""I5: was every write of a partition's state a compare-and-set?
+"""I5: every write of a partition's state is a compare-and-set.
 
 Controller and leader both write the state znode. Nobody's decision is lost only because each names the version that it
 replaces, and the version grows by one with each (Kafka's `KafkaZkClient.setLeaderAndIsr`, `ReplicationUtils`).

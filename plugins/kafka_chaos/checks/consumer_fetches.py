@@ -1,4 +1,4 @@
-"""I24: was every consumer served committed records only, by the leader epoch that it believes in?
+"""I24: consumers receive committed records only, from the leader epoch that they know.
 
 A consumer is served below the high watermark of whoever serves it (Kafka's `ReplicaManager.readFromLog`). One that
 believes in another leader epoch is refused: it could read on where another history begins (KIP-320).

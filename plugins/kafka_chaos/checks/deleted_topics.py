@@ -1,4 +1,4 @@
-"""I23: is a topic that was deleted gone altogether?
+"""I23: nothing is left of a deleted topic.
 
 The controller removes the topic's znode last but for its configuration and the request, when every replica has answered
 that its log is gone (Kafka's `TopicDeletionManager.completeDeleteTopic`). So once the znode is gone and no request is

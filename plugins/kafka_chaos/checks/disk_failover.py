@@ -1,4 +1,4 @@
-"""I40: did leaders give the lead up when their disk had refused something?
+"""I40: a leader whose disk refuses a write gives up the lead.
 
 A broker whose disk refuses a write takes the replicas there offline at once, and notifies the controller, which elects
 others (KIP-112, Kafka's `ReplicaManager.handleLogDirFailure`). So whoever leads says once, or a few times in that

@@ -1,4 +1,4 @@
-"""duplicate: was one value read at two offsets?
+"""duplicate: a value that was sent once is read at one offset only.
 
 A producer that does not hear the answer sends again; without idempotence (KIP-98) the record may then be written twice.
 """

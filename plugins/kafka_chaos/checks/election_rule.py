@@ -1,4 +1,4 @@
-"""I22: is the leader that was chosen the one that the selector's rule gives for what the controller looked at?
+"""I22: the elected leader is the one that the selector's rule gives for its inputs.
 
 A controller's choice is a function of the assignment, the ISR and the live brokers (Kafka's `Election`; in the manner
 of 0.8 its `PartitionLeaderSelector`), so that its successor, which looks at the same, chooses the same. "First" means

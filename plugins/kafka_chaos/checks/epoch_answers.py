@@ -1,4 +1,4 @@
-"""I30: did leaders say truly where their epochs end, and did followers act on what they were told in their own epoch?
+"""I30: leaders answer truly where epochs end, and followers act only on answers of their current epoch.
 
 A follower drops whatever the answer does not bear out. So the answer must be what the leader's own epochs said just
 then (KIP-101, KIP-279, Kafka's `LeaderEpochFileCache.endOffsetFor`), given to nobody who believes in another leader

@@ -1,4 +1,4 @@
-"""I27: does every replica's epoch cache say of each record which leader epoch it is of, and of nothing else?
+"""I27: a replica's epoch cache agrees with the epochs of its records.
 
 Who truncates goes by the cache alone. A record whose epoch has no entry, or lies where another's entry reaches, is kept
 or dropped with the wrong ones; an entry beyond the log's end, which only the start of a leadership may leave there,

@@ -1,4 +1,4 @@
-"""I15: did a follower truncate exactly to the end of the largest epoch that it shares with its leader?
+"""I15: a follower truncates exactly to the end of the largest epoch that it shares with its leader.
 
 One record less, and it keeps what the leader never had; one more, and it may drop what is committed. A follower that
 has epochs asks where its newest ends, drops what came after, and asks again with an older one where it has not the

@@ -1,4 +1,4 @@
-"""I33: did each partition have one member in each generation of a group?
+"""I33: in one generation of a group a partition has one member.
 
 The leader of the group assigns, by range or sticky, eagerly or cooperatively; a cooperative member first gives back
 what another one is to have, so that this holds in the generation in between too (KIP-429). Compared is what a

@@ -1,4 +1,4 @@
-"""I34: did the generations of a group only grow, and did each coordinator go on with the group that was stored last?
+"""I34: generations of a group increase, and a new coordinator continues with the group that was stored last.
 
 A generation has begun when all members have joined, and counts for good when the leader's assignment is stored with
 acks=all; only then is anybody told what to consume. So one that was begun and not stored may be begun again by the

@@ -1,4 +1,4 @@
-"""I36: did whoever took a partition over begin where its group had committed last, and leave nothing out?
+"""I36: a member that takes a partition over begins where its group committed last, and skips nothing.
 
 A member that is assigned a partition reads the committed offset and begins there (Kafka's
 `ConsumerCoordinator.refreshCommittedOffsetsIfNeeded`). Beginning lower, it would process again what its group had said

@@ -1,4 +1,4 @@
-"""I39: did every coordinator read the whole log of its groups, and did nothing that came late undo it?
+"""I39: a coordinator loads the whole log of its groups, and late requests of older epochs change nothing.
 
 What a leader was told is committed may lie above its high watermark when it takes the lead, so it reads to the end of
 its log and not to there (Kafka's `GroupMetadataManager.loadGroupsAndOffsets`). Loads and unloads are of a coordinator

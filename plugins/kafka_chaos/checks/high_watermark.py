@@ -1,4 +1,4 @@
-"""I11: is the high watermark a promise that is kept?
+"""I11: the high watermark never passes the log end, goes back, or covers a record that is then truncated.
 
 Below it everything is in every member of the ISR. So it never passes the log's end, never goes back under one leader,
 and nothing is truncated below it unless an unclean election gave it up (Kafka's `AbstractFetcherThread` only warns).

@@ -1,4 +1,4 @@
-"""inconsistent-offsets: do all clients that name an offset name the same value there?
+"""inconsistent-offsets: all clients see the same value at one offset.
 
 An offset below the high watermark names one record for ever. Compared are readers, who see nothing above it, and
 producers whose record was acknowledged there with acks=all.

@@ -1,4 +1,4 @@
-"""int-nonmonotonic-poll: does one poll give the records of a partition out of order?
+"""int-nonmonotonic-poll: one poll returns the records of a partition in the order of their offsets.
 
 A log is read from lower to higher offsets; a rebalance happens between polls.
 """

@@ -1,4 +1,4 @@
-"""int-nonmonotonic-send: do records that were under way together land in another order than they were sent?
+"""int-nonmonotonic-send: records in flight together are appended in the order of sending.
 
 With several requests in flight a retry may overtake; idempotent producers (KIP-98) and those with one request in flight
 keep the order.

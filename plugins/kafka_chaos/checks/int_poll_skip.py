@@ -1,4 +1,4 @@
-"""int-poll-skip: does one poll leave out records that lie between those it gives?
+"""int-poll-skip: one poll returns every record between its first and its last.
 
 A poll gives records of a partition from the reader's position on without gap; a rebalance happens between polls.
 """

@@ -1,4 +1,4 @@
-"""I13: did everybody who joined an ISR have all that was committed, and was there to be elected?
+"""I13: a replica that joins the ISR has everything committed and is alive.
 
 Whoever is in the ISR may lead next, so a follower joins only when it has everything below the high watermark and
 everything that the leader had when its epoch began, which leaders before it may have committed (KAFKA-7128). One that

@@ -1,4 +1,4 @@
-"""I10: does every later leader hold what was acknowledged with acks=all?
+"""I10: every later leader and ISR member holds what was acknowledged with acks=all.
 
 An acknowledged record is in every member of the ISR, and only members are elected, so whoever leads in a later epoch
 has it at its offset, and so has every member of the last ISR. A broker's log after the run stands for its log when it

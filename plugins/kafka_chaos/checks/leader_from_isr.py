@@ -1,4 +1,4 @@
-"""I4: was every leader chosen from the ISR before it, unless the configuration allowed more at that instant?
+"""I4: a leader is elected from the ISR, unless unclean election was allowed then.
 
 What is acknowledged is in every member of the ISR, so whoever is elected from it loses nothing (a clean election). A
 replica from outside may lead only where `unclean.leader.election.enable` or an administrator allows it (KIP-106), and

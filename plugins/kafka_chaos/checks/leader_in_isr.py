@@ -1,4 +1,4 @@
-"""I3: is the leader always in the ISR, is the ISR never empty, and does it hold assigned replicas only?
+"""I3: the leader is in the ISR, and the ISR is never empty and holds assigned replicas only.
 
 What is acknowledged is in every member of the ISR, so a leader from outside it, or an ISR that names nobody, has given
 up acknowledged records. A partition without a leader keeps its last ISR; where replicas outside it are eligible too

@@ -1,4 +1,4 @@
-"""I8: does a leader wait for everybody whom ZooKeeper calls in sync?
+"""I8: a leader waits for every member of ZooKeeper's ISR.
 
 Any member of ZooKeeper's ISR may be elected next. So the set that must have a record before the high watermark passes
 it holds at least the ISR of the version of the state that the leader goes by; it may hold more, never less (Kafka's

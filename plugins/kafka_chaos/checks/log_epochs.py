@@ -1,4 +1,4 @@
-"""I12: do leader epochs only grow along a log, and is each record's epoch its writer's?
+"""I12: leader epochs increase along a log, and each record carries the epoch of the leader that wrote it.
 
 Who truncates compares epochs, not offsets, so a log's epoch cache must be a staircase in epoch and offset, a record's
 epoch never lower than that of the record before it, and what bears an epoch written by the leader of that epoch

@@ -1,4 +1,4 @@
-"""I9: do replicas agree wherever they must?
+"""I9: the same offset and leader epoch hold the same record on every replica.
 
 If two replicas hold the same offset with the same leader epoch, they hold the same log up to there; and once the
 cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its

@@ -1,4 +1,4 @@
-"""lost-write: did readers pass an acknowledged record without ever seeing it?
+"""lost-write: a reader that passes an acknowledged record has read it.
 
 Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
 is gone, whatever the logs say. Where they began elsewhere, what lies before the first record read is nobody's to miss;

@@ -1,4 +1,4 @@
-"""I29: did every broker know in the end what ZooKeeper holds: who lives, which partitions there are, and who leads?
+"""I29: in the end every broker's metadata cache agrees with ZooKeeper.
 
 Clients and followers go where a broker's metadata cache sends them. It is fed by the controller alone, so what the
 controller forgets to say stays wrong for good (KIP-380, Kafka's `MetadataCache`). Compared is what each registered

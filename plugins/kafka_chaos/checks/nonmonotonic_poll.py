@@ -1,4 +1,4 @@
-"""nonmonotonic-poll: did a reader go back from one poll to the next?
+"""nonmonotonic-poll: a reader's next poll returns higher offsets than its last one.
 
 Whoever assigns a partition to itself and does not seek gets each offset once, in order. So does a member of a
 group for as long as it owns a partition. A rebalance may give it the partition anew, from its last commit; that, or a

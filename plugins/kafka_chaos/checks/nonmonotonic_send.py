@@ -1,4 +1,4 @@
-"""nonmonotonic-send: does a record that was sent after another had been acknowledged lie before it?
+"""nonmonotonic-send: a record that is sent after another was acknowledged has the higher offset.
 
 A leader appends at its log's end, so what is sent later lies later, whatever the producer retries, as long as nothing
 that was acknowledged is lost.

@@ -1,4 +1,4 @@
-"""offset-regression: is a group's committed offset ever read back lower than an acknowledged commit?
+"""offset-regression: a committed offset is never read back lower than an acknowledged commit.
 
 A committed offset is a register: a read-back returns the last commit acknowledged before it, or one that was under way
 since. A group may go back by committing a lower offset itself; it may never read one that nobody committed then.

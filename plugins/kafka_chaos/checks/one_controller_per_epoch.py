@@ -1,4 +1,4 @@
-"""I2: does the controller epoch only grow, with one controller in each, and is an old controller's hand stayed?
+"""I2: controller epochs increase strictly, each belongs to one controller, and writes under an older one are rejected.
 
 The winner of an election raises `/controller_epoch` in the transaction that makes it controller, and every later write
 checks that version (KAFKA-6082). A leader that writes its own ISR repeats the controller epoch of the last decision, so

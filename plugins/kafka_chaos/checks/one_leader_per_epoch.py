@@ -1,4 +1,4 @@
-"""I1: does the leader epoch of a partition only grow, and does one broker at most lead in each?
+"""I1: leader epochs of a partition increase strictly, and each has at most one leader.
 
 Leader epochs are the fencing tokens of replication: a follower, a fetch and a truncation are right only because an
 epoch means one leader. Every decision of the controller raises the epoch by one; a leader that changes its own ISR

@@ -1,4 +1,4 @@
-"""I18: is a broker's registration the work of the session that it lives by?
+"""I18: a broker id has one live session, and that session owns its registration.
 
 `/brokers/ids/<id>` is ephemeral: whoever owns it keeps the broker in the cluster. A broker that takes the znode of its
 earlier session for its own vanishes when that session ends, and nobody registers it again (KAFKA-1387, KAFKA-7165).

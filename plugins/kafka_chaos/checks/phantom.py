@@ -1,4 +1,4 @@
-"""phantom: was a value read that nobody sent?
+"""phantom: every value that is read was sent.
 
 Every send is recorded before it is made, so a value without a send was corrupted, or came from somebody else.
 Topics that none of our producers writes to are not judged.

@@ -1,4 +1,4 @@
-"""poll-skip: did a reader jump over records from one poll to the next?
+"""poll-skip: a reader's next poll continues where the last one ended.
 
 Whoever assigns a partition to itself gets every record from its position on. So does a member of a
 group for as long as it owns one. A rebalance may move it; what it misses then, or where nobody says what it owned, is a

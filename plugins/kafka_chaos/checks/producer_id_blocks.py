@@ -1,4 +1,4 @@
-"""I25: did every broker claim producer ids that nobody had claimed before?
+"""I25: no producer id is handed out twice.
 
 A broker takes a block of ids from ZooKeeper by writing the one after the last over exactly the version that it read.
 Two producers of one id would be taken for one: a batch of the second is answered as a duplicate of the first's, and is

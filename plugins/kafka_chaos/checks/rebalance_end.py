@@ -1,4 +1,4 @@
-"""I37: did every rebalance end?
+"""I37: every rebalance ends in time.
 
 A group waits for its members as long as the most patient of them allows (`rebalance.timeout.ms`), once more if only
 instances are left that have not come, and for these until their sessions end; then for their leader's assignment as

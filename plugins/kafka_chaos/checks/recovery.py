@@ -1,4 +1,4 @@
-"""I20: once everything was healed, was the cluster whole again within the deadline?
+"""I20: after the last heal the cluster is complete again within the deadline.
 
 In the end every partition has a leader that lives, and every assigned replica whose broker is registered is in the ISR.
 A follower that lags joins as soon as it has caught up, and one that is stuck is out after `replica.lag.time.max.ms`; so

@@ -1,4 +1,4 @@
-"""I28: was a retry of a batch that is in the log answered as a duplicate, and not refused?
+"""I28: a retry of a batch that is in the log is answered as a duplicate, not refused.
 
 A producer whose answer was lost sends the batch again. The leader, who has it, says where it is; if it refused the
 numbers, the producer would take for lost what everybody reads. Kafka remembers the last five batches of a producer, as

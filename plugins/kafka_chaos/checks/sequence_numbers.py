@@ -1,4 +1,4 @@
-"""I21: does every log hold each batch of an idempotent producer once, in the order in which it was sent?
+"""I21: a log holds each batch of an idempotent producer once, in the order of sending.
 
 The leader takes a producer's batches only in the order of their sequence numbers, so within one producer epoch the
 records in a partition's log are numbered without gap or repetition (KIP-98). The first may bear any number: what came

@@ -1,4 +1,4 @@
-"""I32: does the cluster serve again when it is left in peace: writes, reads, commits?
+"""I32: after the last heal the cluster accepts writes and commits, and serves reads.
 
 A retriable error goes away with what caused it (Kafka's protocol guide, "Error Codes"): a client that tries on has its
 record acknowledged with acks=all, reads it, and commits. The harness asks every partition itself, and looks whether

@@ -1,4 +1,4 @@
-"""stale-read-after-ack: did a consumer get an end offset that lies before what had been acknowledged?
+"""stale-read-after-ack: an end offset is past everything acknowledged before it was requested.
 
 acks=all means that the high watermark has passed the record, and a new leader answers only when it has come to where
 the leader before was (KIP-207). A leader that was replaced without knowing it may still answer what it knows, so only a

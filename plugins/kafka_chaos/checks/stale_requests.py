@@ -1,4 +1,4 @@
-"""I14: did a control request that was stale have no effect?
+"""I14: a control request with a stale epoch has no effect.
 
 A broker obeys the newest controller it has heard of only, only what was meant for its own registration (KIP-380), and
 for a partition only what raises the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`). StopReplica of an

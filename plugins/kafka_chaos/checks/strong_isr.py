@@ -1,4 +1,4 @@
-"""I6: did every member of ZooKeeper's ISR have what was called committed (StrongIsr)?
+"""I6: every member of ZooKeeper's ISR has what was committed (StrongIsr).
 
 Whoever is in the ISR that ZooKeeper holds may be elected next without loss, so every member of it holds everything
 below any high watermark that the leader of that version exposed (`StrongIsr` of Kafka's replication spec in TLA+).

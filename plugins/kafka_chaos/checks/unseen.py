@@ -1,4 +1,4 @@
-"""unseen: is an acknowledged record that nobody read by the end of the run lost, or only late?
+"""unseen: an acknowledged record that was not read yet is still in the log of every ISR member.
 
 Such a record lies past everything that was read. The replicas' logs decide: where a member of the last ISR holds it at
 its offset, the reader stopped too early, which is worth a note; where none does, it is lost, unless the topic was

@@ -1,4 +1,4 @@
-"""I7: did every member of the leader's own ISR have what the leader called committed (WeakIsr)?
+"""I7: every member of the leader's own ISR has what that leader committed (WeakIsr).
 
 A high watermark says that every member of the set the leader goes by holds everything below it, whatever ZooKeeper
 thinks of that set (`WeakIsr` of Kafka's replication specification in TLA+). Here a member's log must once have reached

@@ -1,4 +1,4 @@
-"""I31: is the cluster whole again when it is left in peace: brokers registered, partitions led, replicas in sync?
+"""I31: after the last heal brokers register, partitions get leaders, and replicas join the ISR.
 
 What recovery may wait for is bounded by the configuration: until a session is missed (`zookeeper.session.timeout.ms`),
 until a follower is taken out of the ISR (`replica.lag.time.max.ms`), until a request is given up. After that time
