@@ -16,6 +16,7 @@ from harness.analysis.sources.origins import ORIGINS
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.findings import severity, with_unclean_election
+from harness.analysis.vocabulary.records import passed_by_one, reading_spans
 from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
 from harness.store.history import OpType, Sign
 from harness.values import PROBE_PROCESS
@@ -180,14 +181,13 @@ def _reached(
     readers came to the partition's end, as it was asked for last, records past it are seen to be gone: what no loss
     that the settings allow has taken remains unseen, for `stale-read-after-ack` judges the end.
     """
-    span = polls.groupBy(*PARTITION_KEY).agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
     ends = end_offsets.groupBy(*PARTITION_KEY).agg(F.max_by("offset", "complete_ns").alias("end"))
     offset, key = F.col("offset"), list(PARTITION_KEY)
     behind = offset.isNull() | (offset > F.coalesce("last", F.lit(-1)))
-    before = ~F.lit(settings.read_from_start) & (offset < F.col("first"))
+    before = ~F.lit(settings.read_from_start) & ~passed_by_one(offset)
     unread = (
         sends.where(is_acknowledged_send())
-        .join(span.hint("shuffle_hash"), on=key, how="left")
+        .join(reading_spans(polls).hint("shuffle_hash"), on=key, how="left")
         .where(behind | before)
         .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
         .join(superseded, on=[*PARTITION_KEY, "offset"], how="left_anti")

@@ -217,8 +217,12 @@ def test_a_partition_whose_records_were_all_deleted_has_none_to_show(spark: Spar
     assert missing == runs.keys() - {"deleted"}
 
 
-def test_what_lies_before_the_first_record_read_is_unseen_where_readers_began_anywhere(spark: SparkSession) -> None:
-    rows = {"run": [sent("a", 0), sent("b", 1, index=1), read("b", 1)]}
+def test_what_no_reader_passed_is_unseen_where_readers_began_anywhere(spark: SparkSession) -> None:
+    rows = {
+        "run": [sent("a", 0), sent("b", 1, index=1), read("b", 1)],
+        "gap": [sent("b", 1), read("a", 0), read("c", 2, process="late")],
+        "passed": [sent("b", 1), read("a", 0), read("c", 2)],
+    }
     anywhere = Settings(
         acks=frozenset({-1}),
         min_insync_replicas=1,
@@ -227,4 +231,7 @@ def test_what_lies_before_the_first_record_read_is_unseen_where_readers_began_an
         read_from_start=False,
     )
     assert ("run", "lost-write") not in unseen_in(spark, rows).reasons
-    assert unseen_in(spark, rows, anywhere).reasons["run", "lost-write"].startswith("1 of 2 acknowledged records")
+    reasons = unseen_in(spark, rows, anywhere).reasons
+    assert reasons["run", "lost-write"].startswith("1 of 2 acknowledged records")
+    assert reasons["gap", "lost-write"].startswith("1 of 1 acknowledged records")
+    assert ("passed", "lost-write") not in reasons

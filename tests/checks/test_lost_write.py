@@ -73,6 +73,9 @@ CASES = {
         offsets=[2],
         shown='"offset":3,"value":"d"',
     ),
+    "one reader ended before it, and another began behind it": passes(
+        *PASSED, sent("c", 2, index=2), read("d", 3, process="late"), settings=FROM_ANYWHERE
+    ),
     "another record was read in its place, first of all": fails(
         sent("a", 0), read("b", 0), read("c", 1), settings=FROM_ANYWHERE, offsets=[0]
     ),

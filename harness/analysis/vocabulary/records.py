@@ -22,19 +22,43 @@ def is_acknowledged() -> Column:
 def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
     """One row an acknowledged record whose value nobody read from its partition, at whatever offset.
 
-    Columns: those of `sends`, and of its partition the first and the last offset that was read and the value of the
-    last, null where nobody read.
+    Columns: those of `sends`, and of its partition the `spans` of its readers, the last offset that was read and its
+    value, null where nobody read.
     """
-    span = polls.groupBy(*PARTITION_KEY).agg(
-        F.min("offset").alias("first_read_offset"),
-        F.max("offset").alias("last_read_offset"),
-        F.max_by("value", in_turn("offset", "value")).alias("last_read_value"),
+    span = (
+        polls.groupBy(*PARTITION_KEY, "process")
+        .agg(*_span(), F.max_by("value", in_turn("offset", "value")).alias("value"))
+        .groupBy(*PARTITION_KEY)
+        .agg(
+            _spans(),
+            F.max("last").alias("last_read_offset"),
+            F.max_by("value", in_turn("last", "value")).alias("last_read_value"),
+        )
     )
     return (
         acknowledged(sends)
         .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
         .join(span.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
     )
+
+
+def reading_spans(polls: DataFrame) -> DataFrame:
+    """One row a partition: the `spans` of its readers, and the `last` offset that was read."""
+    of_readers = polls.groupBy(*PARTITION_KEY, "process").agg(*_span())
+    return of_readers.groupBy(*PARTITION_KEY).agg(_spans(), F.max("last").alias("last"))
+
+
+def _span() -> tuple[Column, Column]:
+    return F.min("offset").alias("first"), F.max("offset").alias("last")
+
+
+def _spans() -> Column:
+    return F.collect_list(F.struct("first", "last")).alias("spans")
+
+
+def passed_by_one(offset: Column) -> Column:
+    """Return whether one reader began at an offset or before it, and came past it, by the `spans` of a row."""
+    return F.coalesce(F.exists("spans", lambda span: (span["first"] <= offset) & (span["last"] > offset)), F.lit(False))
 
 
 def acks_text() -> Column:

@@ -1,8 +1,8 @@
 """lost-write: a reader that passes an acknowledged record has read it.
 
 Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
-is gone, whatever the logs say. Where they began elsewhere, what lies before the first record read is nobody's to miss;
-in a topic that was compacted, neither is a record that a later one with its key replaces.
+is gone, whatever the logs say. Where they began elsewhere, a record counts only if one reader began before it and read
+past it. In a topic that was compacted, a record that a later one with its key replaces does not count.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_T
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.log_starts import not_deleted
-from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
+from harness.analysis.vocabulary.records import acks_text, passed_by_one, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
 
 
@@ -38,7 +38,7 @@ class LostWrite:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""
         rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
-        rows = rows.where(F.lit(settings.read_from_start) | (F.col("offset") >= F.col("first_read_offset")))
+        rows = rows.where(F.lit(settings.read_from_start) | passed_by_one(F.col("offset")))
         rows = not_deleted(not_superseded(rows, facts[SUPERSEDED]), facts["replicas"], settings)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
