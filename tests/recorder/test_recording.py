@@ -14,6 +14,7 @@ import pytest
 from harness.ingest.formats import formats
 from harness.system.chain import read_chain
 from kafka_chaos.recorder import Recorder
+from kafka_chaos.recorder.confluent import Producer
 from kafka_chaos.recorder.recording import Lines, Reading, id_of, topic_settings, value_id
 
 
@@ -70,6 +71,16 @@ def test_a_reader_that_seeks_is_another_process_that_counts_anew(tmp_path: Path)
     lines.close()
     (of_client,) = recorded(tmp_path).values()
     assert [(line["process"], line["index"]) for line in of_client[::2]] == [("app-client-0", 0), ("app-client-0.2", 0)]
+
+
+def test_what_a_transaction_may_take_back_is_unknown(tmp_path: Path) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+    for more in ({}, {"transactional.id": "t"}):
+        with Recorder(tmp_path, name=f"app{len(more)}") as recorder:
+            lines = Producer(config | more, recorder=recorder)._lines
+            lines.send_ends(lines.send_begins("orders", 0, None, "v", -1), "ok", 0, 7)
+    ends = [[line for line in lines if line["type"] != "invoke"] for lines in recorded(tmp_path).values()]
+    assert [(end["type"], end["offset"]) for (end,) in ends] == [("ok", 7), ("info", -1)]
 
 
 def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
@@ -138,6 +149,21 @@ def test_what_is_said_of_where_readers_began(
     reading = Reading()
     reading.partitions |= begun
     assert reading.settings(starts) == settings
+
+
+@pytest.mark.parametrize(
+    ("seeks", "from_start"),
+    [
+        pytest.param([True], True, id="to the start before anything was read"),
+        pytest.param([False, True], False, id="ahead, and back to the start"),
+        pytest.param([True, False], False, id="to the start, and ahead"),
+    ],
+)
+def test_a_reader_that_seeks_ahead_does_not_read_from_the_start(seeks: list[bool], from_start: bool) -> None:
+    reading = Reading()
+    for at_start in seeks:
+        reading.sought("t", 0, at_start=at_start)
+    assert reading.settings({("t", 0): 0}) == {"read_from_start": from_start}
 
 
 def test_settings_of_topics_are_those_of_the_most_lenient_one() -> None:

@@ -31,6 +31,7 @@ class Producer(aiokafka.AIOKafkaProducer):
         super().__init__(**config)
         self._connection = config
         self._lines = recorder.lines("producer")
+        self._lines.in_transactions = config.get("transactional_id") is not None
         self._stamp = recorder.stamp
         idempotent = bool(config.get("enable_idempotence") or config.get("transactional_id"))
         self._acks_of_lines = _ACKS[config.get("acks", "all" if idempotent else 1)]
@@ -103,8 +104,29 @@ class Consumer(aiokafka.AIOKafkaConsumer):
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Seek; from here on the reader is another process, and began at its own offset."""
         self._lines.moved()
-        self._reading.partitions.setdefault((partition.topic, partition.partition), offset == 0)
+        self._reading.sought(partition.topic, partition.partition, at_start=offset == 0)
         super().seek(partition, offset)
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> bool:
+        """Seek; from here on the reader is another process."""
+        self._sought(partitions, at_start=True)
+        return bool(await super().seek_to_beginning(*partitions))
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> bool:
+        """Seek; from here on the reader is another process, that does not read from the start."""
+        self._sought(partitions, at_start=False)
+        return bool(await super().seek_to_end(*partitions))
+
+    async def seek_to_committed(self, *partitions: TopicPartition) -> dict[TopicPartition, int | None]:
+        """Seek; from here on the reader is another process, that does not read from the start."""
+        self._sought(partitions, at_start=False)
+        sought: dict[TopicPartition, int | None] = await super().seek_to_committed(*partitions)
+        return sought
+
+    def _sought(self, partitions: tuple[TopicPartition, ...], *, at_start: bool) -> None:
+        self._lines.moved()
+        for each in partitions or self.assignment():
+            self._reading.sought(each.topic, each.partition, at_start=at_start)
 
     async def getone(self, *partitions: TopicPartition) -> Any:
         """Write down the record that is handed out; the iterator takes them from here too."""

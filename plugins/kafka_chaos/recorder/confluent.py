@@ -30,6 +30,7 @@ class Producer(confluent_kafka.Producer):
         super().__init__(config)
         self._config = config
         self._lines = recorder.lines("producer")
+        self._lines.in_transactions = "transactional.id" in config
         self._stamp = recorder.stamp
         self._acks = _ACKS.get(str(_of(config, "acks", "request.required.acks", default="all")), -1)
         idempotent = str(config.get("enable.idempotence", "transactional.id" in config)).lower() == "true"
@@ -112,11 +113,16 @@ class Consumer(confluent_kafka.Consumer):
         if self._reading.partitions:
             self._lines.moved()
         self._begin(partitions)
+        for each in partitions:
+            if each.offset > 0 or each.offset == confluent_kafka.OFFSET_END:
+                self._reading.sought(each.topic, each.partition, at_start=False)
         super().assign(partitions)
 
     def seek(self, partition: TopicPartition) -> None:
         """Seek; from here on the reader is another process."""
         self._lines.moved()
+        at_start = partition.offset in (0, confluent_kafka.OFFSET_BEGINNING)
+        self._reading.sought(partition.topic, partition.partition, at_start=at_start)
         super().seek(partition)
 
     def poll(self, timeout: float = -1) -> confluent_kafka.Message | None:

@@ -28,6 +28,7 @@ class Producer(kafka.KafkaProducer):
         super().__init__(**config)
         self._connection = config
         self._lines = recorder.lines("producer")
+        self._lines.in_transactions = self.config.get("transactional_id") is not None
         self._stamp = recorder.stamp
         self._acks = int(str(self.config["acks"]))
         idempotent = bool(self.config.get("enable_idempotence", False))
@@ -99,8 +100,23 @@ class Consumer(kafka.KafkaConsumer):
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Seek; from here on the reader is another process, and began at its own offset."""
         self._lines.moved()
-        self._reading.partitions.setdefault((partition.topic, partition.partition), offset == 0)
+        self._reading.sought(partition.topic, partition.partition, at_start=offset == 0)
         super().seek(partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Seek; from here on the reader is another process."""
+        self._sought(partitions, at_start=True)
+        super().seek_to_beginning(*partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Seek; from here on the reader is another process, that does not read from the start."""
+        self._sought(partitions, at_start=False)
+        super().seek_to_end(*partitions)
+
+    def _sought(self, partitions: tuple[TopicPartition, ...], *, at_start: bool) -> None:
+        self._lines.moved()
+        for each in partitions or self.assignment():
+            self._reading.sought(each.topic, each.partition, at_start=at_start)
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None, update_offsets: bool = True) -> Any:
         """Write down the records that are handed out; the iterator hands them out one by one."""

@@ -27,6 +27,8 @@ ID_HEADER = "kafka-chaos-id"
 """The header of a stamped record, which holds its value id."""
 LONGEST_VALUE = 200
 """Bytes of a value that is its own id; of a longer one, and of one that is no UTF-8, its SHA-256 is."""
+IN_TRANSACTION = "acknowledged in a transaction that may be aborted"
+"""The error of a transactional send: recorders do not follow commits and aborts."""
 HELD_PARTS = 512
 """Parts, two a line, of ends and polls that wait for the next beginning of a send."""
 
@@ -53,7 +55,7 @@ class Recorder:
             folder: Where the history goes; `chaos judge --operations FOLDER` judges it.
             name: How names of clients begin, where several processes record; by default the process id.
             stamp: Whether producers add the header `kafka-chaos-id`, for applications whose values are not unique.
-            settings: What else is known of the cluster, by the names of docs/judging.md: `{"power_loss": False}`.
+            settings: What else is known, by the names of docs/reference/evidence.md: `{"power_loss": False}`.
         """
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -103,6 +105,8 @@ class Lines:
         self._written = 0
         self._checksum = 0
         self._topics: dict[str, str] = {}
+        self.in_transactions = False
+        """Whether sends count when a transaction commits; an acknowledgement then says nothing certain."""
         self.closed = False
 
     def send_begins(self, topic: str, partition: int, key: object, value: str, acks: int) -> str:
@@ -121,6 +125,8 @@ class Lines:
 
     def send_ends(self, start: str, outcome: str, partition: int, offset: int, error: str = "") -> None:
         """Write down how a send ended: ok, fail (it certainly had no effect) or info."""
+        if self.in_transactions and outcome == "ok":
+            outcome, offset, error = "info", -1, IN_TRANSACTION
         said = f',"error":{quoted(error)}' if error else ""
         with self._lock:
             self._add(
@@ -147,7 +153,7 @@ class Lines:
             self._add(f'{start},"offset":{offset},"time_ns":{monotonic_ns()},"type":"ok"')
 
     def settings(self, values: Mapping[str, object]) -> None:
-        """Write down settings, by their names in docs/judging.md."""
+        """Write down settings, by their names in docs/reference/evidence.md."""
         with self._lock:
             for name, value in values.items():
                 start = f'{{"index":{next(self._indexes)},"process":{self._name},"kind":"setting"'
@@ -229,6 +235,11 @@ class Reading:
     def __init__(self) -> None:
         self.partitions: dict[tuple[str, int], bool] = {}
         """Whether reading began at the log's start, as the consumer was told."""
+
+    def sought(self, topic: str, partition: int, *, at_start: bool) -> None:
+        """The consumer goes on elsewhere; unless that is at the start, records that it leaves out are not read."""
+        place = (topic, partition)
+        self.partitions[place] = at_start and self.partitions.get(place, True)
 
     def settings(self, starts: Mapping[tuple[str, int], int]) -> dict[str, object]:
         """Return `read_from_start`: whether that is certain of each partition, by the first offsets of the logs."""

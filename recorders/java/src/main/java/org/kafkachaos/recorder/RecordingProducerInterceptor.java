@@ -73,7 +73,12 @@ public final class RecordingProducerInterceptor<K, V> implements ProducerInterce
         if (send == null) {
             return;
         }
-        if (exception == null) {
+        if (exception == null && configs.get("transactional.id") != null) {
+            lines.add(
+                    send.index,
+                    "info",
+                    send.fields + ",\"error\":\"acknowledged in a transaction that may be aborted\"");
+        } else if (exception == null) {
             long offset = metadata.hasOffset() ? metadata.offset() : -1;
             lines.add(
                     send.index, "ok", send.fields + ",\"partition\":" + metadata.partition() + ",\"offset\":" + offset);
