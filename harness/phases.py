@@ -167,9 +167,12 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it.
 
     A process that still drives the cluster, or collects, is ended first: a scheduler may have given it up without its
-    knowing.
+    knowing. Evidence that is sealed stays as it is: a scheduler tries again what was killed after that.
     """
     progress = progress or Logged()
+    if folder.seal.exists():
+        progress.message("the evidence was collected and sealed before")
+        return
     with _interrupts_of(interrupts) as signals:
         signals.run(end_in_other_process(folder, GATHERING, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:

@@ -513,6 +513,15 @@ def test_a_fault_that_was_confirmed_stays_so_where_later_lines_of_the_journal_ar
     assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.CONFIRMED, SystemVerdict.UNKNOWN)
 
 
+def test_sealed_evidence_is_not_collected_again(stage: Stage) -> None:
+    for phase in (phases.start, phases.drive, phases.collect, phases.stop, phases.collect, phases.stop):
+        phase(stage.folder)
+    assert stage.log == ["drive", "collect"]
+    assert judging.holes_in(stage.folder, stage.scenario, make_plan(stage.scenario, 7)) == judging.missing_evidence(
+        stage.folder, stage.scenario, make_plan(stage.scenario, 7)
+    )
+
+
 def test_no_room_is_kept_once_the_report_is_written_or_has_failed(stage: Stage) -> None:
     assert stage.folder.reserve.is_dir()
     stage.acts = {"report": raising(HarnessError("no space"))}

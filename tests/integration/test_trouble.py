@@ -63,7 +63,7 @@ for name in names:
 """
 HEALING = "harness.experiment.nemesis.heal"
 """With the fault in force."""
-COLLECTING = "harness.experiment.collect._collect_evidence"
+COLLECTING = "harness.experiment.collect._collect_logs"
 STOPPING = "harness.cluster.supervision.supervision:Supervision.end"
 """With everything still up."""
 
