@@ -127,7 +127,7 @@ def _undecided(result: CheckResult, deciding: Sequence[str]) -> CheckResult:
         return result
     options = " ".join(f"--set {each}" for each in deciding)
     found = f": {number_of(result.violations, 'time')}, first: {result.reason}" if result.violations else ""
-    reason = f"the answer hangs on what the history does not state ({options}){found}"
+    reason = f"the answer hangs on what the history does not state (if it was so: {options}){found}"
     return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "violations": 0, "reason": reason})
 
 

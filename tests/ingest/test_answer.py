@@ -109,15 +109,15 @@ def test_a_promise_whose_subject_the_history_does_not_have_is_not_judged(
             answered("duplicate", FAIL, violations=2, reason="a was read twice"),
             ["idempotence=true"],
             UNKNOWN,
-            "the answer hangs on what the history does not state (--set idempotence=true): 2 times, first: a was read "
-            "twice",
+            "the answer hangs on what the history does not state (if it was so: --set idempotence=true): "
+            "2 times, first: a was read twice",
             id="what may be excused accuses of nothing",
         ),
         pytest.param(
             answered("I20", PASS, notes=1),
             ["unclean_leader_election=false"],
             UNKNOWN,
-            "the answer hangs on what the history does not state (--set unclean_leader_election=false)",
+            "the answer hangs on what the history does not state (if it was so: --set unclean_leader_election=false)",
             id="what may be a violation is no PASS",
         ),
         pytest.param(answered("I9", FAIL, violations=1, reason="r"), [], FAIL, "r", id="it hangs on nothing"),
