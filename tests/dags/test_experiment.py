@@ -95,6 +95,8 @@ def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
         -0.5,
         1e12,
         ["x"],
+        {"load": True},
+        {"sync_ms": 1.0},
         ["I1"],
         [1, "all"],
         {"a": "b"},

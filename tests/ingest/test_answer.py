@@ -24,7 +24,7 @@ from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
 def needing(name: str, *needs: str) -> Any:
-    return SimpleNamespace(name=name, promise=f"promise of {name}", needs=needs)
+    return SimpleNamespace(name=name, promise=f"promise of {name}", needs=needs, about=None)
 
 
 def judged(*answers: CheckResult, counts: dict[str, int], **more: Any) -> Judgement:

@@ -138,7 +138,8 @@ def test_the_replay_has_the_options_of_the_sweep() -> None:
 def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def carried_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
+    def carried_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool) -> Summary:
+        assert not guided
         assert (sweep.seed, sweep.schedules, master) == (7, 3, "local[2]")
         return summarize(sweep, [verdict(0), verdict(1, FAIL), BROKEN], simulated_s=2, judged_s=1)
 

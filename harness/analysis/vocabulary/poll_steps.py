@@ -7,19 +7,25 @@ from pyspark.sql.window import Window
 from harness.analysis.frames import PARTITION_KEY, in_order, made_once
 from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import event
-from harness.analysis.vocabulary.log_starts import begun
-from harness.contracts.checks import Severity
+from harness.analysis.vocabulary.log_starts import deletable
+from harness.contracts.checks import Settings, Severity
 
 REBALANCED_MODES = ("subscribe", "")
 """Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""
 
 
-def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
-    """One row a step over a record that somebody read and that is not deleted.
+def skips(facts: dict[str, DataFrame], settings: Settings, *, within_poll: bool) -> DataFrame:
+    """One row a step over a record that another reader read and that is not deleted.
 
-    Columns: those of `poll_steps`, and the first such offset as `skipped`.
+    A record is deleted if it lies before the start of every replica's log; where records may be deleted, of one's, as
+    followers write down a new start later than their leader.
+
+    Columns: those of `poll_steps`, the first such offset as `skipped`, and where logs begin, `first_start` and
+    `last_start`.
     """
-    return _which(_skips(facts["poll_steps"], facts["polls"], facts["replicas"], facts[SUPERSEDED]), within_poll)
+    rows = _skips(facts["poll_steps"], facts["polls"], facts["replicas"], facts[SUPERSEDED])
+    start = F.when(deletable(settings), F.col("last_start")).otherwise(F.col("first_start"))
+    return _which(rows.where(F.coalesce(F.col("skipped") >= start, F.lit(True))), within_poll)
 
 
 @made_once
@@ -42,11 +48,13 @@ def _skips(poll_steps: DataFrame, polls: DataFrame, replicas: DataFrame, superse
         F.col("offset").alias("previous_offset"),
         F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
     )
+    starts = replicas.groupBy(*PARTITION_KEY).agg(
+        F.min("log_start_offset").alias("first_start"), F.max("log_start_offset").alias("last_start")
+    )
     return (
         ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
-        .join(begun(replicas), on=list(PARTITION_KEY), how="left")
+        .join(starts, on=list(PARTITION_KEY), how="left")
         .where(F.col("skipped") < F.col("offset"))
-        .where(F.coalesce(F.col("skipped") >= F.col("begins_at"), F.lit(True)))
     )
 
 

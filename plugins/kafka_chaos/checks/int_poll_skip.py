@@ -30,7 +30,7 @@ class IntPollSkip:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
         return finding(
-            skips(facts, within_poll=True),
+            skips(facts, settings, within_poll=True),
             self.name,
             message=(
                 "A poll leaves nothing out: that of {process} gave {topic}-{partition} offset {offset} after offset "

@@ -34,7 +34,7 @@ class PollSkip:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = with_moves(skips(facts, within_poll=False), facts["ownerships"])
+        rows = with_moves(skips(facts, settings, within_poll=False), facts["ownerships"])
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         level = severity(self.excused_by, settings, unclean=F.col("unclean"))
         return finding(

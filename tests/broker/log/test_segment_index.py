@@ -198,13 +198,13 @@ async def test_a_full_disk_leaves_the_index_in_memory(storage: MemoryStorage) ->
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):
         log.append_as_leader(batch(timestamp_ms=time_of(number)), 0)
-    storage.replace = full  # type: ignore[method-assign]
+    storage.take = full  # type: ignore[method-assign]
     with pytest.raises(OSError, match="full"):
         await log.flush_rolled()
     assert log.offset_for_timestamp(time_of(100)) == first_at(time_of(100))
 
 
-def full(path: str, data: bytes) -> None:
+def full(size: int) -> None:
     raise OSError("the disk is full")
 
 

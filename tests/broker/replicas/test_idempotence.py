@@ -52,7 +52,7 @@ async def test_what_a_broker_knows_of_producers_outlives_its_restart(planted_bug
     ("transactional_id", "error", "producer_id"),
     [
         pytest.param(None, ErrorCode.NONE, 0, id="idempotent"),
-        pytest.param("tx", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, id="transactional, refused for good"),
+        pytest.param("tx", ErrorCode.NOT_COORDINATOR, -1, id="transactional, before it has a coordinator"),
         pytest.param("", ErrorCode.INVALID_REQUEST, -1, id="an empty transactional id"),
     ],
 )

@@ -56,4 +56,7 @@ def test_what_is_before_the_recovery_point_is_certain(
     wanted: dict[Path, int | None] = {
         folder / "my-orders-2" / f"{first:020d}.log": size for first, size in certain.items()
     }
+    wanted |= {
+        folder / "my-orders-2" / f"{first:020d}.snapshot": None for first, size in certain.items() if size is None
+    }
     assert unsynced == wanted | ({index: None} if 5 in certain and certain[5] is None else {})
