@@ -19,7 +19,7 @@ from harness.analysis.frames import union
 from harness.analysis.vocabulary.excuses import within_power_losses
 from harness.analysis.vocabulary.findings import phrase
 from harness.analysis.vocabulary.settings import settings_at_once
-from harness.contracts.checks import Assumption, Check, Settings, Sliced, Subject, assumptions, handed_to
+from harness.contracts.checks import Assumption, Check, Settings, Subject, handed_to
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def run_checks(
         of_runs, sliced_facts = (part if run_ids is None else only(part, run_ids) for part in (facts, slices))
         allowed = {run_id: settings[run_id] for run_id in run_ids or settings}
         at_once = settings_at_once(allowed)
-        handed = [handed_to(check, sliced_facts if isinstance(check, Sliced) else of_runs) for check in checks]
+        handed = [handed_to(check, sliced_facts if check.sliced else of_runs) for check in checks]
         rows = union([check.findings(some, at_once) for check, some in zip(checks, handed, strict=True)])
         if any_power_loss(allowed):
             rows = within_power_losses(rows, of_runs, checks)
@@ -135,7 +135,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     unknown: Unknown = {}
     assuming: dict[Assumption, list[str]] = {}
     for check in checks:
-        for each in assumptions(check):
+        for each in check.assumes:
             assuming.setdefault(each, []).append(check.name)
 
     def test(some: Sequence[Assumption]) -> None:

@@ -10,7 +10,7 @@ from harness.analysis.facts.build import Facts
 from harness.analysis.frames import union
 from harness.analysis.running import broken_parts, why_broken
 from harness.analysis.subjects import subjects_of
-from harness.contracts.checks import About, Check, Settings, Subject
+from harness.contracts.checks import Check, Settings, Subject
 
 SHOWN_PLACES = 5
 """Places that a reason names."""
@@ -41,7 +41,7 @@ def unseen_of(checks: Sequence[Check], facts: Facts, run_ids: Iterable[str], set
     """
     of_checks = {check.name: subjects_of(check) for check in checks}
     subjects = list(dict.fromkeys(subject for subjects in of_checks.values() for subject in subjects))
-    essential = {check.about for check in checks if isinstance(check, About)}
+    essential = {check.about for check in checks if check.about is not None}
     counted: dict[tuple[str, Subject], Row] = {}
     broken = broken_parts(subjects, lambda some: counted.update(_counted(some, facts, settings, essential)))
     errors = {subject: why_broken(error) for subject, error in broken}
@@ -52,7 +52,7 @@ def unseen_of(checks: Sequence[Check], facts: Facts, run_ids: Iterable[str], set
             rows = [(each, counted.get((run_id, each))) for each in of_checks[check.name]]
             unseen = [errors[each] for each in of_checks[check.name] if each in errors]
             unseen += [_in_words(each, row) for each, row in rows if row and row.unseen]
-            if isinstance(check, About) and check.about not in errors and (run_id, check.about) not in counted:
+            if check.about and check.about not in errors and (run_id, check.about) not in counted:
                 absent.add((run_id, check.name))
             elif unseen:
                 reasons[run_id, check.name] = "; ".join(unseen)

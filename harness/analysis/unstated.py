@@ -10,7 +10,7 @@ from harness.analysis.facts.build import Facts
 from harness.analysis.frames import union
 from harness.analysis.running import broken_parts
 from harness.analysis.vocabulary.excuses import within_power_losses
-from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to
+from harness.contracts.checks import Check, Settings, Severity, handed_to
 
 _WITH_ACKS = ("sends", "send_reversals")
 """Facts that say with which acks a record was sent."""
@@ -61,7 +61,7 @@ def hanging_on(
     hanging: dict[str, list[str]] = {}
     for check in checks:
         before = violations.get(check.name, 0)
-        excused = no_epochs and any(each.unclean_election for each in allowances(check))
+        excused = no_epochs and any(each.unclean_election for each in check.excused_by)
 
         def number(each: Otherwise, check: Check = check, excused: bool = excused) -> int:
             """How many violations remain; an unclean election excuses them where no epoch would show it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,8 +119,8 @@ class Subject:
     """What is wrong with those that are unseen, after `what`: "were reached by no reader"."""
 
 
-class Check(Protocol):
-    """One promise."""
+class Check:
+    """One promise. A check states what it needs, and of the rest that in which it differs from these defaults."""
 
     name: ClassVar[str]
     """Its key in findings and answers: I10, lost-write."""
@@ -130,77 +130,32 @@ class Check(Protocol):
     """The promise in one sentence, with its source."""
     needs: ClassVar[tuple[str, ...]]
     """Names of the facts without rows of which the answer is UNKNOWN."""
-
-    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """Return one row a violation or note, in `FINDING_COLUMNS`."""
-        ...
-
-
-@runtime_checkable
-class Assuming(Check, Protocol):
-    """A check that something could mislead."""
-
-    assumes: ClassVar[tuple[Assumption, ...]]
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Names of facts that it uses too, and that may well have no rows."""
+    assumes: ClassVar[tuple[Assumption, ...]] = ()
     """What it cannot do without."""
-
-
-@runtime_checkable
-class About(Check, Protocol):
-    """A check that judges nothing where its subject has no piece at all.
+    about: ClassVar[Subject | None] = None
+    """What the promise is about, if a check judges nothing where that has no piece at all.
 
     A recorded history without a piece leaves the promise unjudged. A run of the harness's own is known to have none.
     """
+    covers: ClassVar[tuple[Subject, ...]] = ()
+    """Further subjects that it must have seen, beside those that follow from the facts that it needs."""
+    excused_by: ClassVar[tuple[Allowance, ...]] = ()
+    """What makes its anomaly lawful; the first that holds is the one that a finding names."""
+    sliced: ClassVar[str] = ""
+    """Why, in a sentence, it finds the same without the records on which all sources agree; empty if it does not.
 
-    about: ClassVar[Subject]
-    """What the promise is about."""
+    What it must not rest on is how many records there are, or what their neighbours are (`harness/analysis/gate.py`).
+    """
+    fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of state changes that it asks about, as kind.field; it passes over lines that do not have them."""
+    judges_without: ClassVar[tuple[str, ...]] = ()
+    """Kinds of state changes that add to it; where a system does not emit them, it judges by its other evidence."""
 
-
-@runtime_checkable
-class Covers(Check, Protocol):
-    """A check with further subjects, beside those that follow from the facts that it needs."""
-
-    covers: ClassVar[tuple[Subject, ...]]
-    """What it must have seen."""
-
-
-@runtime_checkable
-class Excusable(Check, Protocol):
-    """A check whose anomaly is expected under some settings."""
-
-    excused_by: ClassVar[tuple[Allowance, ...]]
-    """The first that holds is the one that a finding names."""
-
-
-@runtime_checkable
-class ReadsMore(Check, Protocol):
-    """A check that uses facts which may well have no rows."""
-
-    reads: ClassVar[tuple[str, ...]]
-    """Names of those."""
-
-
-@runtime_checkable
-class Sliced(Check, Protocol):
-    """A check that finds the same without the records that all sources tell alike (`harness/analysis/gate.py`)."""
-
-    sliced: ClassVar[str]
-    """Why, in a sentence; what it must not rest on is how many records there are, or what their neighbours are."""
-
-
-@runtime_checkable
-class ReadsFields(Check, Protocol):
-    """A check that asks about certain fields of state changes, and passes over lines that do not have them."""
-
-    fields: ClassVar[tuple[str, ...]]
-    """As kind.field."""
-
-
-@runtime_checkable
-class JudgesWithout(Check, Protocol):
-    """A check to which certain state changes add, and which judges by its other evidence where nobody tells of them."""
-
-    judges_without: ClassVar[tuple[str, ...]]
-    """Their kinds."""
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """Return one row a violation or note, in `FINDING_COLUMNS`."""
+        raise NotImplementedError
 
 
 READ_BY_ALL = ("evidence",)
@@ -222,11 +177,10 @@ def read_by(check: Check, *, compacts: bool = True, expires: bool = True) -> tup
         expires: Whether a committed offset may expire in that time.
     """
     idle = (*(() if compacts else OF_COMPACTION), *(() if expires else OF_EXPIRY))
-    more = check.reads if isinstance(check, ReadsMore) else ()
-    cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in allowances(check)) else ()
-    assumes = (each for each in assumptions(check) if compacts or not each.of_compaction)
+    cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in check.excused_by) else ()
+    assumes = (each for each in check.assumes if compacts or not each.of_compaction)
     assumed = (fact for each in assumes for fact in each.facts if fact not in READ_BY_ALL)
-    names = dict.fromkeys((*check.needs, *more, *cuts, *assumed))
+    names = dict.fromkeys((*check.needs, *check.reads, *cuts, *assumed))
     return tuple(name for name in names if name not in idle)
 
 
@@ -235,17 +189,6 @@ def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]
     return {name: facts[name] for name in (*read_by(check), *READ_BY_ALL)}
 
 
-def assumptions(check: Check) -> tuple[Assumption, ...]:
-    """Return what must hold of a run that the check judges."""
-    return check.assumes if isinstance(check, Assuming) else ()
-
-
 def subjects(check: Check) -> tuple[Subject, ...]:
     """Return what a check itself says that it must have seen."""
-    about = (check.about,) if isinstance(check, About) else ()
-    return about + (check.covers if isinstance(check, Covers) else ())
-
-
-def allowances(check: Check) -> tuple[Allowance, ...]:
-    """Return what excuses the anomaly that a check finds."""
-    return check.excused_by if isinstance(check, Excusable) else ()
+    return (check.about, *check.covers) if check.about is not None else check.covers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from harness.analysis.sources.origins import FINDINGS, ORIGINS, kinds_of, untold
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.checks import Check, JudgesWithout, ReadsFields, Settings, read_by
+from harness.contracts.checks import Check, Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, readable_journal
@@ -102,9 +102,9 @@ def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
     """Return what a system tells nothing of and a check rests on: kinds of evidence, state changes, fields of some."""
     facts = _read_by(check, scenario)
     kinds = {kind for kinds in untold(facts, system.tells).values() for kind in kinds}
-    kinds -= set(check.judges_without if isinstance(check, JudgesWithout) else ())
+    kinds -= set(check.judges_without)
     kinds |= _uncollected(facts, scenario)
-    return kinds | (set(check.fields) & system.omits if isinstance(check, ReadsFields) else set())
+    return kinds | (set(check.fields) & system.omits)
 
 
 def _uncollected(facts: Iterable[str], scenario: Scenario) -> set[str]:

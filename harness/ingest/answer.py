@@ -6,7 +6,7 @@ from typing import Any
 from harness.analysis.judge import Judgement
 from harness.analysis.sources.origins import ORIGINS
 from harness.contracts import registry
-from harness.contracts.checks import About, Check, allowances
+from harness.contracts.checks import Check, Subject
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
 from harness.progress import number_of
@@ -100,7 +100,7 @@ def divided(
         elif lacking:
             needed = needed_for(lacking, evidence)
             unjudged.append(Unjudged(check=check.name, promise=check.promise, facts=lacking, needed=needed))
-        elif isinstance(check, About) and (needed := _lacking_subject(check, judgement, evidence)):
+        elif check.about and (needed := _lacking_subject(check, check.about, judgement, evidence)):
             unjudged.append(
                 Unjudged(check=check.name, promise=check.promise, facts=[*check.about.facts], needed=needed)
             )
@@ -109,12 +109,14 @@ def divided(
     return judged, unjudged
 
 
-def _lacking_subject(check: About, judgement: Judgement, evidence: Mapping[str, list[str]]) -> list[str]:
+def _lacking_subject(
+    check: Check, about: Subject, judgement: Judgement, evidence: Mapping[str, list[str]]
+) -> list[str]:
     """Return what of a check's subject is not in the evidence: all of it, or what would show it."""
-    kind = check.about.evidence
+    kind = about.evidence
     if check.name in judgement.absent:
-        return [f"{check.about.what} (there are none)"]
-    return [f"{formats()[kind].option}: {check.about.what}"] if kind and not evidence.get(kind) else []
+        return [f"{about.what} (there are none)"]
+    return [f"{formats()[kind].option}: {about.what}"] if kind and not evidence.get(kind) else []
 
 
 def undecided(results: Iterable[CheckResult], hanging: Mapping[str, list[str]]) -> list[CheckResult]:
@@ -173,7 +175,7 @@ def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: M
 
 
 def _is_excused_by_elections(check: str) -> bool:
-    return any(allowance.unclean_election for allowance in allowances(registry.check(check)))
+    return any(allowance.unclean_election for allowance in registry.check(check).excused_by)
 
 
 def all_answers(result: HistoryResult) -> list[CheckResult]:

@@ -23,7 +23,7 @@ from harness.analysis.sources.reading import LINES, from_table
 from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
 from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts import registry
-from harness.contracts.checks import Check, Settings, Sliced, assumptions, handed_to
+from harness.contracts.checks import Check, Settings, handed_to
 from harness.sweep.jobs import HISTORIES
 from harness.sweep.recorded import histories_in
 from tests.analysis.corruptions import CORRUPTIONS
@@ -41,7 +41,7 @@ BITS = (1, 2)
 """Of a block: so few offsets that many a tiny history has blocks that are left out."""
 SETTINGS = Settings(acks=frozenset({-1, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
-CHECKS = [check for check in map(registry.check, registry.names(registry.Kind.CHECK)) if isinstance(check, Sliced)]
+CHECKS = [check for check in map(registry.check, registry.names(registry.Kind.CHECK)) if check.sliced]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def findings(check: Check, facts: Facts, allowed: Mapping[str, Settings], repeat
     """Return what a check finds, each as JSON, without the runs that it does not judge."""
     rows: DataFrame = check.findings(handed_to(check, facts), settings_at_once(allowed))
     texts = rows.select("run_id", F.to_json(F.struct(*rows.columns)).alias("text")).toArrow().to_pylist()
-    unjudged = repeated if UNIQUE_VALUES in assumptions(check) else set()
+    unjudged = repeated if UNIQUE_VALUES in check.assumes else set()
     return Counter(row["text"] for row in texts if row["run_id"] not in unjudged)
 
 

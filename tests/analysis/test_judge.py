@@ -13,7 +13,7 @@ from harness.analysis.subjects import subjects_of
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Assumption, Settings, assumptions, read_by
+from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, read_by
 from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
@@ -109,7 +109,7 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged: "Judged") -> None:
     resting_on_brokers = {
         check.name
         for check in map(registry.check, ALL_CHECKS)
-        if BROKERS_WHOLE in assumptions(check) or any("state_changes" in ORIGINS[fact] for fact in check.needs)
+        if BROKERS_WHOLE in check.assumes or any("state_changes" in ORIGINS[fact] for fact in check.needs)
     }
     assert unknown == resting_on_brokers
     assert {"I1", "I11", "I24"} < unknown
@@ -147,7 +147,7 @@ def answers(
     return judge_sources(spark, read(spark, folders), to_judge, into=into, keep=False)
 
 
-class Broken:
+class Broken(Check):
     name = title = "broken"
     promise = "Nothing."
     needs = ("sends",)

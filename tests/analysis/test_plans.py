@@ -17,7 +17,7 @@ from harness.analysis.sources.reading import LINES, Sources, from_table
 from harness.analysis.sources.typed import FACTS
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
-from harness.contracts.checks import Settings, assumptions
+from harness.contracts.checks import Settings
 from harness.values import ACKS_ALL
 from tests.analysis.fact_rows import sent, table_of
 
@@ -83,7 +83,7 @@ def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
     plans = {}
     for name in registry.names(registry.Kind.CHECK):
         check = registry.check(name)
-        doubts = [each.broken(*(facts[fact] for fact in each.facts)) for each in assumptions(check)]
+        doubts = [each.broken(*(facts[fact] for fact in each.facts)) for each in check.assumes]
         plans[name] = "\n".join(map(plan_of, [check.findings(facts, SETTINGS), *doubts]))
     return plans
 

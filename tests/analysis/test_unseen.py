@@ -11,7 +11,7 @@ from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
 from harness.contracts import registry
-from harness.contracts.checks import About, Check, Settings, Subject
+from harness.contracts.checks import Check, Settings, Subject
 from harness.store.history import Sign
 from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
 from tests.analysis.protocol_rows import superseded
@@ -159,7 +159,7 @@ def test_a_subject_that_is_absent_in_one_place_of_three_is_said_with_the_place(c
             assert called(subject) not in judged.reasons.get((f"{called(subject)}: 3", check.name), "")
 
 
-@pytest.mark.parametrize("check", [check for check in CHECKS if isinstance(check, About)], ids=lambda check: check.name)
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.about], ids=lambda check: check.name)
 def test_a_check_whose_subject_is_nowhere_has_nothing_to_judge(check: Check, judged: Unseen) -> None:
     assert ("nothing", check.name) in judged.absent
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from harness.analysis.running import unknown_runs
 from harness.analysis.vocabulary.findings import EVIDENCE_LIMIT
 from harness.contracts import registry
-from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to
+from harness.contracts.checks import Check, Settings, Severity, handed_to
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 from tests.analysis.protocol_rows import configured
@@ -161,7 +161,7 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
     }
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
-    reasons = {allowance.reason for allowance in allowances(plugin)}
+    reasons = {allowance.reason for allowance in plugin.excused_by}
     for row in plugin.findings(handed_to(plugin, tables), settings).orderBy("offset", "message").collect():
         answer = answers[row.run_id]
         if answer.verdict is SystemVerdict.UNKNOWN:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.analysis.tables.schemas import PROBLEMS, TORN
 from harness.contracts import registry
-from harness.contracts.checks import Check, Sliced, allowances
+from harness.contracts.checks import Check
 from tools.pages.page import NOTE, Page, table
 
 _HEAD = f"""\
@@ -92,7 +92,7 @@ def _allowances(checks: Iterable[Check]) -> Iterator[str]:
 
 def _allowed(checks: Iterable[Check]) -> Iterator[tuple[str, ...]]:
     for check in checks:
-        for each in allowances(check):
+        for each in check.excused_by:
             acks = ", ".join(map(str, sorted(each.acks))) if each.acks is not None else ""
             flags = (each.unclean_election, each.power_loss, each.without_idempotence)
             yield check.title, acks, *("yes" if flag else "" for flag in flags), each.reason
@@ -101,7 +101,7 @@ def _allowed(checks: Iterable[Check]) -> Iterator[tuple[str, ...]]:
 def _sliced(checks: Iterable[Check]) -> Iterator[str]:
     yield _SLICES
     yield ""
-    rows = ((check.title, check.sliced) for check in checks if isinstance(check, Sliced))
+    rows = ((check.title, check.sliced) for check in checks if check.sliced)
     yield from table(("check", "finds the same in a slice, because"), rows)
 
 

@@ -20,10 +20,6 @@ What a plugin implements and receives. These names are stable from 0.1.0 on
 _MODULES = {
     "harness.contracts.checks": (
         "Check",
-        "Assuming",
-        "Excusable",
-        "ReadsMore",
-        "Sliced",
         "Settings",
         "Allowance",
         "Assumption",

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.vocabulary.allowances import POWER_LOSS
 from harness.contracts import registry
-from harness.contracts.checks import Check, Severity, allowances
+from harness.contracts.checks import Check, Severity
 from harness.contracts.faults import MayForfeit
 
 _NEVER_NS = (1 << 63) - 1
@@ -21,7 +21,7 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
     partition none of whose replicas was cut off. Where that cannot be told the excuse stands: of runs without a journal
     of faults, of partitions whose replicas nobody has named, and of findings that name no partition or no instant.
     """
-    stored_anywhere = [check.name for check in checks if any(each.anywhere for each in allowances(check))]
+    stored_anywhere = [check.name for check in checks if any(each.anywhere for each in check.excused_by)]
     journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))
     cuts = _cuts(facts["fault_windows"])
     last = cuts.groupBy("run_id").agg(F.max("cut_ns").alias("last_cut_ns"))

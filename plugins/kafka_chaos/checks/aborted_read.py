@@ -15,7 +15,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType
 
 
-class AbortedRead:
+class AbortedRead(Check):
     """Sends that failed, against everything that was read."""
 
     name: ClassVar[str] = "aborted-read"

@@ -17,7 +17,7 @@ from harness.contracts.checks import Check, Settings
 from harness.values import ACKS_ALL
 
 
-class AcknowledgedInSync:
+class AcknowledgedInSync(Check):
     """What leaders acknowledged with acks=all, by the size that their ISR had."""
 
     name: ClassVar[str] = "I19"

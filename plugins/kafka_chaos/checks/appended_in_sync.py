@@ -19,7 +19,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 
 
-class AppendedInSync:
+class AppendedInSync(Check):
     """What leaders wrote with acks=all, and what they refused when they had written it, by the size of their ISR."""
 
     name: ClassVar[str] = "I26"

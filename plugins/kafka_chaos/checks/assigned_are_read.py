@@ -21,7 +21,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import OpType, Sign
 
 
-class AssignedAreRead:
+class AssignedAreRead(Check):
     """Every partition of each group's last generation, and the records that came in peace."""
 
     name: ClassVar[str] = "I38"

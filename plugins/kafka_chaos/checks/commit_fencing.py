@@ -21,7 +21,7 @@ _WITHOUT_MEMBERS = ("Empty", "Dead")
 _TAKES_COMMITS = ("Stable", "PreparingRebalance")
 
 
-class CommitFencing:
+class CommitFencing(Check):
     """Every commit that was taken, beside what its group was then."""
 
     name: ClassVar[str] = "I35"

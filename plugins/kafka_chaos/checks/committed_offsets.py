@@ -15,12 +15,12 @@ from harness.analysis.subjects import COMMITS_LOGGED
 from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC
 
 
-class CommittedOffsets:
+class CommittedOffsets(Check):
     """Acknowledged commits, against high watermarks and against the log of the offsets topic."""
 
     name: ClassVar[str] = "I16"
@@ -126,4 +126,4 @@ def _taken_back(last: DataFrame, retirements: DataFrame) -> DataFrame:
     )
 
 
-PLUGIN: type[Excusable] = CommittedOffsets
+PLUGIN: type[Check] = CommittedOffsets

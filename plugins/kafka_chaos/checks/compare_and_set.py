@@ -13,7 +13,7 @@ from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class CompareAndSet:
+class CompareAndSet(Check):
     """Every successful write, and every step from one version to the next."""
 
     name: ClassVar[str] = "I5"

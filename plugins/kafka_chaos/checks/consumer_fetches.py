@@ -14,7 +14,7 @@ from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Check, Settings
 
 
-class ConsumerFetches:
+class ConsumerFetches(Check):
     """Everything that brokers served to consumers, by leader epochs."""
 
     name: ClassVar[str] = "I24"

@@ -22,7 +22,7 @@ LATE_S = 5
 """Longer than a busy broker takes to come to a timer."""
 
 
-class DeletedTopics:
+class DeletedTopics(Check):
     """Every topic whose znode is gone, and what is left of it."""
 
     name: ClassVar[str] = "I23"

@@ -25,7 +25,7 @@ LONGEST_S = 3.0
 """Far more than it takes to give a lead up, which waits for nobody; a disk that is broken stays so for longer."""
 
 
-class DiskFailover:
+class DiskFailover(Check):
     """What leaders refused because of their disk, and for how long they went on to lead."""
 
     name: ClassVar[str] = "I40"

@@ -12,10 +12,10 @@ from harness.analysis.frames import in_turn
 from harness.analysis.vocabulary.allowances import UNCLEAN_ELECTION
 from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
 from harness.analysis.vocabulary.findings import event, finding, oldest_epoch, phrase, severity, with_unclean_election
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
-class Duplicate:
+class Duplicate(Check):
     """Every place at which a value was read."""
 
     name: ClassVar[str] = "duplicate"
@@ -73,4 +73,4 @@ class Duplicate:
         )
 
 
-PLUGIN: type[Excusable] = Duplicate
+PLUGIN: type[Check] = Duplicate

@@ -20,7 +20,7 @@ _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
 
 
-class ElectionRule:
+class ElectionRule(Check):
     """Every election, decided again from its logged inputs."""
 
     name: ClassVar[str] = "I22"

@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 _UNDEFINED = -1
 
 
-class EpochAnswers:
+class EpochAnswers(Check):
     """Every answer to where a leader epoch ends, and every truncation that followed one."""
 
     name: ClassVar[str] = "I30"

@@ -19,7 +19,7 @@ from harness.analysis.vocabulary.log_starts import begun
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class EpochCache:
+class EpochCache(Check):
     """Every replica's epoch cache, beside its records and the leaderships of its broker."""
 
     name: ClassVar[str] = "I27"

@@ -20,7 +20,7 @@ from harness.events import NO_OFFSET
 _JUDGED = ("epoch", "hw", "out_of_range")
 
 
-class ExactTruncation:
+class ExactTruncation(Check):
     """Every truncation of a follower against what it knew and was told."""
 
     name: ClassVar[str] = "I15"

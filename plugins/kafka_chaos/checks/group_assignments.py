@@ -16,13 +16,13 @@ from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 _OF = ("run_id", "source", "broker", "incarnation", "seq", "group", "life", "generation", "topic", "partition")
 """One assignment of a coordinator is one line; those of members are compared wherever they were told."""
 
 
-class GroupAssignments:
+class GroupAssignments(Check):
     """Every partition of every generation, and whom it was assigned to."""
 
     name: ClassVar[str] = "I33"
@@ -74,4 +74,4 @@ class GroupAssignments:
         )
 
 
-PLUGIN: type[Excusable] = GroupAssignments
+PLUGIN: type[Check] = GroupAssignments

@@ -17,12 +17,12 @@ from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 _LINE = ("broker", "incarnation", "seq", "coordinator_epoch", "generation", "time_ns")
 
 
-class GroupGenerations:
+class GroupGenerations(Check):
     """Every state of a group beside the one before, and every load beside what had been stored."""
 
     name: ClassVar[str] = "I34"
@@ -147,4 +147,4 @@ def _columns() -> list[Column]:
     return [*named, before.alias("before"), F.col("before.time_ns").alias("before_ns")]
 
 
-PLUGIN: type[Excusable] = GroupGenerations
+PLUGIN: type[Check] = GroupGenerations

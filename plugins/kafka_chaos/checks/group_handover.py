@@ -20,7 +20,7 @@ from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 
 _OWNERSHIP = (*PARTITION_KEY, "group", "process", "index")
@@ -28,7 +28,7 @@ _POSITION = (*PARTITION_KEY, "group")
 _TOLD = (*_OWNERSHIP, "member", "generation", "offset", "assigned_ns")
 
 
-class GroupHandover:
+class GroupHandover(Check):
     """Every ownership of a partition, beside the commits before it and the records that were read in it."""
 
     name: ClassVar[str] = "I36"
@@ -160,4 +160,4 @@ def _explained(low: DataFrame, facts: dict[str, DataFrame], decided: DataFrame) 
     )
 
 
-PLUGIN: type[Excusable] = GroupHandover
+PLUGIN: type[Check] = GroupHandover

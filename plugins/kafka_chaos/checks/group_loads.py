@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 _LIFE = (*PARTITION_KEY, "broker", "incarnation")
 
 
-class GroupLoads:
+class GroupLoads(Check):
     """Every load beside the log that its broker took the lead with, and every unload beside what was loaded."""
 
     name: ClassVar[str] = "I39"

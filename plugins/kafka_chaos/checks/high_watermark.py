@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Check, Settings
 
 _LINE = ("broker", "incarnation", "seq")
 
 
-class HighWatermark:
+class HighWatermark(Check):
     """Every change of a high watermark, every new leadership, every truncation, in each broker's own order."""
 
     name: ClassVar[str] = "I11"
@@ -121,4 +121,4 @@ class HighWatermark:
         )
 
 
-PLUGIN: type[Excusable] = HighWatermark
+PLUGIN: type[Check] = HighWatermark

@@ -14,11 +14,11 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
 from harness.analysis.vocabulary.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Check, Settings
 from harness.values import ACKS_ALL
 
 
-class InconsistentOffsets:
+class InconsistentOffsets(Check):
     """What readers and acks=all producers say about each offset."""
 
     name: ClassVar[str] = "inconsistent-offsets"
@@ -68,4 +68,4 @@ class InconsistentOffsets:
         )
 
 
-PLUGIN: type[Excusable] = InconsistentOffsets
+PLUGIN: type[Check] = InconsistentOffsets

@@ -13,7 +13,7 @@ from harness.analysis.vocabulary.poll_steps import regressions, step_events
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class IntNonmonotonicPoll:
+class IntNonmonotonicPoll(Check):
     """Steps within one poll."""
 
     name: ClassVar[str] = "int-nonmonotonic-poll"

@@ -14,10 +14,10 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import finding, severity
 from harness.analysis.vocabulary.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
-class IntNonmonotonicSend:
+class IntNonmonotonicSend(Check):
     """Acknowledged sends of one process that were under way together."""
 
     name: ClassVar[str] = "int-nonmonotonic-send"
@@ -52,4 +52,4 @@ class IntNonmonotonicSend:
         )
 
 
-PLUGIN: type[Excusable] = IntNonmonotonicSend
+PLUGIN: type[Check] = IntNonmonotonicSend

@@ -14,7 +14,7 @@ from harness.analysis.vocabulary.poll_steps import skips, step_events
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class IntPollSkip:
+class IntPollSkip(Check):
     """Steps within one poll, against what others read."""
 
     name: ClassVar[str] = "int-poll-skip"

@@ -17,7 +17,7 @@ from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings, Severity, Subject
 
 
-class IsrAdmission:
+class IsrAdmission(Check):
     """Every proposal of a larger ISR, and every larger ISR in ZooKeeper."""
 
     name: ClassVar[str] = "I13"

@@ -18,11 +18,11 @@ from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMP
 from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.values import ACKS_ALL
 
 
-class LeaderCompleteness:
+class LeaderCompleteness(Check):
     """Records acknowledged by the whole ISR against the logs of those who must hold them."""
 
     name: ClassVar[str] = "I10"
@@ -100,4 +100,4 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-PLUGIN: type[Excusable] = LeaderCompleteness
+PLUGIN: type[Check] = LeaderCompleteness

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, contains, in_order
 from harness.analysis.vocabulary.findings import event, finding, ids, phrase, severity
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Check, Settings
 
 _ADMINISTRATOR = "admin"
 """What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""
 
 
-class LeaderFromIsr:
+class LeaderFromIsr(Check):
     """Every leader that took over, against the ISR before it; where that is not known, it is not judged."""
 
     name: ClassVar[str] = "I4"
@@ -107,4 +107,4 @@ def _configured(facts: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-PLUGIN: type[Excusable] = LeaderFromIsr
+PLUGIN: type[Check] = LeaderFromIsr

@@ -17,7 +17,7 @@ from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
-class LeaderInIsr:
+class LeaderInIsr(Check):
     """Every version of every partition's state znode, each by itself."""
 
     name: ClassVar[str] = "I3"

@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class LeaderWaitsForIsr:
+class LeaderWaitsForIsr(Check):
     """Whom each leader waited for, against the version of the state that it says it went by."""
 
     name: ClassVar[str] = "I8"

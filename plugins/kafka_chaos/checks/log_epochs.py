@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class LogEpochs:
+class LogEpochs(Check):
     """Every replica's epoch cache and records, and what the leader of each epoch says that it wrote."""
 
     name: ClassVar[str] = "I12"

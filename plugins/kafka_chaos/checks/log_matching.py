@@ -23,7 +23,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 _REPLICA = [*PARTITION_KEY, "broker"]
 
 
-class LogMatching:
+class LogMatching(Check):
     """The dumps of all replicas, offset by offset."""
 
     name: ClassVar[str] = "I9"

@@ -17,10 +17,10 @@ from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
 from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.log_starts import not_deleted
 from harness.analysis.vocabulary.records import acks_text, passed_by_one, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
-class LostWrite:
+class LostWrite(Check):
     """Acknowledged records against what all readers saw."""
 
     name: ClassVar[str] = "lost-write"
@@ -55,4 +55,4 @@ class LostWrite:
         )
 
 
-PLUGIN: type[Excusable] = LostWrite
+PLUGIN: type[Check] = LostWrite

@@ -29,7 +29,7 @@ def _without_live_brokers(caches: DataFrame) -> DataFrame:
     return known.where(F.col("known") == 0)
 
 
-class MetadataCaches:
+class MetadataCaches(Check):
     """The metadata cache of every registered broker, beside ZooKeeper."""
 
     name: ClassVar[str] = "I29"

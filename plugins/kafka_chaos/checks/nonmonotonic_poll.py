@@ -14,10 +14,10 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import finding, severity, with_unclean_election
 from harness.analysis.vocabulary.poll_steps import note_if_moved, regressions, step_events, with_moves
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
-class NonmonotonicPoll:
+class NonmonotonicPoll(Check):
     """Steps between two polls."""
 
     name: ClassVar[str] = "nonmonotonic-poll"
@@ -45,4 +45,4 @@ class NonmonotonicPoll:
         )
 
 
-PLUGIN: type[Excusable] = NonmonotonicPoll
+PLUGIN: type[Check] = NonmonotonicPoll

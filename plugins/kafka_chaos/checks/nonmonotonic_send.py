@@ -14,10 +14,10 @@ from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import finding, severity
 from harness.analysis.vocabulary.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
-class NonmonotonicSend:
+class NonmonotonicSend(Check):
     """Acknowledged sends of one process that were not under way together."""
 
     name: ClassVar[str] = "nonmonotonic-send"
@@ -44,4 +44,4 @@ class NonmonotonicSend:
         )
 
 
-PLUGIN: type[Excusable] = NonmonotonicSend
+PLUGIN: type[Check] = NonmonotonicSend

@@ -15,11 +15,11 @@ from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity
 from harness.analysis.vocabulary.groups import with_unclean_offsets_topic
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 
 
-class OffsetRegression:
+class OffsetRegression(Check):
     """Every read-back against the commits before and around it."""
 
     name: ClassVar[str] = "offset-regression"
@@ -94,4 +94,4 @@ def _taken_back(low: DataFrame, retirements: DataFrame) -> DataFrame:
     )
 
 
-PLUGIN: type[Excusable] = OffsetRegression
+PLUGIN: type[Check] = OffsetRegression

@@ -15,7 +15,7 @@ from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Check, Settings
 
 
-class OneControllerPerEpoch:
+class OneControllerPerEpoch(Check):
     """Controller epochs along ZooKeeper's transactions, who had them, and what was decided under them."""
 
     name: ClassVar[str] = "I2"

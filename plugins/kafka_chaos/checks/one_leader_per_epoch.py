@@ -16,7 +16,7 @@ from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
-class OneLeaderPerEpoch:
+class OneLeaderPerEpoch(Check):
     """Epochs along the versions of the state znode, which count themselves, and who claims to lead in each."""
 
     name: ClassVar[str] = "I1"

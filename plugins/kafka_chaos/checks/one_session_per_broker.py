@@ -22,7 +22,7 @@ def _unmatched(registrations: DataFrame) -> DataFrame:
     return each.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
 
 
-class OneSessionPerBroker:
+class OneSessionPerBroker(Check):
     """Every registration, as ZooKeeper holds it and as its broker believes."""
 
     name: ClassVar[str] = "I18"

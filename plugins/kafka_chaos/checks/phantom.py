@@ -14,7 +14,7 @@ from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class Phantom:
+class Phantom(Check):
     """What was read against everything that was ever sent, acknowledged or not."""
 
     name: ClassVar[str] = "phantom"

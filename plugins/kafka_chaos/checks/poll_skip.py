@@ -15,10 +15,10 @@ from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_T
 from harness.analysis.vocabulary.compaction import SUPERSEDED
 from harness.analysis.vocabulary.findings import finding, severity, with_unclean_election
 from harness.analysis.vocabulary.poll_steps import note_if_moved, skips, step_events, with_moves
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
-class PollSkip:
+class PollSkip(Check):
     """Steps between two polls, against what others read."""
 
     name: ClassVar[str] = "poll-skip"
@@ -49,4 +49,4 @@ class PollSkip:
         )
 
 
-PLUGIN: type[Excusable] = PollSkip
+PLUGIN: type[Check] = PollSkip

@@ -28,7 +28,7 @@ def _unclaimed(records: DataFrame, blocks: DataFrame) -> DataFrame:
     return numbered.join(blocks, on="run_id", how="left_anti")
 
 
-class ProducerIdBlocks:
+class ProducerIdBlocks(Check):
     """Every block against all that were claimed before it."""
 
     name: ClassVar[str] = "I25"

@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
 
-class RebalanceEnd:
+class RebalanceEnd(Check):
     """Every state on the way to the next generation, and how long it lasted."""
 
     name: ClassVar[str] = "I37"

@@ -21,7 +21,7 @@ from harness.events import NO_LEADER
 DEADLINE_S = 60
 
 
-class Recovery:
+class Recovery(Check):
     """The last state of every partition, and who was registered then."""
 
     name: ClassVar[str] = "I20"

@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 REMEMBERED_BATCHES = 5
 
 
-class RetriesAreDuplicates:
+class RetriesAreDuplicates(Check):
     """Every refused batch that its leader had written."""
 
     name: ClassVar[str] = "I28"

@@ -21,7 +21,7 @@ _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
 
 
-class SequenceNumbers:
+class SequenceNumbers(Check):
     """Every idempotent producer's records in every replica's log."""
 
     name: ClassVar[str] = "I21"

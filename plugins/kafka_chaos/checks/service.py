@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 
 
-class Service(OfLiveness):
+class Service(OfLiveness, Check):
     """Signs of life that clients see."""
 
     name: ClassVar[str] = "I32"

@@ -16,13 +16,13 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
 from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.analysis.vocabulary.records import acknowledged
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.values import ACKS_ALL
 
 SETTLED_NS = 2_000_000_000
 
 
-class StaleReadAfterAck:
+class StaleReadAfterAck(Check):
     """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
 
     name: ClassVar[str] = "stale-read-after-ack"
@@ -83,4 +83,4 @@ def _healed(faults: DataFrame) -> DataFrame:
     return faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
 
 
-PLUGIN: type[Excusable] = StaleReadAfterAck
+PLUGIN: type[Check] = StaleReadAfterAck

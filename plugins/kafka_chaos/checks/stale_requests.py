@@ -17,7 +17,7 @@ from harness.contracts.checks import Check, Settings
 _LINE = ("broker", "incarnation", "seq")
 
 
-class StaleRequests:
+class StaleRequests(Check):
     """Every control request that a broker applied, and every role that it took, in its own order."""
 
     name: ClassVar[str] = "I14"

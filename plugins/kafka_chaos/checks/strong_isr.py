@@ -16,10 +16,10 @@ from harness.analysis.vocabulary.allowances import LOSSES
 from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, has_field
 from harness.analysis.vocabulary.findings import event, finding, ids, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.replication import members_below_high_watermark
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
-class StrongIsr:
+class StrongIsr(Check):
     """High watermarks against the logs of all whom ZooKeeper called in sync, then and in the end."""
 
     name: ClassVar[str] = "I6"
@@ -86,4 +86,4 @@ class StrongIsr:
         )
 
 
-PLUGIN: type[Excusable] = StrongIsr
+PLUGIN: type[Check] = StrongIsr

@@ -18,10 +18,10 @@ from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
 from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.vocabulary.log_starts import not_deleted
 from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity, Subject
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Severity, Subject
 
 
-class Unseen:
+class Unseen(Check):
     """Acknowledged records past the last one read, against the replicas' logs."""
 
     name: ClassVar[str] = "unseen"
@@ -69,4 +69,4 @@ class Unseen:
         )
 
 
-PLUGIN: type[Excusable] = Unseen
+PLUGIN: type[Check] = Unseen

@@ -16,7 +16,7 @@ from harness.analysis.vocabulary.replication import members_below_high_watermark
 from harness.contracts.checks import Assumption, Check, Settings
 
 
-class WeakIsr:
+class WeakIsr(Check):
     """The sets that leaders waited for, against the logs of their members."""
 
     name: ClassVar[str] = "I7"

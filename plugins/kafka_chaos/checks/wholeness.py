@@ -15,7 +15,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 
 
-class Wholeness(OfLiveness):
+class Wholeness(OfLiveness, Check):
     """Signs of life that are seen in ZooKeeper."""
 
     name: ClassVar[str] = "I31"

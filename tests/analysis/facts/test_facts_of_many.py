@@ -25,7 +25,7 @@ from harness.analysis.gate import sliced
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.sources.state_changes import StateChanges
 from harness.contracts import registry
-from harness.contracts.checks import Settings, Sliced
+from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.gate_histories import tables
 from tests.verdicts import FAIL, PASS
@@ -37,7 +37,7 @@ SEEDS = range(800)
 SHIFT = 58
 """Of offsets: some answers are to batches that begin in one block of 64 offsets and end in another."""
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
-SLICED_CHECKS = [c for c in map(registry.check, registry.names(registry.Kind.CHECK)) if isinstance(c, Sliced)]
+SLICED_CHECKS = [c for c in map(registry.check, registry.names(registry.Kind.CHECK)) if c.sliced]
 PLACE_IN_A_POLL = ("run_id", "process", "mode", "topic", "partition", "index", "position")
 PLACE_OF_A_SEND = ("run_id", "process", "topic", "partition", "index")
 

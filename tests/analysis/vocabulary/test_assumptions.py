@@ -14,7 +14,7 @@ from tests.analysis.fact_rows import facts, read, sent
 RUNS = ("a", "b")
 
 
-class Assumer:
+class Assumer(Check):
     """A check that does nothing but assume."""
 
     name: ClassVar[str]

@@ -13,12 +13,12 @@ from harness.analysis.vocabulary.allowances import POWER_LOSS
 from harness.analysis.vocabulary.excuses import within_power_losses
 from harness.analysis.vocabulary.findings import finding, severity
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, allowances
+from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import facts, sent
 from tests.checks.answers import STRICT
 
 POWER = POWER_LOSS.reason
-EXCUSED_BY = allowances(registry.check("lost-write"))
+EXCUSED_BY = registry.check("lost-write").excused_by
 pytestmark = pytest.mark.spark
 
 CUT_NS = 100
