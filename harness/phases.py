@@ -22,16 +22,7 @@ from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_in_other_process
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites
 from harness.progress import Logged, Progress, number_of
-from harness.scenario.capabilities import (
-    changes_files,
-    cuts_power,
-    disturbs_links,
-    fails_disks,
-    fills_disks,
-    require_capabilities,
-    sets_clocks,
-    slows_zookeeper,
-)
+from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
@@ -127,13 +118,8 @@ def start(
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         controllers=scenario.cluster.controllers,
         separate_controllers=scenario.cluster.separate_controllers,
-        relay=disturbs_links(scenario),
-        clocks=sets_clocks(scenario),
-        syncs=cuts_power(scenario),
+        needs=required_capabilities(scenario),
         zookeeper_syncs=slows_zookeeper(scenario),
-        disk_files=changes_files(scenario),
-        disks=fills_disks(scenario),
-        disk_errors=fails_disks(scenario),
         external=place_of(scenario),
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),

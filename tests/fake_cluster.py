@@ -15,8 +15,8 @@ from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 from harness.zookeeper.view import Controller, PartitionView, Registration, ZookeeperView, controller_view
+from tests.fake_capabilities import FakeCapabilities
 from tests.fake_connection import FakeConnection, stream
-from tests.fake_powers import FakePowers
 
 BROKERS = (0, 1, 2)
 EPOCH = "/controller_epoch"
@@ -30,7 +30,7 @@ OF_KAFKA = {
 
 
 @dataclass
-class FakeCluster(FakePowers, ZookeeperView):
+class FakeCluster(FakeCapabilities, ZookeeperView):
     """Driver and view at once; brokers lead, die and come back as told, at once."""
 
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

@@ -181,7 +181,7 @@ def _attach(folder: Path) -> "ClusterDriver":
 
 
 def _able(capability: str, folder: Path) -> Any:
-    """Return the driver of the cluster in a folder as one with an optional power; ScenarioError when it has not."""
+    """Return the driver of the cluster in a folder as one with an capability; ScenarioError when it has not."""
     from harness.cluster.driver import CAPABILITIES
 
     driver = _attach(folder)

@@ -1,4 +1,4 @@
-"""What must every cluster driver be able to do, and which optional powers may a fault require?
+"""What must every cluster driver be able to do, and which capabilities may a fault require?
 
 A driver keeps its whole state in the run folder, so that any process can attach to a running cluster: one Airflow task
 starts it, another one drives it, a third one stops it.
@@ -10,7 +10,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
-from harness.cluster.powers import (
+from harness.cluster.capabilities import (
     CanAsk,
     CanCutPower,
     CanDamageDisk,
@@ -183,20 +183,10 @@ class ClusterRequest:
     """How many controllers there are, in a quorum, where there is no ZooKeeper; None for as many as are usual."""
     separate_controllers: bool = False
     """Whether those are servers of their own; otherwise brokers are controllers too."""
-    relay: bool = False
-    """Whether all traffic between brokers, their clients and ZooKeeper passes through where links can be disturbed."""
-    clocks: bool = False
-    """Whether brokers are started in such a way that their wall clocks can be set."""
-    syncs: bool = False
-    """Whether brokers are to note what they have synced."""
+    needs: frozenset[str] = frozenset()
+    """The capabilities that faults will use; brokers and what is around them are started so that they can be."""
     zookeeper_syncs: bool = False
     """Whether ZooKeeper's servers are to sync what they write."""
-    disk_files: bool = False
-    """Whether brokers' files are to be where the harness can change them."""
-    disks: bool = False
-    """Whether brokers' data directories are small file systems of their own."""
-    disk_errors: bool = False
-    """Whether brokers are started in such a way that their disks can be made to fail."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     external: "ExternalCluster | None" = None
@@ -206,10 +196,20 @@ class ClusterRequest:
     expires_after_s: float | None = None
     """A cluster without an owner ends itself after this time; None when a person will stop it."""
 
+    @property
+    def relay(self) -> bool:
+        """Whether all traffic between brokers, their clients and ZooKeeper passes where links can be disturbed."""
+        return not OVER_LINKS.isdisjoint(self.needs)
+
+    @property
+    def disk_files(self) -> bool:
+        """Whether brokers' files are to be where the harness can change them."""
+        return not self.needs.isdisjoint({DISK_FILES, POWER})
+
 
 @runtime_checkable
 class ClusterDriver(Protocol):
-    """The obligatory powers. Every method raises `ClusterError` when the cluster does not do what it asks for."""
+    """What every driver can do. Every method raises `ClusterError` when the cluster does not do what it asks for."""
 
     families: ClassVar[frozenset[str]]
     """The systems that it can start, without their releases."""
@@ -303,8 +303,8 @@ class CarriesOutRuns(Protocol):
     """
 
     @classmethod
-    def powers(cls) -> frozenset[str]:
-        """Return the names of the optional powers that faults and load have in its runs."""
+    def capabilities(cls) -> frozenset[str]:
+        """Return the names of the capabilities that faults and load have in its runs."""
         ...
 
     @classmethod
@@ -375,4 +375,4 @@ CAPABILITIES: dict[str, type[Any]] = {
 OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"})
 """Those of them that take a relay on real machines."""
 DRIVER = "driver"
-"""What `ClusterDriver.lacks` calls the obligatory powers."""
+"""What `ClusterDriver.lacks` calls what every driver can do."""

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, relay
 from harness.cluster.disks.small_disks import IN_A_NAMESPACE
-from harness.cluster.driver import ENSEMBLES, BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus, quorum_ids
+from harness.cluster.driver import (
+    DISK_SPACE,
+    ENSEMBLES,
+    BrokerStatus,
+    ClusterRequest,
+    ClusterStatus,
+    ZookeeperStatus,
+    quorum_ids,
+)
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.releases import writers
@@ -134,7 +142,7 @@ class SupervisedDriver(RunsClients, ABC):
             raise ScenarioError(f"the driver {self.name} has no container for {request.system}")
         # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
-        await self._supervision.launch(owner, IN_A_NAMESPACE if request.disks else ())
+        await self._supervision.launch(owner, IN_A_NAMESPACE if DISK_SPACE in request.needs else ())
         try:
             layout = await self._lay_out(request)
             layout.save()

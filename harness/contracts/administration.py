@@ -6,7 +6,7 @@ With ZooKeeper that is as tools did, and outlives a controller.
 import json
 from typing import TYPE_CHECKING
 
-from harness.cluster.powers import CanAsk
+from harness.cluster.capabilities import CanAsk
 from harness.contracts.faults import Arena, Effect, mismatch
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
+from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.cluster.powers import CanLimit
 from harness.contracts.faults import Arena, BrokerFault, Effect, Injection, not_running
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
+from harness.cluster.capabilities import CanProbe, Direction, Side
 from harness.cluster.driver import ClusterDriver
-from harness.cluster.powers import CanProbe, Direction, Side
 from harness.contracts.faults import Effect, Injection, inconclusive
 from harness.contracts.parameters import Strict
 from harness.verdict import FaultVerdict

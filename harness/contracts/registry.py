@@ -189,10 +189,10 @@ def driver_class(name: str) -> type[Any]:
 
 
 def capabilities(driver: str) -> set[str]:
-    """Return the names of the optional powers that a driver has."""
+    """Return the names of the capabilities that a driver has."""
     cls = driver_class(driver)
     if issubclass(cls, CarriesOutRuns):
-        return set(cls.powers())
+        return set(cls.capabilities())
     return {name for name, protocol in CAPABILITIES.items() if issubclass(cls, protocol)}
 
 

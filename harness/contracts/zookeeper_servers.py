@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from harness.cluster.powers import SeesZookeeper
+from harness.cluster.capabilities import SeesZookeeper
 from harness.contracts.faults import Arena, BrokerFault, Injection
 from harness.contracts.targets import Part, Role, Target
 from harness.errors import ClusterError

@@ -29,7 +29,7 @@ RETRIES_S = 15.0
 """What is asked of a cluster is asked for so long at least: a request may be lost, and the next one wait for it."""
 _SEEN_FROM_OUTSIDE = frozenset({Sign.REGISTERED, Sign.LED, Sign.IN_SYNC})
 _OF_PROCESSES = frozenset({"disk-files", "early-start", "kill", "pause", "power"})
-"""Powers of faults of which nothing is left in force where their targets run."""
+"""Capabilities of faults of which nothing is left in force where their targets run."""
 _DELAYS = (
     "zookeeper.session.timeout.ms",
     "replica.lag.time.max.ms",

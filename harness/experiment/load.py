@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Protocol
 
+from harness.cluster.capabilities import CanDisturbClients
 from harness.cluster.driver import CanRunClients
-from harness.cluster.powers import CanDisturbClients
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError
 from harness.experiment.client import client_argv, write_client_plan

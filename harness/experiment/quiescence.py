@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.cluster.capabilities import CanDisturbClients
 from harness.cluster.driver import CanRunClients, CarriesOutRuns, ClusterDriver, ClusterStatus
-from harness.cluster.powers import CanDisturbClients
 from harness.cluster.readiness import view_of
 from harness.cluster.supervision.client import SupervisorGone
 from harness.cluster.systems.system import system_named

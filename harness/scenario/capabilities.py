@@ -1,17 +1,12 @@
 """Can a scenario's driver do on this machine what the scenario needs? Checked before anything is started."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from harness.cluster.broker_properties import LOG_DIRS
 from harness.cluster.disks import tracer
 from harness.cluster.driver import (
-    CLOCK,
     DISK_ERRORS,
-    DISK_FILES,
-    DISK_SPACE,
     DRIVER,
-    OVER_LINKS,
-    POWER,
     SLOW_SYNCS,
     CarriesOutRuns,
 )
@@ -33,7 +28,8 @@ def require_capabilities(scenario: Scenario) -> None:
     _require(scenario.driver, required_capabilities(scenario))
     for system in systems_of(scenario):
         require_system(system)
-    if fails_disks(scenario) and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
+    fails_disks = DISK_ERRORS in required_capabilities(scenario)
+    if fails_disks and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
         raise Refused(f"the disks of {scenario.system} cannot be made to fail here: {tracer.lacking()}")
     _require_roles(scenario)
     if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
@@ -84,46 +80,16 @@ def _carries_out_runs(driver: str) -> bool:
     return issubclass(registry.driver_class(driver), CarriesOutRuns)
 
 
-def required_capabilities(scenario: Scenario) -> set[str]:
-    """Return the names of the optional powers that a scenario needs."""
+def required_capabilities(scenario: Scenario) -> frozenset[str]:
+    """Return the names of the capabilities that a scenario needs."""
     faults = {capability for kind, _ in scenario.kinds for capability in registry.fault(kind).requires}
-    return faults | {"clients"}
-
-
-def disturbs_links(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may disturb the links between hosts."""
-    return not OVER_LINKS.isdisjoint(required_capabilities(scenario))
-
-
-def sets_clocks(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may set a broker's wall clock."""
-    return CLOCK in required_capabilities(scenario)
-
-
-def cuts_power(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may take what was not synced."""
-    return POWER in required_capabilities(scenario)
+    return frozenset(faults | {"clients"})
 
 
 def slows_zookeeper(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may slow the syncs of a ZooKeeper server, which else syncs nothing."""
     slow = (target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires)
     return any(parse_target(target).role is Role.ZOOKEEPER for target in slow)
-
-
-def changes_files(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may change what is on a broker's disk."""
-    return not required_capabilities(scenario).isdisjoint({DISK_FILES, POWER})
-
-
-def fails_disks(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may let a broker's disk fail."""
-    return DISK_ERRORS in required_capabilities(scenario)
-
-
-def fills_disks(scenario: Scenario) -> bool:
-    """Return whether a fault of the scenario may leave no space on a broker's disk."""
-    return DISK_SPACE in required_capabilities(scenario)
 
 
 def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
@@ -158,7 +124,7 @@ def _able_with_real_brokers(needed: Iterable[str]) -> str:
     return ", ".join(able) or "none"
 
 
-def _require(driver: str, needed: set[str]) -> None:
+def _require(driver: str, needed: Collection[str]) -> None:
     reasons = missing(driver, needed)
     if not reasons:
         return

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.cluster.capabilities import Side
 from harness.cluster.driver import OVER_LINKS, quorum_ids
-from harness.cluster.powers import Side
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
@@ -120,7 +120,7 @@ def _fault(
 
 
 def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
-    """The driver has the powers that a fault needs."""
+    """The driver has the capabilities that a fault needs."""
     if draft.driver not in registry.DRIVERS:
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))

@@ -1,4 +1,4 @@
-"""The simulated cluster as faults know one: a driver with its powers, a view of ZooKeeper, and what the brokers say."""
+"""The simulated cluster as faults know one: a driver, a view of ZooKeeper, and what the brokers say."""
 
 import asyncio
 import json
@@ -12,9 +12,9 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.cluster.links.interference import Interference
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import SimulatedBroker
+from harness.simulation.capabilities import ClockCapabilities, DiskCapabilities, ZookeeperCapabilities, frozen
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import now_ns, session_text, wall_ns
-from harness.simulation.powers import ClockPowers, DiskPowers, ZookeeperPowers, frozen
 from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
@@ -40,8 +40,8 @@ READ_TIMEOUT_S = 5.0
 """As of the view of real servers (`harness.zookeeper.kazoo_view`)."""
 
 
-class SimulationDriver(ZookeeperPowers, DiskPowers, ClockPowers):
-    """Implements `ClusterDriver`, `CanKill`, `CanPause` and `harness.cluster.powers`, but for `CanSendBytes`."""
+class SimulationDriver(ZookeeperCapabilities, DiskCapabilities, ClockCapabilities):
+    """Implements `ClusterDriver`, `CanKill`, `CanPause` and `harness.cluster.capabilities`, but for `CanSendBytes`."""
 
     name = "simulated"
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

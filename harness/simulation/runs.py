@@ -49,7 +49,7 @@ class SimulatedRuns:
         return {}
 
     @classmethod
-    def powers(cls) -> frozenset[str]:
+    def capabilities(cls) -> frozenset[str]:
         """Return what faults and load find in a simulation."""
         return POWERS
 

@@ -16,6 +16,19 @@ import pytest
 from confluent_kafka import Producer
 from kazoo.client import KazooClient
 
+from harness.cluster.capabilities import (
+    CanIsolate,
+    CanIsolateZookeeper,
+    CanKillZookeeper,
+    CanLimit,
+    CanPartition,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+    CanStartEarly,
+    Direction,
+    Side,
+)
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
@@ -23,6 +36,7 @@ from harness.cluster.driver import (
     DISK_ERRORS,
     DISK_SPACE,
     MEMORY_LIMIT,
+    OVER_LINKS,
     PACKETS,
     SLOW_SYNCS,
     UPGRADE,
@@ -38,19 +52,6 @@ from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.limits.control_groups import lacking
 from harness.cluster.limits.resources import Resource
-from harness.cluster.powers import (
-    CanIsolate,
-    CanIsolateZookeeper,
-    CanKillZookeeper,
-    CanLimit,
-    CanPartition,
-    CanPauseZookeeper,
-    CanProbe,
-    CanReset,
-    CanStartEarly,
-    Direction,
-    Side,
-)
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
@@ -107,7 +108,7 @@ class Driver(
     CanStartEarly,
     Protocol,
 ):
-    """All powers that are tested here."""
+    """All capabilities that are tested here."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ NOT_IN_CONTAINERS = {UPGRADE}
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:
     assert isinstance(driver, ClusterDriver)
     missing = NOT_IN_CONTAINERS if driver.name == "docker" else NOT_ON_PROCESSES
-    assert {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)} == missing
+    assert {name for name, protocol in CAPABILITIES.items() if not isinstance(driver, protocol)} == missing
     optional = {CLOCK, CPU_LIMIT, DISK_ERRORS, DISK_SPACE, MEMORY_LIMIT, PACKETS, SLOW_SYNCS}
     assert registry.driver_class(driver.name).lacks().keys() <= optional, "those take a package, or root"
 
@@ -628,7 +629,7 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
 async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_others_serve(
     alone: Driver, mode: str
 ) -> None:
-    request = ClusterRequest(brokers=1, properties={}, zookeeper_servers=3, relay=True)
+    request = ClusterRequest(brokers=1, properties={}, zookeeper_servers=3, needs=OVER_LINKS)
     status = await alone.start(request)
     server = next(number for number, seen in (await modes_are(alone, WHOLE)).items() if seen == mode)
     await alone.isolate_zookeeper([server], at_most_s=120)
@@ -657,7 +658,7 @@ async def test_an_unknown_zookeeper_server_is_named_with_those_there_are(driver:
 
 async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody_else(alone: Driver) -> None:
     quick = {**QUICK, "replica.lag.time.max.ms": "1000"}
-    status = await alone.start(ClusterRequest(brokers=3, properties=quick, relay=True))
+    status = await alone.start(ClusterRequest(brokers=3, properties=quick, needs=OVER_LINKS))
     await produce(alone, "kept")
     async with view_of(status.zookeeper_connect, status.controllers) as view:
 
@@ -733,7 +734,7 @@ async def test_behind_a_relay_links_to_controllers_that_are_no_brokers_are_cut(k
     if system_named(kind.system).zookeeper:
         pytest.skip(f"{kind.system} has no controllers but its brokers")
     status = await alone.start(
-        ClusterRequest(brokers=1, properties=QUICK, controllers=3, separate_controllers=True, relay=True)
+        ClusterRequest(brokers=1, properties=QUICK, controllers=3, separate_controllers=True, needs=OVER_LINKS)
     )
     async with view_of(status.zookeeper_connect, status.controllers) as view:
         await alone.isolate(0, (Side.CONTROLLERS,), Direction.BOTH, at_most_s=120)

@@ -14,7 +14,8 @@ from harness.cluster.containers import filters
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import Engine
 from harness.cluster.disks import disk_errors, small_disks, tracer
-from harness.cluster.driver import ClusterRequest
+from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, POWER, ClusterRequest
+from harness.cluster.driver import OVER_LINKS as LINKS
 from harness.cluster.processes.driver import ProcessDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena
@@ -32,7 +33,7 @@ from tests.cluster.test_faketime import needs_faketime
 pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(34)]
 
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
-ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK, "relay": True}
+ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK}
 needs_libfiu = pytest.mark.skipif(bool(disk_errors.lacking()), reason=disk_errors.lacking())
 needs_strace = pytest.mark.skipif(bool(tracer.lacking()), reason=tracer.lacking())
 needs_disks = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
@@ -44,7 +45,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("run")
     driver = ProcessDriver(root, "run")
     clocks, disks, fiu = (not there.lacking() for there in (faketime, small_disks, disk_errors))
-    asyncio.run(started(driver, ClusterRequest(**ALL, syncs=True, clocks=clocks, disks=disks, disk_errors=fiu)))
+    needs = {*LINKS, POWER, *[CLOCK] * clocks, *[DISK_SPACE] * disks, *[DISK_ERRORS] * fiu}
+    asyncio.run(started(driver, ClusterRequest(**ALL, needs=frozenset(needs))))
     yield root
     asyncio.run(driver.stop())
 
@@ -54,7 +56,7 @@ def contained(docker_images: Engine, tmp_path_factory: pytest.TempPathFactory) -
     """The same in containers."""
     root = tmp_path_factory.mktemp("contained")
     driver = DockerDriver(root, "run")
-    asyncio.run(started(driver, ClusterRequest(**ALL, syncs=True, disk_files=True, disks=True)))
+    asyncio.run(started(driver, ClusterRequest(**ALL, needs=LINKS | {POWER, DISK_SPACE})))
     yield root
     asyncio.run(driver.stop())
     assert docker_images.resources(root) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.powers import Side, Slowness
+from harness.cluster.capabilities import Side, Slowness
 from harness.contracts import registry
 from harness.contracts.faults import AIMED_AT, Effect
 from harness.contracts.targets import parse_target

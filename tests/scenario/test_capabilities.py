@@ -68,7 +68,7 @@ def test_a_driver_that_lacks_nothing_is_let_through(drivers: dict[str, dict[str,
             {"pause": "no freezer"},
             {},
             "the driver process cannot do this here: pause: no freezer; drivers that can: docker",
-            id="the power that is needed is lacking",
+            id="the capability that is needed is lacking",
         ),
         pytest.param(
             {DRIVER: "no java in PATH"},

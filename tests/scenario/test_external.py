@@ -75,7 +75,7 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " what is: kill, pause, controlled-shutdown, expire-session, move-controller",
                      id="a fault without any command"),
         pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
-                     " external does not have", id="a power that nobody has"),
+                     " external does not have", id="a capability that no driver has"),
         pytest.param("kind: produce-consume", "kind: consume-group", "the load is produce-consume", id="groups of"
                      " whatever name"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),

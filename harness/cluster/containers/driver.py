@@ -27,16 +27,18 @@ from harness.cluster.driver import (
     CLOCK,
     CPU_LIMIT,
     DISK_ERRORS,
+    DISK_SPACE,
     DRIVER,
     MEMORY_LIMIT,
     PACKETS,
+    POWER,
     SLOW_SYNCS,
     ClusterRequest,
 )
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
+from harness.cluster.relay.capabilities import RelayCapabilities
 from harness.cluster.relay.layout import ports_needed, relayed
-from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
@@ -59,11 +61,11 @@ RESUME_TIMEOUT_S = 10.0
 _BY_CONTROL_GROUPS = ("pause", "zookeeper-pause", CPU_LIMIT, MEMORY_LIMIT)
 
 
-class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks, ContainerPackets):
+class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, ContainerDisks, ContainerPackets):
     """A `SupervisedDriver` with CanPause, CanPauseZookeeper, `ContainerClocks`, `ContainerLimits`, `ContainerDisks`
     and `ContainerPackets`.
 
-    With a relay it has `RelayPowers` too.
+    With a relay it has `RelayCapabilities` too.
 
     It attaches from any process by the run folder.
     """
@@ -93,7 +95,7 @@ class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks
                 )
                 traced = dict.fromkeys((DISK_ERRORS, SLOW_SYNCS), _untraceable())
                 besides = traced | {CLOCK: faketime.lacking(), PACKETS: filters.lacking()}
-                lacking = {power: reason for power, reason in besides.items() if reason}
+                lacking = {name: reason for name, reason in besides.items() if reason}
                 return frozen | lacking | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
@@ -167,11 +169,11 @@ class DockerDriver(RelayPowers, ContainerClocks, ContainerLimits, ContainerDisks
                 for broker_id in brokers
             },
             planted_bugs=request.planted_bugs,
-            clocks=request.clocks,
-            syncs=request.syncs,
+            clocks=CLOCK in request.needs,
+            syncs=POWER in request.needs,
             zookeeper_syncs=request.zookeeper_syncs,
             disk_files=request.disk_files,
-            disks=request.disks,
+            disks=DISK_SPACE in request.needs,
         )
         return relayed(layout, ports) if request.relay else layout
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.cluster.powers import Direction
+from harness.cluster.capabilities import Direction
 from harness.errors import ClusterError
 
 MARK = "kafka-chaos"

@@ -78,12 +78,12 @@ SHARED = (
 RELAY = (
     "__init__.py",
     "cluster/__init__.py",
+    "cluster/capabilities.py",
     "cluster/links/__init__.py",
     "cluster/links/interference.py",
     "cluster/links/links.py",
     "cluster/links/lost_replies.py",
     "cluster/ports.py",
-    "cluster/powers.py",
     "cluster/relay/__init__.py",
     "cluster/relay/__main__.py",
     "cluster/relay/connection.py",

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from harness.cluster.capabilities import Direction
 from harness.cluster.containers import filters, guard
 from harness.cluster.layout import broker_process, resource_name
-from harness.cluster.powers import Direction
 from harness.cluster.supervised_driver import SupervisedDriver
 from harness.cluster.supervision.supervision import LAST_STAGE
 from harness.errors import ClusterError

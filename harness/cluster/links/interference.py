@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from harness.cluster.capabilities import Rhythm, Slowness
 from harness.cluster.links.links import Link, Links
-from harness.cluster.powers import Rhythm, Slowness
 
 PARTITION = "partition"
 """The name of what holds the links between brokers that are separated."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from typing import Any
 
-from harness.cluster.powers import Direction
+from harness.cluster.capabilities import Direction
 
 SHORTEST_S = 0.0001
 LONGEST_S = 0.001

@@ -15,6 +15,7 @@ from harness.cluster.driver import (
     DRIVER,
     MEMORY_LIMIT,
     OVER_LINKS,
+    POWER,
     SLOW_SYNCS,
     ClusterRequest,
     quorum_ids,
@@ -27,9 +28,9 @@ from harness.cluster.ports import LOOPBACK
 from harness.cluster.processes.disks import FolderDiskPowers
 from harness.cluster.processes.limits import ProcessLimits
 from harness.cluster.relay import senders
+from harness.cluster.relay.capabilities import RelayCapabilities
 from harness.cluster.relay.layout import Place, listeners_of, ports_needed, relayed
 from harness.cluster.relay.listeners import Setup, save
-from harness.cluster.relay.powers import RelayPowers
 from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
@@ -49,11 +50,11 @@ PRELOAD = "LD_PRELOAD"
 """The environment variable with what a process loads before the C library."""
 
 
-class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
+class ProcessDriver(RelayCapabilities, FolderDiskPowers, ProcessLimits):
     """A `SupervisedDriver` with CanPause, CanPauseZookeeper, CanSetClock, CanUpgrade, `FolderDiskPowers` and
     `ProcessLimits`.
 
-    With a relay it has `RelayPowers` too.
+    With a relay it has `RelayCapabilities` too.
 
     It attaches by the run folder.
     """
@@ -76,7 +77,7 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
             SLOW_SYNCS: tracer.lacking(),
         }
         reasons = dict.fromkeys(OVER_LINKS, senders.lacking()) | own
-        return without_clients() | {power: reason for power, reason in reasons.items() if reason}
+        return without_clients() | {name: reason for name, reason in reasons.items() if reason}
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
         """Freeze a broker (SIGSTOP); the supervisor resumes it after `at_most_s`, even when the caller has died."""
@@ -150,11 +151,11 @@ class ProcessDriver(RelayPowers, FolderDiskPowers, ProcessLimits):
             },
             quorum={id_: next(ports) for id_ in separate},
             planted_bugs=request.planted_bugs,
-            clocks=request.clocks,
-            syncs=request.syncs,
+            clocks=CLOCK in request.needs,
+            syncs=POWER in request.needs,
             zookeeper_syncs=request.zookeeper_syncs,
-            disks=request.disks,
-            disk_errors=request.disk_errors,
+            disks=DISK_SPACE in request.needs,
+            disk_errors=DISK_ERRORS in request.needs,
         )
         return relayed(layout, ports) if request.relay else layout
 

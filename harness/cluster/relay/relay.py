@@ -7,10 +7,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
+from harness.cluster.capabilities import Rhythm, Slowness
 from harness.cluster.links.interference import Interference
 from harness.cluster.links.links import Link, Links
 from harness.cluster.links.lost_replies import LostReplies
-from harness.cluster.powers import Rhythm, Slowness
 from harness.cluster.relay import CLIENTS, PROBES_NAME, SOMEBODY
 from harness.cluster.relay.connection import Connection
 from harness.cluster.relay.election import Introduction

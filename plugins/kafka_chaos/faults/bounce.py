@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.capabilities import CanStartEarly
 from harness.cluster.driver import BrokerStatus, CanKill
-from harness.cluster.powers import CanStartEarly
 from harness.contracts.faults import (
     Arena,
     BrokerFault,

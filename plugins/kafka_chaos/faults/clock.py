@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.cluster.powers import CanSetClock
+from harness.cluster.capabilities import CanSetClock
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError

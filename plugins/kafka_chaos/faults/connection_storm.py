@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.capabilities import CanAsk
 from harness.cluster.driver import CanRunClients
 from harness.cluster.limits.descriptors import room_for
-from harness.cluster.powers import CanAsk
 from harness.contracts.administration import ask
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Size, Strict

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from harness.cluster.capabilities import CanDamageDisk
 from harness.cluster.disks.damage import Checkpoint, Damage, What, logs_in
 from harness.cluster.driver import CanKill
-from harness.cluster.powers import CanDamageDisk
 from harness.contracts.faults import (
     Arena,
     Effect,

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.capabilities import CanFailDisk
 from harness.cluster.disks.disk_errors import DiskError
-from harness.cluster.powers import CanFailDisk
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import restart_unless_started

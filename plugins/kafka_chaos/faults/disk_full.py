@@ -7,7 +7,7 @@ Confirmed by: no space left on the disk.
 
 from typing import Any, ClassVar
 
-from harness.cluster.powers import CanFillDisk
+from harness.cluster.capabilities import CanFillDisk
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until

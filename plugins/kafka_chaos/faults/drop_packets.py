@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanDropPackets, Direction
+from harness.cluster.capabilities import CanDropPackets, Direction
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, not_running
 from harness.contracts.parameters import Strict
 from harness.system.waiting import until

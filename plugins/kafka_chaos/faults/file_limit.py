@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.cluster.powers import CanLimit
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict

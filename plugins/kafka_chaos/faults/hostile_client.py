@@ -18,8 +18,8 @@ from pydantic import BaseModel, Field
 
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
+from harness.cluster.capabilities import CanSendBytes
 from harness.cluster.driver import BYTES
-from harness.cluster.powers import CanSendBytes
 from harness.contracts.faults import (
     Arena,
     BrokerFault,

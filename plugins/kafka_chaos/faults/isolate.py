@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.cluster.powers import CanIsolate, CanReset, Rhythm
+from harness.cluster.capabilities import CanIsolate, CanReset, Rhythm
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.links import LinkParameters, Probed, links_of, probe, sure
 

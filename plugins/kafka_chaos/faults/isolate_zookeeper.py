@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanIsolateZookeeper
+from harness.cluster.capabilities import CanIsolateZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanKillZookeeper
+from harness.cluster.capabilities import CanKillZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of, states_of

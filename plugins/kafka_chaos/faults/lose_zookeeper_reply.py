@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanLoseReplies
+from harness.cluster.capabilities import CanLoseReplies
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError

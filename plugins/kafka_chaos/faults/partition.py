@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanPartition
+from harness.cluster.capabilities import CanPartition
 from harness.contracts.faults import (
     AIMED_AT,
     Arena,

@@ -5,7 +5,7 @@ Confirmed by: the state of the servers.
 
 from typing import ClassVar
 
-from harness.cluster.powers import CanPauseZookeeper
+from harness.cluster.capabilities import CanPauseZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, servers_of, states_of
 from harness.system.process_state import ProcessState

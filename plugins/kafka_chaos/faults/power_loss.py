@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.powers import CanCutPower
+from harness.cluster.capabilities import CanCutPower
 from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, Reach, confirmed_once, not_running
 from harness.contracts.sparing import Forfeiting, missed
 

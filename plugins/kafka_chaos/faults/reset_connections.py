@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from harness.cluster.powers import CanReset, Side
+from harness.cluster.capabilities import CanReset, Side
 from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.links import Sides
 from harness.contracts.parameters import Strict

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.broker.zookeeper.znodes import BROKER_IDS
+from harness.cluster.capabilities import CanSlowSyncs
 from harness.cluster.layout import broker_process, zookeeper_process
-from harness.cluster.powers import CanSlowSyncs
 from harness.contracts.faults import (
     Arena,
     BrokerFault,

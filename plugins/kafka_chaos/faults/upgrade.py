@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.cluster.capabilities import CanUpgrade
 from harness.cluster.driver import CanKill
-from harness.cluster.powers import CanUpgrade
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
     Arena,

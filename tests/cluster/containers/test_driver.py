@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from harness.cli.cluster import app
+from harness.cluster.capabilities import Direction, Side
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import (
@@ -27,9 +28,8 @@ from harness.cluster.containers.engine import (
     Owner,
     Resource,
 )
-from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.driver import DRIVER, OVER_LINKS, ClusterRequest
 from harness.cluster.limits import resources
-from harness.cluster.powers import Direction, Side
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, Refused
 from harness.experiment.drive import create_topics
@@ -79,7 +79,7 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
 ) -> None:
     if lacking := system_named(system).lacks():
         pytest.skip(lacking)
-    status = await alone.start(dataclasses.replace(REQUEST, relay=True, system=system, properties={}))
+    status = await alone.start(dataclasses.replace(REQUEST, needs=OVER_LINKS, system=system, properties={}))
     by_name = containers(docker_images, tmp_path)
     names = plans.Names(tmp_path)
     assert set(by_name) == {names.of("broker-0"), names.of("relay"), names.of("zookeeper-1")}
@@ -108,7 +108,7 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
 async def test_the_relay_sees_no_more_of_the_cluster_than_its_own_folder_and_says_why_it_ended(
     alone: DockerDriver, docker_images: Engine, tmp_path: Path
 ) -> None:
-    assert (await alone.start(dataclasses.replace(REQUEST, relay=True))).severed == ""
+    assert (await alone.start(dataclasses.replace(REQUEST, needs=OVER_LINKS))).severed == ""
     name = plans.Names(tmp_path).of("relay")
     mounts = containers(docker_images, tmp_path)[name]["Mounts"]
     assert [mount["Source"] for mount in mounts] == [str(tmp_path / "cluster" / "relay")]

@@ -4,9 +4,9 @@ import asyncio
 from contextvars import copy_context
 from functools import partial
 
+from harness.cluster.capabilities import Rhythm, Slowness
 from harness.cluster.links.interference import Interference
 from harness.cluster.links.links import Links, Pipe
-from harness.cluster.powers import Rhythm, Slowness
 from harness.simulation.loop import run
 
 Came = list[tuple[float, str]]

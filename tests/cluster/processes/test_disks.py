@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from harness.cluster.disks import small_disks
 from harness.cluster.disks.damage import Damage, What
-from harness.cluster.driver import ClusterRequest
+from harness.cluster.driver import DISK_SPACE, POWER, ClusterRequest
 from harness.cluster.processes.driver import ProcessDriver
 from harness.contracts.state_changes import LogFiles
 from harness.errors import ClusterError
@@ -66,7 +66,7 @@ def segment(driver: ProcessDriver) -> str:
 
 
 async def test_a_power_loss_takes_what_was_not_synced_and_no_more(driver: ProcessDriver) -> None:
-    await driver.start(ClusterRequest(brokers=1, properties=QUICK, syncs=True))
+    await driver.start(ClusterRequest(brokers=1, properties=QUICK, needs=frozenset({POWER})))
     await write(driver)
     before = await driver.bytes_on_disk(0)
     await driver.cut_power(0, torn=False)
@@ -116,7 +116,7 @@ async def failed(driver: ProcessDriver, position: int) -> None:
 
 @needs_disks
 async def test_a_full_disk_fails_and_is_as_before_when_it_has_space_again(driver: ProcessDriver) -> None:
-    status = await driver.start(ClusterRequest(brokers=1, properties=QUICK, disks=True))
+    status = await driver.start(ClusterRequest(brokers=1, properties=QUICK, needs=frozenset({DISK_SPACE})))
     await write(driver)
     logs = LogFiles(driver)
     position = await logs.end_of(0)
@@ -148,7 +148,7 @@ async def test_a_full_disk_fails_and_is_as_before_when_it_has_space_again(driver
 
 @needs_disks
 async def test_a_disk_of_ones_own_goes_with_a_supervisor_that_is_killed(driver: ProcessDriver, tmp_path: Path) -> None:
-    await driver.start(ClusterRequest(brokers=1, properties=QUICK, disks=True))
+    await driver.start(ClusterRequest(brokers=1, properties=QUICK, needs=frozenset({DISK_SPACE})))
     await driver.fill_disk(0, at_most_s=ENOUGH_S)
     supervisor = read_pid_file(tmp_path / "cluster" / "pids" / "supervisor.pid")
     assert supervisor is not None

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cluster.capabilities import Direction, Side
 from harness.cluster.clocks import read_clocks
-from harness.cluster.driver import ClusterRequest
-from harness.cluster.powers import Direction, Side
+from harness.cluster.driver import CLOCK, OVER_LINKS, ClusterRequest
 from harness.cluster.processes.driver import ProcessDriver
 from harness.errors import ClusterError
 from harness.experiment.drive import create_topics
@@ -82,7 +82,7 @@ async def test_every_process_has_a_pid_file_and_stopping_ends_each_though_one_is
 async def test_what_a_killed_supervisor_leaves_is_nothing_and_stop_knows_it(
     alone: ProcessDriver, tmp_path: Path
 ) -> None:
-    await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
+    await alone.start(ClusterRequest(brokers=1, properties={}, needs=OVER_LINKS))
     await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
     processes = pids_of(tmp_path)
     assert "relay" in processes
@@ -126,7 +126,7 @@ async def test_a_process_that_nobody_knows_of_is_found_and_ended(
 async def test_a_relay_that_has_ended_is_told_and_its_powers_say_who_does_not_answer(
     alone: ProcessDriver, tmp_path: Path
 ) -> None:
-    assert (await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))).severed == ""
+    assert (await alone.start(ClusterRequest(brokers=1, properties={}, needs=OVER_LINKS))).severed == ""
     pids_of(tmp_path)["relay"].send(signal.SIGKILL)
 
     async def severed() -> str:
@@ -138,7 +138,7 @@ async def test_a_relay_that_has_ended_is_told_and_its_powers_say_who_does_not_an
 
 
 async def test_a_connection_to_a_peer_address_by_no_broker_is_a_strangers(alone: ProcessDriver) -> None:
-    status = await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
+    status = await alone.start(ClusterRequest(brokers=1, properties={}, needs=OVER_LINKS))
     assert await alone.strangers() == set()
     _, writer = await asyncio.open_connection(*status.broker(0).peer_address.split(":"))
     await until(alone.strangers, lambda seen: len(seen) == 1, what="the stranger", timeout_s=120, every_s=0.02)
@@ -150,7 +150,7 @@ async def test_a_relay_that_does_not_start_is_the_reason_why_the_cluster_does_no
 ) -> None:
     monkeypatch.setattr("harness.cluster.processes.driver.save", lambda *_: None)
     with pytest.raises(ClusterError, match="relay ended with status 1"):
-        await alone.start(ClusterRequest(brokers=1, properties={}, relay=True))
+        await alone.start(ClusterRequest(brokers=1, properties={}, needs=OVER_LINKS))
 
 
 async def test_stop_works_when_zookeeper_and_a_broker_are_dead_already(alone: ProcessDriver, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def written(driver: ProcessDriver, topic: str) -> list[float]:
 
 @needs_faketime
 async def test_a_clock_is_set_for_later_processes_too_and_ends_by_itself(alone: ProcessDriver) -> None:
-    await alone.start(replace(REQUEST, brokers=2, clocks=True))
+    await alone.start(replace(REQUEST, brokers=2, needs=frozenset({CLOCK})))
     assert await written(alone, "before") == pytest.approx([0, 0], abs=0.1)
 
     await alone.set_clock(1, step_s=-3600, rate=1, at_most_s=300)

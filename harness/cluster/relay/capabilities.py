@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links.links import Link, ways
-from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
 from harness.cluster.supervision import client
 from harness.errors import ClusterError
 
 
-class RelayPowers:
+class RelayCapabilities:
     """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanReset` and `CanLoseReplies`.
 
     Of `CanIsolateZookeeper` all but what servers say of themselves.

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.disks.damage import Damage, What
 from harness.cluster.disks.disk_errors import DiskError
 from harness.cluster.limits.resources import Resource, Usage
-from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.system.process_state import ProcessState
 
 HOSTS: dict[Side, tuple[str, ...]] = {
@@ -21,8 +21,8 @@ FILES = {SEGMENT: "100 bytes"}
 
 
 @dataclass
-class FakePowers:
-    """All of `harness.cluster.powers`, at once."""
+class FakeCapabilities:
+    """All of `harness.cluster.capabilities`, at once."""
 
     calls: list[str] = field(default_factory=list)
     deaf: set[str] = field(default_factory=set)

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.broker.wire.messages import ApiVersionsRequest
+from harness.cluster.capabilities import Direction, Side, Slowness
 from harness.cluster.disks.damage import Damage, What
 from harness.cluster.disks.disk_errors import DiskError, error_number
 from harness.cluster.driver import CAPABILITIES
 from harness.cluster.links.interference import Interference
 from harness.cluster.links.links import Links
-from harness.cluster.powers import Direction, Side, Slowness
 from harness.errors import ClusterError
 from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
@@ -54,7 +54,7 @@ EVERYWHERE = {f"{way}{side}" for side in SIDES if side not in OF_A_QUORUM for wa
 
 def test_the_driver_has_every_power_that_it_claims() -> None:
     async def story(driver: SimulationDriver) -> None:
-        lacking = {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)}
+        lacking = {name for name, protocol in CAPABILITIES.items() if not isinstance(driver, protocol)}
         assert lacking == {"clients"} | CAPABILITIES.keys() - POWERS, "clients it brings with it"
 
     with_driver(story)

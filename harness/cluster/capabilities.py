@@ -1,4 +1,4 @@
-"""Which optional powers can a cluster driver have over network, disks and ZooKeeper?
+"""Which capabilities can a cluster driver have over network, disks and ZooKeeper?
 
 Every disturbance ends by itself after `at_most_s`, even when the caller has died. The relay imports this, and consists
 of few modules: so those of disks are named for the type checker only.

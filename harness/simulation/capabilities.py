@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 
+from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.clocks import Clock
 from harness.cluster.disks.damage import Damage, do_damage, states
 from harness.cluster.disks.disk_errors import DiskError, error_number
 from harness.cluster.links.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links.links import Link, Pipe, ways
-from harness.cluster.powers import Direction, Rhythm, Side, Slowness
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
@@ -145,7 +145,7 @@ class _Expiring:
         self._timers[what] = asyncio.get_running_loop().call_later(delay_s, end)
 
 
-class DiskPowers(_Expiring):
+class DiskCapabilities(_Expiring):
     """Implements `CanCutPower`, `CanDamageDisk`, `CanFailDisk` and `CanFillDisk`."""
 
     _cluster: SimulatedCluster
@@ -197,7 +197,7 @@ class DiskPowers(_Expiring):
         self._cluster[broker_id].disk.failing = None
 
 
-class ClockPowers(_Expiring):
+class ClockCapabilities(_Expiring):
     """Implements `CanSetClock`."""
 
     _cluster: SimulatedCluster
@@ -213,7 +213,7 @@ class ClockPowers(_Expiring):
         self._cluster[broker_id].log.clock = None
 
 
-class ZookeeperPowers(NetworkPowers, _Expiring):
+class ZookeeperCapabilities(NetworkPowers, _Expiring):
     """Implements `CanLoseReplies`, `CanIsolateZookeeper`, `CanKillZookeeper` and `CanPauseZookeeper`."""
 
     _cluster: SimulatedCluster
