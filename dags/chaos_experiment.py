@@ -3,7 +3,7 @@
 from airflow.sdk import dag
 
 from chaos_airflow.tasks.form import request_of_form
-from chaos_airflow.tasks.ready import ready_form
+from chaos_airflow.tasks.form_cache import ready_form
 from chaos_airflow.tasks.run import run_phases
 
 

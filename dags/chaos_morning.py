@@ -6,7 +6,7 @@ from typing import Any
 from airflow.sdk import dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from chaos_airflow.tasks.several import SHORT, VERDICTS
+from chaos_airflow.tasks.mapped_runs import SHORT, VERDICTS
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, Param, dag
 
+from chaos_airflow.tasks.mapped_runs import VERDICTS, several_runs
 from chaos_airflow.tasks.request import RunRequest
-from chaos_airflow.tasks.several import VERDICTS, several_runs
 
 AT_NIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
 """Unpausing the DAG does not make up for last night."""

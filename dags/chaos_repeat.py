@@ -6,9 +6,9 @@ from typing import Any
 from airflow.sdk import Param, dag
 
 from chaos_airflow.tasks.form import request_of_form, scenario_name
-from chaos_airflow.tasks.ready import ready_form
+from chaos_airflow.tasks.form_cache import ready_form
+from chaos_airflow.tasks.mapped_runs import several_runs
 from chaos_airflow.tasks.request import RunRequest
-from chaos_airflow.tasks.several import several_runs
 
 MOST = 200
 

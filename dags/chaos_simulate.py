@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
 
-from chaos_airflow.tasks.ready import ready_form
+from chaos_airflow.tasks.form_cache import ready_form
 from chaos_airflow.tasks.run import POOL
 
 MOST = 100_000

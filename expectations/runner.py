@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from expectations.lazy_modules import light_import
 from harness.analysis.engine.jvm import watched
 from harness.analysis.engine.session import spark_session
-from harness.analysis.sources.origins import FINDINGS
+from harness.analysis.sources.lineage import FINDINGS
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder

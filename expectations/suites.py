@@ -42,7 +42,7 @@ from expectations.records import (
     ExpectReplicasToHoldTheSameRecords,
 )
 from expectations.row_expectation import RowExpectation
-from harness.analysis.sources.origins import FINDINGS
+from harness.analysis.sources.lineage import FINDINGS
 from harness.analysis.tables import groups, schemas
 
 PARTITION = ["run_id", "topic", "partition"]

@@ -9,7 +9,7 @@ import pyarrow.dataset as pads
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.analysis.facts.build import fact_path
-from harness.analysis.sources.origins import FINDINGS
+from harness.analysis.sources.lineage import FINDINGS
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.store.folder import RunFolder

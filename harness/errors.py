@@ -1,7 +1,7 @@
 """Which errors can the harness itself have? One tree; a misbehaving cluster is a verdict, never one of these.
 
-The command line maps each class to one exit code (`harness/cli/ending.py`); a message says what was expected, what was
-seen, and where.
+The command line maps each class to one exit code (`harness/cli/exit_codes.py`); a message says what was expected,
+what was seen, and where.
 """
 
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from harness.cluster.driver import CarriesOutRuns, ClusterDriver, ClusterRequest
+from harness.cluster.driver import ClusterDriver, ClusterRequest, RunExecutor
 from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
-from harness.experiment.handover import end_in_other_process
 from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites
+from harness.experiment.stop_previous import end_in_other_process
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
@@ -29,14 +29,14 @@ from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
-from harness.store.phase_log import GATHERING, Phase, entered
+from harness.store.phase_log import GATHERING, Phase, record_phase
 from harness.store.reserve import give_back, keep_room
 from harness.store.result import Remark, RunResult
 from harness.store.seal import seal
 from harness.store.version import require_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
-from harness.system.writable import in_words
+from harness.system.writable import describe_error
 from harness.verdict import ExitCode
 
 SEED_BITS = 32
@@ -125,7 +125,7 @@ def start(
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )
     progress = progress or Logged()
-    with _interrupts_of(interrupts) as signals, entered(folder, Phase.START, progress):
+    with _interrupts_of(interrupts) as signals, record_phase(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
         keepers = number_of(len(status.controllers), "controller") if status.controllers else "ZooKeeper"
         up = f"{number_of(len(status.brokers), 'broker')} and {keepers} are up: {status.bootstrap_servers}"
@@ -141,9 +141,9 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
     """Put the cluster under load and faults; when it returns or raises, faults are healed and the load has ended."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     progress = progress or Logged()
-    with _interrupts_of(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
+    with _interrupts_of(interrupts) as signals, record_phase(folder, Phase.DRIVE, progress) as notes:
         driver = driver_of(folder, scenario)
-        if isinstance(driver, CarriesOutRuns):
+        if isinstance(driver, RunExecutor):
             driver.carry_out(progress, notes)
         else:
             signals.run(drive_cluster(folder, scenario, plan, driver, progress, notes))
@@ -161,7 +161,7 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
         return
     with _interrupts_of(interrupts) as signals:
         signals.run(end_in_other_process(folder, GATHERING, progress), tolerated=1)
-        with entered(folder, Phase.COLLECT, progress) as notes:
+        with record_phase(folder, Phase.COLLECT, progress) as notes:
             scenario, plan = scenario_of(folder), load_plan(folder.plan)
             driver = driver_of(folder, scenario)
             signals.run(collect_from(folder, scenario, plan, driver, progress, notes), tolerated=1)
@@ -176,7 +176,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
 
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals:
-        with entered(folder, Phase.STOP, progress) as notes:
+        with record_phase(folder, Phase.STOP, progress) as notes:
             driver = driver_of(folder, scenario_of(folder))
 
             async def stop_and_look() -> None:
@@ -190,13 +190,13 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
         try:
             seal(folder)
         except OSError as error:  # without a seal nothing passes, but the result is to be had
-            progress.message(f"the evidence could not be sealed: {in_words(error, folder.root)}")
+            progress.message(f"the evidence could not be sealed: {describe_error(error, folder.root)}")
         result = assemble(folder)
         result.save(folder.verdict)  # before what only makes judging quick: there may be room for one of them
         try:
             sealed_tables(folder)
         except OSError as error:
-            progress.message(f"the evidence could not be typed: {in_words(error, folder.root)}")
+            progress.message(f"the evidence could not be typed: {describe_error(error, folder.root)}")
     _count(folder, progress)
     return result
 
@@ -208,7 +208,7 @@ def _count(folder: RunFolder, progress: Progress) -> None:
     try:
         record(folder)
     except (OSError, *DAMAGED) as error:
-        progress.message(f"what it tried and saw could not be counted: {in_words(error, folder.root)}")
+        progress.message(f"what it tried and saw could not be counted: {describe_error(error, folder.root)}")
 
 
 def judge(
@@ -228,7 +228,7 @@ def judge(
     """
     require_version(folder)
     progress = progress or Logged()
-    with _interrupts_of(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
+    with _interrupts_of(interrupts), _open(background) as thread, record_phase(folder, Phase.JUDGE, progress) as notes:
         checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
@@ -249,7 +249,7 @@ def expectations(
     with (
         _interrupts_of(interrupts),
         _open(background) as thread,
-        entered(folder, Phase.EXPECTATIONS, progress) as notes,
+        record_phase(folder, Phase.EXPECTATIONS, progress) as notes,
     ):
         suites = thread.run(lambda: run_suites(folder, progress, notes))
     result = assemble(folder, suites=suites)
@@ -266,7 +266,7 @@ def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool =
     from harness.report.page import write
 
     try:
-        with entered(folder, Phase.REPORT, progress):
+        with record_phase(folder, Phase.REPORT, progress):
             page = write(folder, alone=alone)
     finally:
         give_back(folder)
@@ -303,7 +303,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         except HarnessError as error:
             errors.append(error)
         except OSError as error:
-            errors.append(ClusterError(in_words(error, folder.root)))
+            errors.append(ClusterError(describe_error(error, folder.root)))
         except KeyboardInterrupt:
             errors.append(Interrupted("interrupted between two phases"))
         else:

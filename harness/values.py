@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 TopicPartition = tuple[str, int]
-NOBODY = -1
+NO_BROKER = -1
 """As broker: none, as of a partition without a leader or a cluster without a controller."""
 ACKS_ALL = -1
 """What a producer asks for that waits for the whole ISR."""

@@ -10,7 +10,7 @@ from harness.cluster.disks.damage import logs_in
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.limits.resources import Resource
 from harness.cluster.releases import Writer
-from harness.contracts.faults import Arena
+from harness.contracts.faults import FaultContext
 from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
 from harness.values import PYTHON
@@ -74,8 +74,8 @@ class FakeCluster(FakeCapabilities, ZookeeperView):
     """The sentences that `copy_data` returns."""
 
     @property
-    def arena(self) -> Arena:
-        return Arena(driver=self, view=self)
+    def context(self) -> FaultContext:
+        return FaultContext(driver=self, view=self)
 
     def _enter(self, method: str, argument: object = "") -> bool:
         self.calls.append(f"{method} {argument}".strip())

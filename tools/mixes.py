@@ -43,7 +43,7 @@ class Mix:
     @property
     def doubts(self) -> list[FaultResult]:
         """The faults that keep it from being conclusive."""
-        return [each for each in self.results if each.verdict is not FaultVerdict.CONFIRMED and not each.made_good]
+        return [each for each in self.results if each.verdict is not FaultVerdict.CONFIRMED and not each.compensated]
 
     def counts(self) -> Mapping[str, int]:
         """Return how many of its faults each thing happened to."""
@@ -58,7 +58,7 @@ class Mix:
             "refused": len(steps.get(InjectionStep.INCONCLUSIVE, set()) - begun),
             "not seen": len(steps.get(InjectionStep.INCONCLUSIVE, set()) & begun),
             "failed": len(steps.get(InjectionStep.FAILED, ())),
-            "made good": sum(each.made_good for each in self.results),
+            "made good": sum(each.compensated for each in self.results),
         }
 
 

@@ -15,7 +15,7 @@ import duckdb
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from harness.analysis.sources.origins import LINE_KINDS, all_of
+from harness.analysis.sources.lineage import LINE_KINDS, all_of
 from harness.analysis.sources.reading import Sources, as_lines
 from harness.analysis.sources.typed import FACTS, TYPED
 from harness.store.history import OpKind

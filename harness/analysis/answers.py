@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.engine.dialect import to_read
+from harness.analysis.engine.compat import to_read
 from harness.analysis.engine.hadoop import Folder
 from harness.analysis.frames import in_turn
-from harness.analysis.sources.origins import PLACES, kinds_of
+from harness.analysis.sources.lineage import PLACES, kinds_of
 from harness.analysis.tables.schemas import TORN
 from harness.contracts.checks import FINDING_COLUMNS, Check, Severity
 from harness.store.phase_log import Phase

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
 
-from harness.analysis.engine.dialect import checkpoint, in_tasks, is_local
+from harness.analysis.engine.compat import checkpoint, in_tasks, is_local
 from harness.analysis.tables.table import Table
 
 PLANNERS = 2

@@ -11,18 +11,18 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from harness.analysis.answers import Count, read_findings, remarks_of, result_of
-from harness.analysis.engine.dialect import require_same_files
+from harness.analysis.check_helpers.settings import settings_at_once
+from harness.analysis.engine.compat import require_same_files
 from harness.analysis.engine.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.engine.session import spark_session, tuned
 from harness.analysis.facts.build import Facts, built_facts, row_counts, through_disk, written_counts
-from harness.analysis.gate import sliced
+from harness.analysis.prefilter import prefiltered
 from harness.analysis.running import Unknown, any_power_loss, only, run_checks
 from harness.analysis.sources.reading import Sources, read, session_bytes
 from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
 from harness.analysis.unstated import Otherwise, hanging_on
-from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts import registry
 from harness.contracts.checks import READ_BY_ALL, READ_FOR_POWER_LOSSES, Check, Settings, Severity, read_by
 from harness.progress import Listener, Silent, number_of, step
@@ -151,7 +151,7 @@ def judge_sources(
         slices = facts
         if through_disk(sources):
             with step(progress, "records are set aside of which all sources tell the same"):
-                slices = stack.enter_context(sliced(facts, counts, into.facts))
+                slices = stack.enter_context(prefiltered(facts, counts, into.facts))
         unknown: Unknown = {}
         unseen: dict[str, Unseen] = {}
         rows_made = sum(sum(of_run.values()) for of_run in counts.values())

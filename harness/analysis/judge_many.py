@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.halves import by_halves
+from harness.analysis.engine.bisection import bisect_rows
 from harness.analysis.facts.build import fact_path
 from harness.analysis.judge import Judgement, judge_sources, questions
 from harness.analysis.sources.reading import read
@@ -66,7 +66,7 @@ def judge_many(
             shutil.rmtree(into.root, ignore_errors=True)
 
     for batch in batches(cases):
-        for part, judged in by_halves(batch, judge):
+        for part, judged in bisect_rows(batch, judge):
             if isinstance(judged, Exception):
                 first = str(judged).splitlines()[0]
                 logger.warning("batch.failed runs=%d error=%s", len(part), first)

@@ -10,15 +10,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis.engine.dialect import to_write
+from harness.analysis.check_helpers.excuses import within_power_losses
+from harness.analysis.check_helpers.findings import phrase
+from harness.analysis.check_helpers.settings import settings_at_once
+from harness.analysis.engine.bisection import bisect_rows
+from harness.analysis.engine.compat import to_write
 from harness.analysis.engine.hadoop import Folder
-from harness.analysis.engine.halves import by_halves
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.facts.build import Facts
 from harness.analysis.frames import union
-from harness.analysis.vocabulary.excuses import within_power_losses
-from harness.analysis.vocabulary.findings import phrase
-from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts.checks import Assumption, Check, Settings, Subject, handed_to
 
 logger = logging.getLogger(__name__)
@@ -49,10 +49,10 @@ def run_checks(
     unknown = unknown_runs(plugins, facts, counts)
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
-        of_runs, sliced_facts = (part if run_ids is None else only(part, run_ids) for part in (facts, slices))
+        of_runs, prefiltered_facts = (part if run_ids is None else only(part, run_ids) for part in (facts, slices))
         allowed = {run_id: settings[run_id] for run_id in run_ids or settings}
         at_once = settings_at_once(allowed)
-        handed = [handed_to(check, sliced_facts if check.sliced else of_runs) for check in checks]
+        handed = [handed_to(check, prefiltered_facts if check.prefiltered else of_runs) for check in checks]
         rows = union([check.findings(some, at_once) for check, some in zip(checks, handed, strict=True)])
         if any_power_loss(allowed):
             rows = within_power_losses(rows, of_runs, checks)
@@ -67,7 +67,7 @@ def run_checks(
         of_check = {run_id: settings[run_id] for run_id in counts if (run_id, check.name) not in unknown}
         # a check that decides by a value in Python breaks for columns alone
         for run_ids in _of_same_settings(of_check):
-            for part, error in by_halves(run_ids, partial(_about, write, check), (Exception,)):
+            for part, error in bisect_rows(run_ids, partial(_about, write, check), (Exception,)):
                 if isinstance(error, Exception):
                     unknown |= {(run_id, check.name): why_broken(error) for run_id in part}
                     logger.warning("check.failed check=%s runs=%d error=%s", check.name, len(part), _first_line(error))
@@ -108,7 +108,7 @@ def broken_parts(parts: Sequence[Part], job: Callable[[Sequence[Part]], None]) -
     try:
         job(parts)
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
-        still_there(error)
+        raise_if_engine_lost(error)
         if len(parts) == 1:
             return [(parts[0], error)]
         return [each for part in parts for each in broken_parts([part], job)]

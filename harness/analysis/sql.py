@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from harness.analysis.engine.dialect import to_read
-from harness.analysis.engine.halves import SPARK_ERRORS
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.bisection import SPARK_ERRORS
+from harness.analysis.engine.compat import to_read
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import reason
 from harness.analysis.facts.build import fact_path, written_counts
 from harness.analysis.sources.reading import no_rows
@@ -98,5 +98,5 @@ def answer(spark: SparkSession, query: str, at_most: int) -> tuple[list[str], li
         frame = spark.sql(query)
         return frame.columns, frame.limit(at_most + 1).collect()
     except SPARK_ERRORS as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise ScenarioError(reason(error)) from error

@@ -11,12 +11,12 @@ from functools import cache, partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
+from harness.analysis.check_helpers.findings import severity, with_unclean_election
+from harness.analysis.check_helpers.records import passed_by_one, reading_spans
 from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_once
-from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
-from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.vocabulary.findings import severity, with_unclean_election
-from harness.analysis.vocabulary.records import passed_by_one, reading_spans
 from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
 from harness.store.history import OpType, Sign
 from harness.values import PROBE_PROCESS
@@ -31,7 +31,7 @@ def subjects_of(check: Check) -> tuple[Subject, ...]:
     """Return all that a check must have seen: what it says, and what follows from the facts that it needs."""
     derived = [RECORDS_READ] if "polls" in check.needs else []
     derived += [_present(fact) for fact in check.needs if _follows(fact)]
-    if any("state_changes" in ORIGINS[fact] for fact in check.needs):
+    if any("state_changes" in LINEAGE[fact] for fact in check.needs):
         derived.append(BROKERS_TELL)
     return tuple(dict.fromkeys((*subjects(check), *derived)))
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.excuses import within_power_losses
 from harness.analysis.facts.build import Facts
 from harness.analysis.frames import union
 from harness.analysis.running import broken_parts
-from harness.analysis.vocabulary.excuses import within_power_losses
 from harness.contracts.checks import Check, Settings, Severity, handed_to
 
 _WITH_ACKS = ("sends", "send_reversals")

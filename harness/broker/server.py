@@ -25,10 +25,10 @@ from harness.broker.cleaner.cleaner import LogCleaner
 from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
+from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.replicated import ReplicatedTopic
 from harness.broker.coordinator.requests import GroupLimits
-from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.shards import Shards
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.coordinator.transactional import TransactionalCommits
@@ -369,7 +369,7 @@ class Broker:
             store=store,
             topic=topic,
             members=members,
-            retirement=Retirement(
+            expiration=Expiration(
                 store=store,
                 topic=topic,
                 members=members,
@@ -444,7 +444,7 @@ class Broker:
             ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
             GroupHandlers(coordinator, transactional, metadata),
             MemberHandlers(coordinator.members),
-            GroupAdminHandlers(coordinator.store, coordinator.retirement, metadata),
+            GroupAdminHandlers(coordinator.store, coordinator.expiration, metadata),
             ProducerIdHandlers(self._producer_ids, transactions),
             LogDirHandlers(replicas, self._replicas.deleter),
             AclHandlers(),

@@ -9,7 +9,7 @@ import typer
 
 from harness.cli.cluster import app as cluster_app
 from harness.cli.docs import docs
-from harness.cli.ending import with_exit_codes
+from harness.cli.exit_codes import with_exit_codes
 from harness.cli.explain import explain
 from harness.cli.images import app as images_app
 from harness.cli.judge import judge

@@ -151,7 +151,7 @@ def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
     Raises:
         ScenarioError: the engine has no JVM here, which knows Hadoop's file systems.
     """
-    from harness.analysis.engine.dialect import is_connect
+    from harness.analysis.engine.compat import is_connect
     from harness.analysis.engine.hadoop import HadoopPath
 
     if is_connect(spark):

@@ -296,7 +296,7 @@ class CanRunClients(Protocol):
 
 
 @runtime_checkable
-class CarriesOutRuns(Protocol):
+class RunExecutor(Protocol):
     """Drives a whole run by itself, because its cluster exists only while it is driven.
 
     `start` and `stop` have nothing to do; what it leaves is found through `status`, as with any driver.

@@ -7,10 +7,10 @@ import json
 from typing import TYPE_CHECKING
 
 from harness.cluster.capabilities import CanAsk
-from harness.contracts.faults import Arena, Effect, mismatch
+from harness.contracts.faults import Effect, FaultContext, mismatch
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import NOBODY, TopicPartition
+from harness.values import NO_BROKER, TopicPartition
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
 
@@ -23,7 +23,7 @@ NOBODYS_REQUEST = b'{"version":1,"partitions":[]}'
 ASK_TIMEOUT_S = 10.0
 
 
-async def ask_for_election(arena: Arena, partition: TopicPartition, *, timeout_s: float) -> None:
+async def ask_for_election(context: FaultContext, partition: TopicPartition, *, timeout_s: float) -> None:
     """Ask in ZooKeeper for the preferred replica to lead, once what was asked for before is done.
 
     Raises:
@@ -32,32 +32,44 @@ async def ask_for_election(arena: Arena, partition: TopicPartition, *, timeout_s
     election = {"version": 1, "partitions": [{"topic": partition[0], "partition": partition[1]}]}
     data = json.dumps(election, separators=(",", ":")).encode()
     await until(
-        lambda: arena.zookeeper.create(ELECTIONS, data),
+        lambda: context.zookeeper.create(ELECTIONS, data),
         bool,
         what="the end of the election that was asked for before",
         timeout_s=timeout_s,
     )
 
 
-async def ask_for_replicas(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
+async def ask_for_replicas(
+    context: FaultContext,
+    partition: TopicPartition,
+    replicas: list[int],
+    *,
+    timeout_s: float,
+) -> None:
     """Ask for a reassignment; one to the same replicas in another order changes only who is preferred.
 
     Raises:
         DeadlineError: what was asked for before does not come to an end.
     """
     await until(
-        lambda: arena.view.reassign(*partition, replicas),
+        lambda: context.view.reassign(*partition, replicas),
         bool,
         what="the end of the reassignment that was asked for before",
         timeout_s=timeout_s,
     )
 
 
-async def replicas_are(arena: Arena, partition: TopicPartition, replicas: list[int], *, timeout_s: float) -> None:
+async def replicas_are(
+    context: FaultContext,
+    partition: TopicPartition,
+    replicas: list[int],
+    *,
+    timeout_s: float,
+) -> None:
     """Wait until a partition has these replicas, and no others that come or go; raises DeadlineError."""
 
     async def assignment() -> tuple[int, ...]:
-        return (await partition_now(arena, partition)).assignment
+        return (await partition_now(context, partition)).assignment
 
     await until(
         assignment,
@@ -67,9 +79,9 @@ async def replicas_are(arena: Arena, partition: TopicPartition, replicas: list[i
     )
 
 
-async def partition_now(arena: Arena, partition: TopicPartition) -> PartitionView:
+async def partition_now(context: FaultContext, partition: TopicPartition) -> PartitionView:
     """Return a partition's state, its replicas with those that come or go; raises ClusterError when there is none."""
-    for seen in await arena.view.partitions():
+    for seen in await context.view.partitions():
         if (seen.topic, seen.partition) == partition:
             return seen
     raise ClusterError(f"there is no partition {named(partition)}")
@@ -80,30 +92,30 @@ def named(partition: TopicPartition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-async def late(arena: Arena, brokers: tuple[int, ...] | list[int], error: DeadlineError) -> Effect:
+async def late(context: FaultContext, brokers: tuple[int, ...] | list[int], error: DeadlineError) -> Effect:
     """Return what it means that a request was not done in time: nothing, where a broker that it takes is away."""
-    missing = sorted(set(brokers) - set(await arena.view.registrations()))
+    missing = sorted(set(brokers) - set(await context.view.registrations()))
     if missing:
         return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"{error}; not registered: {missing}")
     return mismatch(str(error))
 
 
-async def acting_controller(arena: Arena, *, timeout_s: float) -> None:
+async def acting_controller(context: FaultContext, *, timeout_s: float) -> None:
     """Wait until a live broker is controller and has taken up what was asked for; raises DeadlineError."""
 
     async def acts() -> bool:
-        controller = (await arena.view.controller()).broker_id
-        return controller in await arena.view.registrations() and not await arena.zookeeper.exists(ELECTIONS)
+        controller = (await context.view.controller()).broker_id
+        return controller in await context.view.registrations() and not await context.zookeeper.exists(ELECTIONS)
 
     await until(acts, bool, what="a controller that acts", timeout_s=timeout_s)
 
 
-async def ask(arena: Arena, broker_id: int, request: "Message", version: int) -> "Message":
+async def ask(context: FaultContext, broker_id: int, request: "Message", version: int) -> "Message":
     """Return what a broker answers to a request; raises ClusterError when it does not."""
     from harness.broker.wire.transport import PeerError
 
-    assert isinstance(arena.driver, CanAsk)
-    connection = await arena.driver.connect(broker_id, timeout_s=ASK_TIMEOUT_S)
+    assert isinstance(context.driver, CanAsk)
+    connection = await context.driver.connect(broker_id, timeout_s=ASK_TIMEOUT_S)
     try:
         return await connection.request(request, version, timeout_s=ASK_TIMEOUT_S)
     except PeerError as error:
@@ -112,9 +124,9 @@ async def ask(arena: Arena, broker_id: int, request: "Message", version: int) ->
         connection.close()
 
 
-async def ask_controller(arena: Arena, request: "Message", version: int) -> "Message":
+async def ask_controller(context: FaultContext, request: "Message", version: int) -> "Message":
     """Return what the controller answers to a request; raises ClusterError when there is none, or it does not."""
-    controller = (await arena.view.controller()).broker_id
-    if controller == NOBODY:
+    controller = (await context.view.controller()).broker_id
+    if controller == NO_BROKER:
         raise ClusterError("there is no controller to ask")
-    return await ask(arena, controller, request, version)
+    return await ask(context, controller, request, version)

@@ -143,10 +143,10 @@ class Check:
     """Further subjects that it must have seen, beside those that follow from the facts that it needs."""
     excused_by: ClassVar[tuple[Allowance, ...]] = ()
     """What makes its anomaly lawful; the first that holds is the one that a finding names."""
-    sliced: ClassVar[str] = ""
+    prefiltered: ClassVar[str] = ""
     """Why, in a sentence, it finds the same without the records on which all sources agree; empty if it does not.
 
-    What it must not rest on is how many records there are, or what their neighbours are (`harness/analysis/gate.py`).
+    It must not rest on how many records there are, or what their neighbours are (`harness/analysis/prefilter.py`).
     """
     fields: ClassVar[tuple[str, ...]] = ()
     """Fields of state changes that it asks about, as kind.field; it passes over lines that do not have them."""

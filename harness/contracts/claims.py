@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts.faults import Fault, ShunsOthers
+from harness.contracts.faults import ConflictsWithOthers, Fault
 from harness.contracts.targets import CLIENTS, Target
 
 
@@ -13,15 +13,15 @@ class Claim:
     """What one injection holds."""
 
     fault: str
-    composes: bool
+    may_overlap: bool
     """Whether its brokers may be under faults of other kinds meanwhile."""
     brokers: frozenset[int]
     """Empty for a fault of something else: of a client, or of what there is one at a time."""
     member: str = ""
     """Of a fault of a client: which one it has to itself."""
-    holds: frozenset[str] = frozenset()
-    """What else nobody may touch meanwhile, whether or not it composes, in words."""
-    shuns: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    """What else nobody may touch meanwhile, whether or not it may_overlap, in words."""
+    conflicts_with: frozenset[str] = frozenset()
     """Kinds of which none may be in force meanwhile, whomever it hits."""
     beside: int | None = None
     """How many others may be in force meanwhile; None for any number."""
@@ -32,9 +32,9 @@ class Claim:
         A fault has its brokers to itself, unless it or the other one composes; two of a kind never share one.
         What else they hold they never share.
         """
-        if self.holds & other.holds or other.fault in self.shuns or self.fault in other.shuns:
+        if self.resources & other.resources or other.fault in self.conflicts_with or self.fault in other.conflicts_with:
             return True
-        if self.fault != other.fault and (self.composes or other.composes):
+        if self.fault != other.fault and (self.may_overlap or other.may_overlap):
             return False
         if not self.brokers and not other.brokers:
             return self.member == other.member if self.member and other.member else self.fault == other.fault
@@ -43,7 +43,7 @@ class Claim:
     def __str__(self) -> str:
         plural = "s" if len(self.brokers) > 1 else ""
         if not self.brokers:
-            return self.member or ", ".join(sorted(self.holds)) or self.fault
+            return self.member or ", ".join(sorted(self.resources)) or self.fault
         return f"broker{plural} {', '.join(map(str, sorted(self.brokers)))}"
 
 
@@ -54,11 +54,11 @@ def claim_of(
     own = plugin.Parameters.model_validate(parameters)
     return Claim(
         fault=plugin.name,
-        composes=plugin.composes,
+        may_overlap=plugin.may_overlap,
         brokers=frozenset(brokers),
         member=target.described if target.role in CLIENTS else "",
-        holds=plugin.holds(own),
-        shuns=plugin.shuns(own) if isinstance(plugin, ShunsOthers) else frozenset(),
+        resources=plugin.resources(own),
+        conflicts_with=plugin.conflicts_with(own) if isinstance(plugin, ConflictsWithOthers) else frozenset(),
         beside=beside,
     )
 

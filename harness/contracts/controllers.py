@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 
-from harness.contracts.faults import Arena
+from harness.contracts.faults import FaultContext
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 from harness.zookeeper.view import Controller, ZookeeperView
@@ -24,7 +24,7 @@ def content(broker_id: int) -> bytes:
 
 
 async def next_controller(
-    arena: Arena, accept: Callable[[Controller], bool], *, what: str, timeout_s: float
+    context: FaultContext, accept: Callable[[Controller], bool], *, what: str, timeout_s: float
 ) -> Controller:
     """Return the next controller that is accepted.
 
@@ -35,11 +35,11 @@ async def next_controller(
         DeadlineError: there is none in time.
     """
     try:
-        return await until(arena.view.controller, accept, what=what, timeout_s=min(UNSEEN_S, timeout_s))
+        return await until(context.view.controller, accept, what=what, timeout_s=min(UNSEEN_S, timeout_s))
     except DeadlineError:
         if timeout_s <= UNSEEN_S:
             raise
-        if isinstance(arena.view, ZookeeperView) and await arena.view.create(PATH, content(NO_BROKER)):
+        if isinstance(context.view, ZookeeperView) and await context.view.create(PATH, content(NO_BROKER)):
             await asyncio.sleep(SEEN_S)
-            await arena.view.delete(PATH)
-        return await until(arena.view.controller, accept, what=what, timeout_s=timeout_s - UNSEEN_S)
+            await context.view.delete(PATH)
+        return await until(context.view.controller, accept, what=what, timeout_s=timeout_s - UNSEEN_S)

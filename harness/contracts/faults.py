@@ -79,7 +79,7 @@ def not_running(injection: Injection, purpose: str) -> Effect | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arena:
+class FaultContext:
     """What a fault may touch."""
 
     driver: ClusterDriver
@@ -102,10 +102,10 @@ class Arena:
         return self.logs or LogFiles(self.driver)
 
 
-class MayForfeit(Strict):
+class MayLoseData(Strict):
     """Parameters of a fault that can take committed records away."""
 
-    spares_committed: Annotated[
+    protect_committed: Annotated[
         bool,
         Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
     ] = True
@@ -137,7 +137,7 @@ class TakesRecords(Protocol):
 class TakesTime(Protocol):
     """A fault that holds its targets for longer than it is told to."""
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return for how many seconds it does, at least, on a machine however quick.
 
         `session_timeout_s`: after so long ZooKeeper misses a broker that has died.
@@ -146,10 +146,10 @@ class TakesTime(Protocol):
 
 
 @runtime_checkable
-class ShunsOthers(Protocol):
+class ConflictsWithOthers(Protocol):
     """A fault whose effect others would hide, whomever they hit."""
 
-    def shuns(self, parameters: BaseModel) -> frozenset[str]:
+    def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
         """Return the kinds of which none may be in force meanwhile."""
         ...
 
@@ -180,13 +180,13 @@ class Fault(Protocol):
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]]
     """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
-    composes: ClassVar[bool]
+    may_overlap: ClassVar[bool]
     """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
     accepts: ClassVar[tuple[Role, ...]]
     """The kinds of target that make sense."""
     hits_all: ClassVar[bool]
     """Whether it disturbs every broker, whichever it is aimed at."""
-    shortest_s: ClassVar[float]
+    min_visible_s: ClassVar[float]
     """A shorter one would be over before it could be seen."""
     zookeeper: ClassVar[bool]
     """Whether it takes a cluster with ZooKeeper."""
@@ -194,16 +194,22 @@ class Fault(Protocol):
     """Whether it can hit a controller that is no broker."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
-    touches: ClassVar[frozenset[str]]
+    exclusive_resources: ClassVar[frozenset[str]]
     """What it has to itself beside brokers, in words that all who touch the same have in common."""
     Parameters: ClassVar[type[BaseModel]]
 
-    def holds(self, parameters: BaseModel) -> frozenset[str]:
-        """Return `touches`, with what its parameters add."""
+    def resources(self, parameters: BaseModel) -> frozenset[str]:
+        """Return `exclusive_resources`, with what its parameters add."""
         ...
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`.
 
@@ -212,15 +218,15 @@ class Fault(Protocol):
         """
         ...
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Do it; return the injection with what healing needs."""
         ...
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait, within a bounded time, for the effect outside the injector: process state, znodes, log lines."""
         ...
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible."""
         ...
 
@@ -234,27 +240,33 @@ class BrokerFault:
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
+    may_overlap: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     hits_all: ClassVar[bool] = False
-    shortest_s: ClassVar[float] = 0.0
+    min_visible_s: ClassVar[float] = 0.0
     zookeeper: ClassVar[bool] = False
     controllers: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
-    touches: ClassVar[frozenset[str]] = frozenset()
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
-    def holds(self, parameters: BaseModel) -> frozenset[str]:
+    def resources(self, parameters: BaseModel) -> frozenset[str]:
         """Return what it touches, whatever its parameters."""
-        return self.touches
+        return self.exclusive_resources
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note what `confirm` and `heal` need to know, without disturbing anything."""
-        state = await self.state_before(arena, brokers, duration_s)
+        state = await self.state_before(context, brokers, duration_s)
         return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"), state=state)
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Return that, as plain data; what `prepare` is for most faults."""
         return {}

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Arena, BrokerFault, Effect, Injection, not_running
+from harness.contracts.faults import BrokerFault, Effect, FaultContext, Injection, not_running
 
 
 class Limiting(BrokerFault):
@@ -16,9 +16,9 @@ class Limiting(BrokerFault):
         """Return what `Resource` calls the amount."""
         raise NotImplementedError
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, who runs, how often each was started, and what the kernel says of it."""
-        driver, status = arena.driver, await arena.driver.status()
+        driver, status = context.driver, await context.driver.status()
         assert isinstance(driver, CanLimit)
         before = {broker: await driver.usage(broker, self.resource) for broker in brokers}
         return {
@@ -29,24 +29,24 @@ class Limiting(BrokerFault):
             "hits": {str(broker): usage.hits for broker, usage in before.items()},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Limit those that run."""
-        driver, amount = arena.driver, self.amount(injection.parameters)
+        driver, amount = context.driver, self.amount(injection.parameters)
         assert isinstance(driver, CanLimit)
         for broker in injection.state["running"]:
             await driver.limit(broker, self.resource, amount, at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See of each what `seen` waits for."""
-        return not_running(injection, "limit") or await self.seen(arena, injection)
+        return not_running(injection, "limit") or await self.seen(context, injection)
 
-    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+    async def seen(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait, within a bounded time, until the limit is in force and has shown."""
         raise NotImplementedError
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Lift the limits."""
-        assert isinstance(arena.driver, CanLimit)
+        assert isinstance(context.driver, CanLimit)
         for broker in injection.targets:
-            await arena.driver.lift(broker, self.resource)
+            await context.driver.lift(broker, self.resource)

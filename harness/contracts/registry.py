@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.cluster.driver import CAPABILITIES, CarriesOutRuns
+from harness.cluster.driver import CAPABILITIES, RunExecutor
 from harness.cluster.systems.system import EXTERNAL
 from harness.contracts.checks import Check
 from harness.contracts.faults import Fault
@@ -191,7 +191,7 @@ def driver_class(name: str) -> type[Any]:
 def capabilities(driver: str) -> set[str]:
     """Return the names of the capabilities that a driver has."""
     cls = driver_class(driver)
-    if issubclass(cls, CarriesOutRuns):
+    if issubclass(cls, RunExecutor):
         return set(cls.capabilities())
     return {name for name, protocol in CAPABILITIES.items() if issubclass(cls, protocol)}
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Collection, Iterable
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, Injection
+from harness.contracts.faults import FaultContext, Injection
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.zookeeper.view import ZookeeperView
@@ -13,18 +13,18 @@ END_TIMEOUT_S = 60.0
 """For a broker that goes on stopping when nobody waits for it any more."""
 
 
-async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
+async def start_stopped(context: FaultContext, brokers: tuple[int, ...]) -> None:
     """Start those that do not run, all at once, each when its old registration is gone.
 
     Raises:
         ClusterError: one could not be started; the others were tried all the same.
     """
-    await of_all(map(arena.driver.start_broker, await stopped_of(arena, brokers)))
+    await of_all(map(context.driver.start_broker, await stopped_of(context, brokers)))
 
 
-async def stopped_of(arena: Arena, brokers: Iterable[int]) -> list[int]:
+async def stopped_of(context: FaultContext, brokers: Iterable[int]) -> list[int]:
     """Return those of these brokers that do not run."""
-    status = await arena.driver.status()
+    status = await context.driver.status()
     return [broker for broker in brokers if status.broker(broker).state == ProcessState.STOPPED]
 
 
@@ -39,32 +39,32 @@ async def of_all(doings: Iterable[Awaitable[None]]) -> None:
             raise outcome
 
 
-async def restart_unless_started(arena: Arena, injection: Injection) -> None:
+async def restart_unless_started(context: FaultContext, injection: Injection) -> None:
     """Restart brokers, all but those that were started since: `state["starts"]` says how often each had been."""
-    driver = arena.driver
+    driver = context.driver
     assert isinstance(driver, CanKill)
     status = await driver.status()
     for broker in injection.targets:
         now = status.broker(broker)
         if now.state != ProcessState.STOPPED and now.starts == injection.state["starts"][str(broker)]:
             await driver.kill_broker(broker)
-            await end_session(arena, broker)
-    await start_stopped(arena, injection.targets)
+            await end_session(context, broker)
+    await start_stopped(context, injection.targets)
 
 
-async def end_session(arena: Arena, broker_id: int) -> None:
+async def end_session(context: FaultContext, broker_id: int) -> None:
     """End the session that a dead broker has left behind, so that it can come back before it times out.
 
     Without ZooKeeper nobody can: the new process asks for its registration until the old one's session has timed out.
     """
-    if not isinstance(arena.view, ZookeeperView):
+    if not isinstance(context.view, ZookeeperView):
         return
-    registration = (await arena.view.registrations()).get(broker_id)
+    registration = (await context.view.registrations()).get(broker_id)
     if registration is not None:
-        await arena.view.expire(registration.session)
+        await context.view.expire(registration.session)
 
 
-async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
+async def end_of_late_stops(context: FaultContext, injection: Injection) -> None:
     """Wait for the end of brokers that still stop after their deadline: those in `state["late"]`.
 
     One that has been started since, which its count in `state["starts"]` tells, does not stop.
@@ -75,7 +75,7 @@ async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
     late = [int(broker) for broker in injection.state.get("late", ())]
 
     async def stopping() -> list[int]:
-        seen = [(await arena.driver.status()).broker(broker) for broker in late]
+        seen = [(await context.driver.status()).broker(broker) for broker in late]
         starts = injection.state["starts"]
         return [
             it.broker_id for it in seen if it.state != ProcessState.STOPPED and it.starts == starts[str(it.broker_id)]
@@ -84,7 +84,7 @@ async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
     await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
 
 
-async def all_in_sync(arena: Arena, brokers: Collection[int], timeout_s: float) -> None:
+async def all_in_sync(context: FaultContext, brokers: Collection[int], timeout_s: float) -> None:
     """Return when every partition of these brokers has all its replicas in its ISR.
 
     Raises:
@@ -94,7 +94,7 @@ async def all_in_sync(arena: Arena, brokers: Collection[int], timeout_s: float) 
     async def lagging() -> list[str]:
         return [
             f"{view.topic}-{view.partition} has the ISR {list(view.isr)} of {list(view.assignment)}"
-            for view in await arena.view.partitions()
+            for view in await context.view.partitions()
             if set(view.assignment) & set(brokers) and set(view.assignment) - set(view.isr)
         ]
 

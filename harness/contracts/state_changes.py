@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from harness.cluster.driver import ClusterDriver
 from harness.cluster.releases import Writer, parts_of
 from harness.cluster.systems.system import system_named
-from harness.system.growing import end_of_lines, whole_lines
+from harness.system.tail import end_of_lines, whole_lines
 
 
 class StateChanges(Protocol):

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
-from harness.values import NOBODY, OFFSETS_TOPIC, TopicPartition
+from harness.values import NO_BROKER, OFFSETS_TOPIC, TopicPartition
 from harness.zookeeper.view import ClusterView, HasQuorum
 
 ALLOWED = (
@@ -234,7 +234,7 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
             brokers = await _replicas(Target(role=Role.LEADER, topic=topic, partition=partition), view)
         case _:
             raise ValueError(f"the target `{target}` is drawn when the plan is made, not at injection")
-    return tuple(sorted(broker_id for broker_id in brokers if broker_id != NOBODY))
+    return tuple(sorted(broker_id for broker_id in brokers if broker_id != NO_BROKER))
 
 
 async def partition_of_role(target: Target, view: ClusterView) -> TopicPartition:

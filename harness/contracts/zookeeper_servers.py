@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.capabilities import SeesZookeeper
-from harness.contracts.faults import Arena, BrokerFault, Injection
+from harness.contracts.faults import BrokerFault, FaultContext, Injection
 from harness.contracts.targets import Part, Role, Target
 from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
@@ -19,20 +19,26 @@ _ONE = "server_id"
 class ZookeeperFault(BrokerFault):
     """Hits servers of ZooKeeper and no broker, so that brokers may be under other faults meanwhile."""
 
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
     controllers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note which servers, and how long.
 
         Raises:
             ClusterError: there is no such server, or it does not run.
         """
-        servers = await running_servers(arena, target)
+        servers = await running_servers(context, target)
         return Injection(
             fault=self.name,
             targets=(),
@@ -41,35 +47,35 @@ class ZookeeperFault(BrokerFault):
         )
 
 
-async def running_servers(arena: Arena, target: Target) -> list[int]:
+async def running_servers(context: FaultContext, target: Target) -> list[int]:
     """Return the servers that a target names now; raises ClusterError when one of them does not run."""
-    servers, states = await _servers(arena, target), await states_of(arena)
+    servers, states = await _servers(context, target), await states_of(context)
     for number in servers:
         if (state := states.get(number)) != ProcessState.RUNNING:
             raise ClusterError(f"ZooKeeper server {number} is {state or 'not there'}: nothing was injected")
     return servers
 
 
-async def _servers(arena: Arena, target: Target) -> list[int]:
+async def _servers(context: FaultContext, target: Target) -> list[int]:
     """Return the servers that a target names now; raises ClusterError when it names none."""
     if not target.part:
         return list(target.servers)
     wanted = ("leader", "standalone") if target.part is Part.LEADER else (target.part,)
-    servers = [number for number, mode in sorted((await modes_of(arena)).items()) if mode in wanted]
+    servers = [number for number, mode in sorted((await modes_of(context)).items()) if mode in wanted]
     if not servers:
         raise ClusterError(f"no server is {target.described} now: nothing was injected")
     return servers[:1]
 
 
-async def states_of(arena: Arena) -> dict[int, ProcessState]:
+async def states_of(context: FaultContext) -> dict[int, ProcessState]:
     """Return running, paused or stopped by server."""
-    return {server.server_id: server.state for server in (await arena.driver.status()).zookeeper}
+    return {server.server_id: server.state for server in (await context.driver.status()).zookeeper}
 
 
-async def modes_of(arena: Arena) -> dict[int, str]:
+async def modes_of(context: FaultContext) -> dict[int, str]:
     """Return by server what it says it is; empty where it takes no requests."""
-    assert isinstance(arena.driver, SeesZookeeper)
-    return await arena.driver.zookeeper_modes()
+    assert isinstance(context.driver, SeesZookeeper)
+    return await context.driver.zookeeper_modes()
 
 
 def servers_of(state: Mapping[str, Any]) -> list[int]:

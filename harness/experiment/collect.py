@@ -11,7 +11,7 @@ from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
 from harness.cluster.layout import broker_process
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import System, system_named
-from harness.contracts.faults import Arena, Injection
+from harness.contracts.faults import FaultContext, Injection
 from harness.contracts.zookeeper_servers import servers_of
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, readable_journal
@@ -23,7 +23,7 @@ from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaState
 from harness.store.phase_log import PhaseNotes, Quiescence
-from harness.system.writable import in_words
+from harness.system.writable import describe_error
 
 MS_NS = 1_000_000
 
@@ -60,14 +60,14 @@ async def _heal_remaining(
 ) -> None:
     """Heal, from the journal, what the drive phase left in force."""
     view = view_of(status.zookeeper_connect, status.controllers)
-    arena = Arena(driver=driver, view=view)
+    context = FaultContext(driver=driver, view=view)
     remaining = [item.injection for item in open_injections(readable_journal(folder.journal)[0])]
     # These come first: without a quorum of ZooKeeper's servers no session opens.
-    failures = await heal_all(folder.journal, arena, progress, only=_hits_servers)
+    failures = await heal_all(folder.journal, context, progress, only=_hits_servers)
     if not all(map(_hits_servers, remaining)):
         try:
             async with view:
-                failures += await heal_all(folder.journal, arena, progress, only=lambda it: not _hits_servers(it))
+                failures += await heal_all(folder.journal, context, progress, only=lambda it: not _hits_servers(it))
         except ClusterError as error:
             failures.append(f"faults could not be healed: {error}")
     for failure in failures:
@@ -97,7 +97,7 @@ class _Dumps:
             states = dump_replicas(self._folder, broker.broker_id, broker.log_dir, prefix)
         except (EvidenceError, OSError) as error:
             self.notes.remark(
-                f"its replicas could not be read: {in_words(error, self._folder.root)}",
+                f"its replicas could not be read: {describe_error(error, self._folder.root)}",
                 subject=f"broker {broker.broker_id}",
                 forbids_pass=True,
             )
@@ -122,7 +122,7 @@ def _collect_logs(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -
         _merge_history(folder, status, notes)
     except (EvidenceError, OSError) as error:
         where = "ZooKeeper" if status.zookeeper else "metadata"
-        notes.remark(f"the {where} history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+        notes.remark(f"the {where} history is incomplete: {describe_error(error, folder.root)}", forbids_pass=True)
 
 
 def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
@@ -178,7 +178,8 @@ def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: Phas
         for remark in system.gather(broker):
             notes.remark(remark, subject=subject, forbids_pass=True)
     except OSError as error:
-        notes.remark(f"what it told cannot be read: {in_words(error, folder.root)}", subject=subject, forbids_pass=True)
+        what = f"what it told cannot be read: {describe_error(error, folder.root)}"
+        notes.remark(what, subject=subject, forbids_pass=True)
 
 
 def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
@@ -190,7 +191,7 @@ def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
         shutil.copyfile(source, destination)
     except OSError as error:
         notes.remark(
-            f"{source.name} is missing: {in_words(error, destination)}",
+            f"{source.name} is missing: {describe_error(error, destination)}",
             subject=f"broker {destination.parent.name}",
             forbids_pass=True,
         )

@@ -16,15 +16,15 @@ from harness.cluster.external.place import of_other_runs
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.faults import Arena, Fault
+from harness.contracts.faults import Fault, FaultContext
 from harness.errors import ClusterError, DeadlineError, PluginError
 from harness.experiment.journal import FaultLog, Journal
-from harness.experiment.liveness import Probe, Terms, Watch, in_force
+from harness.experiment.liveness_probe import Probe, Terms, Watch, in_force
 from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.machine import ThisMachine
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
-from harness.experiment.steps import Cast, Steps, cast, placed
+from harness.experiment.steps import RoleBinding, Steps, bind_roles, replica_assignment
 from harness.progress import Progress
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
@@ -50,13 +50,13 @@ CreateTopics = Callable[[Sequence[TopicSpec]], Awaitable[dict[str, str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class DriveContext:
     """What a scenario is carried out on: real and simulated runs differ in nothing else.
 
     Time is that of the event loop: the monotonic clock, or virtual time.
     """
 
-    arena: Arena
+    context: FaultContext
     load: Load
     journal: FaultLog
     faults: Mapping[str, Fault]
@@ -65,27 +65,31 @@ class Stage:
     probe: Probe
 
 
-async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
+async def drive(
+    drive_context: DriveContext, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes
+) -> None:
     """Put a cluster under load and under the plan's faults; when this returns or raises, the load has ended.
 
     Raises:
         ClusterError: topics, load or the steady state before the first fault could not be had.
     """
-    load = stage.load
+    load = drive_context.load
 
     async def steady(timeout_s: float) -> None:
-        await steady_state(stage.arena.view, load.topics, load.processes, load.clients.progress(), timeout_s=timeout_s)
+        await steady_state(
+            drive_context.context.view, load.topics, load.processes, load.clients.progress(), timeout_s=timeout_s
+        )
 
-    roles = await cast(scenario, plan, stage.arena.view)
+    roles = await bind_roles(scenario, plan, drive_context.context.view)
     if roles:
         progress.message("; ".join(f"{name} is broker {broker}" for name, broker in roles.items()))
-    await create_topics(stage.create_topics, placed(scenario.topics, roles))
+    await create_topics(drive_context.create_topics, replica_assignment(scenario.topics, roles))
     try:
         await load.start()
         progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
         await steady(system_named(scenario.system).steady_timeout_s)
         progress.message("steady state: every partition has its leader and full ISR, every client moves on")
-        watch = await _disturb(stage, scenario, plan, roles, progress, notes)
+        watch = await _disturb(drive_context, scenario, plan, roles, progress, notes)
         try:
             await steady(scenario.recovery_timeout_s)
             progress.message("steady state again")
@@ -103,19 +107,28 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
 
 
 async def _disturb(
-    stage: Stage, scenario: Scenario, plan: Plan, roles: Cast, progress: Progress, notes: PhaseNotes
+    drive_context: DriveContext,
+    scenario: Scenario,
+    plan: Plan,
+    roles: RoleBinding,
+    progress: Progress,
+    notes: PhaseNotes,
 ) -> Watch:
     """Carry out the faults, and hold the load for as long as the scenario says; return a watch since the last heal."""
     clock = asyncio.get_running_loop().time
     end_s = clock() + scenario.duration_s
     nemesis = Nemesis(
-        arena=stage.arena, journal=stage.journal, faults=plan.faults, plugins=stage.faults, progress=progress
+        context=drive_context.context,
+        journal=drive_context.journal,
+        faults=plan.faults,
+        plugins=drive_context.faults,
+        progress=progress,
     )
     terms = Terms.of(scenario)
     if scenario.steps:
         steps = Steps(
             nemesis=nemesis,
-            load=stage.load,
+            load=drive_context.load,
             scenario=scenario,
             plan=plan,
             roles=roles,
@@ -128,11 +141,11 @@ async def _disturb(
     else:
         await nemesis.run()
     watch = Watch(
-        arena=stage.arena,
-        load=stage.load,
-        probe=stage.probe,
+        context=drive_context.context,
+        load=drive_context.load,
+        probe=drive_context.probe,
         terms=terms,
-        in_force=in_force(nemesis.unhealed, stage.faults),
+        in_force=in_force(nemesis.unhealed, drive_context.faults),
     )
     await watch.begin()
     await asyncio.sleep(max(0.0, end_s - clock()))
@@ -197,8 +210,8 @@ async def drive_cluster(
         create = TopicAdmin(status.bootstrap_servers, shared=bool(status.prefix)).create
         clients = ClientProcesses(driver, folder)
         load = Load(clients, plan, scenario.topics, bootstrap_servers=status.bootstrap_servers)
-        stage = Stage(
-            arena=Arena(driver=driver, view=view, members=load),
+        drive_context = DriveContext(
+            context=FaultContext(driver=driver, view=view, members=load),
             load=load,
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
@@ -211,7 +224,7 @@ async def drive_cluster(
                 patience=PATIENCE,
             ),
         )
-        await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+        await while_in_place(folder.root, drive(drive_context, scenario, plan, progress, notes))
 
 
 def _beside_nobody(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:

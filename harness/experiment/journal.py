@@ -166,11 +166,11 @@ def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Contai
         if fault.injection in failed:
             pass
         elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.spare:
-            update = {"detail": f"a spare: {result.detail}", "made_good": not missing}
+            update = {"detail": f"a spare: {result.detail}", "compensated": not missing}
         elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.beside is not None:
             if spares:
                 instead = f"made good, as injection {spares.pop(0)}, a spare, was confirmed"
-                update = {"detail": f"{result.detail}; {instead}", "made_good": True}
+                update = {"detail": f"{result.detail}; {instead}", "compensated": True}
             else:
                 missing += 1
         results.append(result.model_copy(update=update))

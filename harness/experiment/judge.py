@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.sources.origins import FINDINGS, ORIGINS, kinds_of, untold
+from harness.analysis.sources.lineage import FINDINGS, LINEAGE, kinds_of, missing_events
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, read_by
-from harness.contracts.faults import MayForfeit
+from harness.contracts.faults import MayLoseData
 from harness.errors import HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, readable_journal
 from harness.progress import Progress, number_of, step
@@ -101,10 +101,10 @@ def not_judged(scenario: Scenario) -> list[CheckResult]:
 def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
     """Return what a system tells nothing of and a check rests on: kinds of evidence, state changes, fields of some."""
     facts = _read_by(check, scenario)
-    kinds = {kind for kinds in untold(facts, system.tells).values() for kind in kinds}
+    kinds = {kind for kinds in missing_events(facts, system.emits).values() for kind in kinds}
     kinds -= set(check.judges_without)
     kinds |= _uncollected(facts, scenario)
-    return kinds | (set(check.fields) & system.omits)
+    return kinds | (set(check.fields) & system.missing_fields)
 
 
 def _uncollected(facts: Iterable[str], scenario: Scenario) -> set[str]:
@@ -133,7 +133,7 @@ def not_told(system: System, events: Iterable[str]) -> str:
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     """Return whether a fault may take committed records away, and the scenario says that it may."""
     fault = registry.fault(kind).Parameters.model_validate(parameters)
-    return isinstance(fault, MayForfeit) and not fault.spares_committed
+    return isinstance(fault, MayLoseData) and not fault.protect_committed
 
 
 def _properties(scenario: Scenario) -> dict[str, str]:
@@ -375,13 +375,13 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
-    unreliable = {table: why for table, origin in ORIGINS.items() if (why := _unreliable(list(origin), holes))}
+    unreliable = {table: why for table, origin in LINEAGE.items() if (why := _unreliable(list(origin), holes))}
     if unreliable:
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
     system = system_named(scenario.system)
-    lacking = {table: set(events) for table, events in untold(ORIGINS, system.tells).items()}
-    for table in ORIGINS:
+    lacking = {table: set(events) for table, events in missing_events(LINEAGE, system.emits).items()}
+    for table in LINEAGE:
         if kinds := _uncollected([table], scenario):
             lacking[table] = lacking.get(table, set()) | kinds
     not_told_of = {table: not_told(system, names) for table, names in lacking.items()}

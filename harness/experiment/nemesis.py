@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of, in_the_way
-from harness.contracts.faults import Arena, Effect, Fault, Injection, inconclusive
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, inconclusive
 from harness.contracts.members import CLIENT
 from harness.contracts.moments import MOMENTS, until_moment
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
@@ -72,7 +72,7 @@ async def bounded(call: Awaitable[T], limit_s: float) -> T:
 class Nemesis:
     """One schedule, carried out once."""
 
-    arena: Arena
+    context: FaultContext
     journal: FaultLog
     faults: Iterable[PlannedFault]
     progress: Progress
@@ -133,10 +133,10 @@ class Nemesis:
 
     async def _moment(self, planned: PlannedFault) -> str:
         """Wait for the moment of a fault; return in a sentence whether it came."""
-        brokers = [broker.broker_id for broker in (await self.arena.driver.status()).brokers]
+        brokers = [broker.broker_id for broker in (await self.context.driver.status()).brokers]
         moment = MOMENTS[planned.after]
         seen = await until_moment(
-            self.arena.state_changes, brokers, moment, within_s=planned.within_s, offset_s=planned.offset_s
+            self.context.state_changes, brokers, moment, within_s=planned.within_s, offset_s=planned.offset_s
         )
         if seen:
             return f"{planned.offset_s:g} s after {planned.after}"
@@ -209,20 +209,20 @@ class Nemesis:
         target = parse_target(planned.target)
         brokers = tuple(planned.brokers)
         if not brokers and target.role not in NO_BROKERS:
-            brokers = await resolve(target, self.arena.view)
+            brokers = await resolve(target, self.context.view)
         if not brokers and target.role not in NO_BROKERS:
             raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
         parameters = plugin.Parameters.model_validate(planned.parameters)
-        return await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
+        return await plugin.prepare(self.context, target, brokers, parameters, duration_s=planned.duration_s)
 
     async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection, until: Until) -> None:
         effect, problem = inconclusive("interrupted before its effect was seen"), None
         judged = False
         try:
-            injection = await bounded(plugin.inject(self.arena, injection), INJECT_TIMEOUT_S)
+            injection = await bounded(plugin.inject(self.context, injection), INJECT_TIMEOUT_S)
             heal_due_s = _now_s() + planned.duration_s
             self.journal.note(planned.injection, planned.fault, InjectionStep.INJECTED, injection=injection)
-            effect = await bounded(plugin.confirm(self.arena, injection), CONFIRM_TIMEOUT_S)
+            effect = await bounded(plugin.confirm(self.context, injection), CONFIRM_TIMEOUT_S)
             self._judge(planned, injection, effect)
             judged = True
             await until(heal_due_s, effect)
@@ -233,7 +233,7 @@ class Nemesis:
                 if not judged:
                     self._judge(planned, injection, effect, problem)
             finally:  # a journal that cannot be written keeps nothing from being healed
-                if not await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress):
+                if not await heal(plugin, self.context, self.journal, planned.injection, injection, self.progress):
                     self.unhealed.append(injection)
 
     def _judge(
@@ -274,12 +274,12 @@ def brokers_hit(fault: str, injection: Injection) -> str:
 
 
 async def heal(
-    plugin: Fault, arena: Arena, journal: FaultLog, number: int, injection: Injection, progress: Progress
+    plugin: Fault, context: FaultContext, journal: FaultLog, number: int, injection: Injection, progress: Progress
 ) -> bool:
     """Undo one injection and write down how that went; return whether it is undone."""
     what = brokers_hit(injection.fault, injection)
     try:
-        detail = await _undone(plugin, arena, injection)
+        detail = await _undone(plugin, context, injection)
     except HarnessError as error:
         journal.note(number, injection.fault, InjectionStep.HEAL_FAILED, injection=injection, detail=str(error))
         progress.message(f"{what}: could not be healed, {error}")
@@ -289,7 +289,7 @@ async def heal(
     return True
 
 
-async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
+async def _undone(plugin: Fault, context: FaultContext, injection: Injection) -> str:
     """Undo one injection, with another try where one fails; return what was in the way, if something was.
 
     Raises:
@@ -299,7 +299,7 @@ async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
     detail = ""
     for number in range(1, HEAL_TRIES + 1):
         try:
-            await bounded(plugin.heal(arena, injection), end_s - _now_s())
+            await bounded(plugin.heal(context, injection), end_s - _now_s())
         except HarnessError as error:
             if number == HEAL_TRIES or _now_s() + HEAL_PAUSE_S >= end_s:
                 raise
@@ -311,7 +311,7 @@ async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
 
 
 async def heal_all(
-    path: Path, arena: Arena, progress: Progress, only: Callable[[Injection], bool] = lambda _: True
+    path: Path, context: FaultContext, progress: Progress, only: Callable[[Injection], bool] = lambda _: True
 ) -> list[str]:
     """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
     failures = []
@@ -322,7 +322,7 @@ async def heal_all(
     try:
         for item in remaining:
             plugin = registry.fault(item.injection.fault)
-            if not await heal(plugin, arena, journal, item.number, item.injection, progress):
+            if not await heal(plugin, context, journal, item.number, item.injection, progress):
                 failures.append(f"{brokers_hit(item.injection.fault, item.injection)} could not be healed")
     finally:
         journal.close()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.store.history import OpKind, OpType, without_link
-from harness.system.growing import end_of_lines, whole_lines
+from harness.system.tail import end_of_lines, whole_lines
 from harness.system.waiting import until
 from harness.values import TopicPartition
 from harness.zookeeper.view import ClusterView, PartitionView

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.cluster.capabilities import CanDisturbClients
-from harness.cluster.driver import CanRunClients, CarriesOutRuns, ClusterDriver, ClusterStatus
+from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus, RunExecutor
 from harness.cluster.readiness import view_of
 from harness.cluster.supervision.client import SupervisorGone
 from harness.cluster.systems.system import system_named
@@ -80,7 +80,7 @@ async def dump_settled(
     """Dump the replicas, once they have caught up if they do; return in a sentence each why they cannot be compared."""
     status = await driver.status()
     unsettled = ""
-    if not isinstance(driver, CarriesOutRuns) and "replicas" not in status.unseen:
+    if not isinstance(driver, RunExecutor) and "replicas" not in status.unseen:
         if _running_brokers(status) and status.has_metadata:
             try:
                 async with view_of(status.zookeeper_connect, status.controllers) as view:

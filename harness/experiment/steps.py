@@ -23,11 +23,11 @@ from harness.zookeeper.view import ClusterView, PartitionView
 WRITING_S = 1.0
 """A checkpoint that is due is written within this time."""
 
-Cast = Mapping[str, int]
+RoleBinding = Mapping[str, int]
 """Which broker has each role."""
 
 
-async def cast(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[str, int]:
+async def bind_roles(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[str, int]:
     """Return who has each role: the controller of now, and of the others whom the seed has drawn, in their order.
 
     Raises:
@@ -44,7 +44,7 @@ async def cast(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[str, i
     }
 
 
-def placed(topics: Sequence[TopicSpec], roles: Cast) -> list[TopicSpec]:
+def replica_assignment(topics: Sequence[TopicSpec], roles: RoleBinding) -> list[TopicSpec]:
     """Return the topics with broker ids for the roles that have their replicas."""
     return [
         topic.model_copy(update={"replicas": [str(roles.get(name, name)) for name in topic.replicas]})
@@ -73,7 +73,7 @@ class Steps:
     load: Load
     scenario: Scenario
     plan: Plan
-    roles: Cast
+    roles: RoleBinding
     checkpoint_s: float
     """After so long a broker writes down its high watermarks again."""
     progress: Progress
@@ -167,7 +167,8 @@ class Steps:
 
         async def look() -> PartitionView | None:
             key = (condition.topic, condition.partition)
-            seen = [each for each in await self.nemesis.arena.view.partitions() if (each.topic, each.partition) == key]
+            partitions = await self.nemesis.context.view.partitions()
+            seen = [each for each in partitions if (each.topic, each.partition) == key]
             return next(iter(seen), None)
 
         await until(look, there, what=text, timeout_s=within_s)

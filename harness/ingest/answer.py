@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.analysis.judge import Judgement
-from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.sources.lineage import LINEAGE
 from harness.contracts import registry
 from harness.contracts.checks import Check, Subject
 from harness.ingest.formats import formats
@@ -93,7 +93,7 @@ def divided(
     judged, unjudged = [], []
     for check, result in zip(checks, judgement.checks, strict=True):
         lacking = [fact for fact in check.needs if not judgement.counts[fact]]
-        not_given = [fact for fact in lacking if not any(evidence.get(kind) for kind in ORIGINS[fact])]
+        not_given = [fact for fact in lacking if not any(evidence.get(kind) for kind in LINEAGE[fact])]
         unseen = judgement.unseen.get(check.name)
         if lacking and unseen and not not_given:
             judged.append(result.model_copy(update={"reason": unseen}))
@@ -135,7 +135,7 @@ def _undecided(result: CheckResult, deciding: Sequence[str]) -> CheckResult:
 
 def needed_for(facts: Sequence[str], evidence: Mapping[str, list[str]]) -> list[str]:
     """Return which evidence would give all these facts their rows, in words, a sentence each that is needed."""
-    origins = [ORIGINS[fact] for fact in facts]
+    origins = [LINEAGE[fact] for fact in facts]
     needed: dict[str, list[str]] = {kind: [] for origin in origins if len(origin) == 1 for kind in origin}
     for origin in origins:
         for kind, lines in origin.items():

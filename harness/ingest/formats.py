@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from harness.analysis.sources.origins import FACT_EVENTS
+from harness.analysis.sources.lineage import FACT_EVENTS
 from harness.events import (
     COMMON,
     KINDS,

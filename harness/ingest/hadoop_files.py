@@ -11,7 +11,7 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import display_path, is_uri, java_path, reason
 from harness.errors import EvidenceError
 from harness.ingest.files import FIRST_LINES, counts, is_compressed
@@ -128,5 +128,5 @@ def _readable(text: str) -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise EvidenceError(f"{display_path(text)}: cannot be read: {reason(error)}") from error

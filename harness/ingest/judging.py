@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from harness.analysis.engine.bisection import SPARK_ERRORS
 from harness.analysis.engine.hadoop import AnyResultFolder
-from harness.analysis.engine.halves import SPARK_ERRORS
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import reason
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.tables.schemas import UNREADABLE
@@ -79,7 +79,7 @@ def judge_history(
         unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(UNREADABLE)]
         explained = evidence.explain(unread)
     except SPARK_ERRORS as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement, listed)
@@ -168,6 +168,6 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         evidence = RunEvidence(folder) if isinstance(folder, RunFolder) else StoredEvidence(folder)
         page = render(evidence, shown, heading)
     except SPARK_ERRORS as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise EvidenceError(f"{folder.root}: no report can be made: {reason(error)}") from error
     folder.report.write_text(page, encoding="utf-8")

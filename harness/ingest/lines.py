@@ -16,13 +16,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.engine.halves import SPARK_ERRORS
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.bisection import SPARK_ERRORS
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.session import tasks_for
 from harness.analysis.engine.storage import display_path, reason
 from harness.analysis.frames import balanced_union
+from harness.analysis.sources.lineage import PLACES, all_of
 from harness.analysis.sources.lines import SCHEMAS
-from harness.analysis.sources.origins import PLACES, all_of
 from harness.analysis.sources.reading import CORRUPT, Sources, no_rows, with_corrupt
 from harness.errors import EvidenceError
 from harness.ingest import reading
@@ -298,7 +298,7 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, nu
         ]
         empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
     except (*SPARK_ERRORS, OSError, pa.ArrowException) as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise EvidenceError(f"{files[0].shown}: not Parquet that can be read: {reason(error)}") from error
     problems = [
         f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.engine.dialect import is_connect, is_sail
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.compat import is_connect, is_sail
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.session import configured
 from harness.analysis.engine.storage import file_path_column, literal_glob
 from harness.analysis.sources.parsed_lines import (
@@ -114,7 +114,7 @@ def _table_of_sail(spark: SparkSession, path: Path) -> DataFrame:
     try:
         _ = rows.schema
     except PySparkException as error:  # Sail 0.7.2 knows no values that Arrow has from a dictionary
-        still_there(error)
+        raise_if_engine_lost(error)
         return _made_here(spark, _parts(path, parquet.read_schema(path).names))
     return rows
 

@@ -29,7 +29,7 @@ from harness.kraft.records import (
     UnregisterBrokerRecord,
 )
 from harness.store.history import ZnodeChange
-from harness.values import NOBODY, TopicPartition
+from harness.values import NO_BROKER, TopicPartition
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
 SOURCE = "transaction_log"
@@ -73,7 +73,9 @@ class MetadataImage:
     """The cluster after the records that were applied."""
 
     partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
-    controller: Controller = field(default_factory=lambda: Controller(broker_id=NOBODY, controller_epoch=0, session=""))
+    controller: Controller = field(
+        default_factory=lambda: Controller(broker_id=NO_BROKER, controller_epoch=0, session="")
+    )
     _brokers: dict[int, _Broker] = field(default_factory=dict)
     _topics: dict[UUID, str] = field(default_factory=dict)
     _configs: dict[str, dict[str, str]] = field(default_factory=dict)

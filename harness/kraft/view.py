@@ -22,7 +22,7 @@ from harness.errors import ClusterError, EvidenceError
 from harness.kraft.image import MetadataImage
 from harness.kraft.records import entries
 from harness.store.history import ZnodeChange
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
 CLIENT_ID = "chaos-view"
@@ -66,7 +66,7 @@ class QuorumView:
         """Of the last record that was fetched."""
         self._epoch = 0
         """Of the quorum, as far as it is known."""
-        self._leader = NOBODY
+        self._leader = NO_BROKER
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -105,7 +105,7 @@ class QuorumView:
         try:
             await self.news()
         except NoLeaderError:
-            return Controller(broker_id=NOBODY, controller_epoch=self._image.controller.controller_epoch, session="")
+            return Controller(broker_id=NO_BROKER, controller_epoch=self._image.controller.controller_epoch, session="")
         return self._image.controller
 
     @property
@@ -265,7 +265,7 @@ class QuorumView:
         wanted = FetchRequest.FetchTopic
         return FetchRequest(
             cluster_id=self._cluster_id,
-            replica_id=NOBODY,
+            replica_id=NO_BROKER,
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=FETCH_BYTES,

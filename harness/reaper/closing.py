@@ -13,7 +13,7 @@ from harness.progress import Progress
 from harness.scenario.file import scenario_of
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, ends, entered, entries
+from harness.store.phase_log import Phase, ends, entries, record_phase
 from harness.store.result import RunResult
 
 
@@ -36,7 +36,7 @@ def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: b
     if Phase.JUDGE in done or (Phase.COLLECT in done and not again):
         return ""
     try:
-        with entered(run, Phase.COLLECT, progress) as notes:
+        with record_phase(run, Phase.COLLECT, progress) as notes:
             notes.remark(f"{reason}; a reaper collected what was left of it", forbids_pass=True)
             scenario, plan = scenario_of(run), load_plan(run.plan)
             asyncio.run(collect(run, scenario, plan, phases.driver_of(run, scenario), progress, notes))
@@ -62,7 +62,7 @@ def stop(run: RunFolder, progress: Progress) -> list[str]:
 def record_residue(run: RunFolder, leftovers: list[str], progress: Progress) -> None:
     """Add to a stopped run's verdict what a reaper still came upon, removed or not."""
     before = ends(run).get(Phase.STOP)
-    with entered(run, Phase.STOP, progress) as notes:
+    with record_phase(run, Phase.STOP, progress) as notes:
         notes.residue.extend(before.residue if before is not None else [])
         notes.residue.extend(f"{what} was left until a reaper came" for what in leftovers)
     assemble(run).save(run.verdict)

@@ -50,8 +50,7 @@ from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupte
 from harness.experiment.judge import assemble
 from harness.progress import Logged, Progress
 from harness.reaper import PATIENCE_S, closing
-from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers, process_left
-from harness.reaper.liveness import (
+from harness.reaper.abandoned_runs import (
     Liveness,
     State,
     foreign_files,
@@ -60,6 +59,7 @@ from harness.reaper.liveness import (
     made_just_now,
     supervised,
 )
+from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers, process_left
 from harness.reaper.result import Fate, Item, ItemKind, ReapResult
 from harness.store.folder import RunFolder
 from harness.system.pids import ProcessIdentity, remove_stale_pid_files

@@ -25,7 +25,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
                     f"{fault.injection} {fault.fault}",
                     fault.verdict is FaultVerdict.CONFIRMED,
                     fault.detail,
-                    needed=not fault.made_good,
+                    needed=not fault.compensated,
                 )
                 for fault in result.faults
             ]

@@ -68,7 +68,7 @@ def why(result: RunResult) -> list[Reason]:
     faults = [
         _reason(Kind.FAULT, part.verdict, part.fault, part.detail, targets=part.targets)
         for part in result.faults
-        if not part.made_good
+        if not part.compensated
     ]
     if not faults:
         faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]

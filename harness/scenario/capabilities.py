@@ -8,7 +8,7 @@ from harness.cluster.driver import (
     DISK_ERRORS,
     DRIVER,
     SLOW_SYNCS,
-    CarriesOutRuns,
+    RunExecutor,
 )
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
@@ -77,7 +77,7 @@ def require_lasting_cluster(driver: str) -> None:
 
 
 def _carries_out_runs(driver: str) -> bool:
-    return issubclass(registry.driver_class(driver), CarriesOutRuns)
+    return issubclass(registry.driver_class(driver), RunExecutor)
 
 
 def required_capabilities(scenario: Scenario) -> frozenset[str]:
@@ -105,7 +105,7 @@ def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
 def _require_roles(scenario: Scenario) -> None:
     """Raise Refused when a driver with clients of its own has none for a role of the load."""
     driver = registry.driver_class(scenario.driver)
-    if not issubclass(driver, CarriesOutRuns):
+    if not issubclass(driver, RunExecutor):
         return
     known = driver.roles()
     unknown = {

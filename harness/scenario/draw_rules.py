@@ -6,7 +6,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from harness.cluster.driver import CarriesOutRuns
+from harness.cluster.driver import RunExecutor
 from harness.contracts import registry
 from harness.scenario.draft import Draft
 from harness.scenario.model import Latencies
@@ -46,7 +46,7 @@ def latencies(draft: Draft) -> Iterator[Problem]:
     """Only virtual time takes as long as it is told to, and brokers that stall are some of the cluster."""
     if draft.latencies is None or draft.latencies == Latencies() or draft.driver not in registry.DRIVERS:
         return
-    if not issubclass(registry.driver_class(draft.driver), CarriesOutRuns):
+    if not issubclass(registry.driver_class(draft.driver), RunExecutor):
         yield Problem(
             ("latencies",), f"the driver {draft.driver} runs on real disks and processors; allowed: simulated"
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from harness.cluster.driver import CarriesOutRuns
+from harness.cluster.driver import RunExecutor
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.parameters import Draw
@@ -187,7 +187,7 @@ class _Drawer:
         return own
 
     def _latencies(self, brokers: int) -> Latencies:
-        simulated = issubclass(registry.driver_class(self._scenario.driver), CarriesOutRuns)
+        simulated = issubclass(registry.driver_class(self._scenario.driver), RunExecutor)
         if not (self._spec.latencies and simulated):
             return Latencies()
         means: dict[str, Any] = {}

@@ -65,10 +65,10 @@ def mix(draft: Draft) -> Iterator[Problem]:
         yield from _fault(draft, at, kind.kind, kind.parameters, kind.target, kind.duration_s[0])
         if _happens_once(kind.kind):
             yield Problem((*at, "kind"), f"{kind.kind} {ONCE_ONLY}")
-        shortest_s, longest_s = kind.duration_s
-        if shortest_s > longest_s:
+        min_visible_s, longest_s = kind.duration_s
+        if min_visible_s > longest_s:
             yield Problem(
-                (*at, "duration_s"), f"must be a range from less to more, not [{shortest_s:g}, {longest_s:g}]"
+                (*at, "duration_s"), f"must be a range from less to more, not [{min_visible_s:g}, {longest_s:g}]"
             )
         if draft.duration_s is not None and longest_s + draft.mix.settle_s > draft.duration_s:
             yield Problem(
@@ -115,8 +115,8 @@ def _fault(
     yield from controllers(draft, (*at, "target"), plugin, target)
     if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and _without_zookeeper(draft):
         yield Problem((*at, "target"), f"{draft.system} has no ZooKeeper")
-    if duration_s < plugin.shortest_s:
-        yield Problem((*at, "duration_s"), f"{kind} takes {plugin.shortest_s:g} s or more, not {duration_s:g} s")
+    if duration_s < plugin.min_visible_s:
+        yield Problem((*at, "duration_s"), f"{kind} takes {plugin.min_visible_s:g} s or more, not {duration_s:g} s")
 
 
 def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
@@ -191,15 +191,16 @@ def unfit(plugin: Fault, system: System) -> str:
         return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
     if isinstance(plugin, ChangesRelease) and not system.upgrades():
         return f"{plugin.name} takes a later release that has its metadata where {system.name} has, and there is none"
-    if missing := untold(plugin, system):
+    if missing := missing_events(plugin, system):
         return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
     return ""
 
 
-def untold(plugin: Fault, system: System) -> list[str]:
+def missing_events(plugin: Fault, system: System) -> list[str]:
     """Return by which of its witnesses a fault cannot be confirmed on a system, because that does not tell of them."""
     kinds = {witness: witness.partition(".")[0] for witness in plugin.witnesses}
-    return sorted(witness for witness in kinds if kinds[witness] not in system.tells or witness in system.omits)
+    missing = (it for it in kinds if kinds[it] not in system.emits or it in system.missing_fields)
+    return sorted(missing)
 
 
 def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role, ...]) -> Iterator[Problem]:

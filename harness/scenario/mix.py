@@ -102,8 +102,8 @@ class Mix:
         if plugin.hits_all or not (brokers or target.role in NO_BROKERS):
             brokers = self.cluster.broker_ids
         if isinstance(plugin, TakesTime):
-            least_s = plugin.least_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
-            duration_s = max(duration_s, least_s)
+            min_hold_s = plugin.min_hold_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
+            duration_s = max(duration_s, min_hold_s)
         claim = claim_of(plugin, target, brokers, parameters, beside)
         return PlannedWindow(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
 
@@ -139,8 +139,8 @@ class Mix:
     @property
     def _hopeless(self) -> bool:
         """Whether not even the shortest ones would have room."""
-        shortest_s = min(kind.duration_s[0] for kind in self.spec.kinds) + self.spec.settle_s
-        return self.stated * shortest_s > self.spec.at_once * (1 - CALM_SHARE) * self.duration_s
+        min_visible_s = min(kind.duration_s[0] for kind in self.spec.kinds) + self.spec.settle_s
+        return self.stated * min_visible_s > self.spec.at_once * (1 - CALM_SHARE) * self.duration_s
 
     def _round(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
         windows, faults = [*scheduled], []
@@ -229,8 +229,8 @@ class Mix:
         kind = _winner(self.spec.kinds, seed)
         rng = random.Random(derived_seed(seed, "place"))  # noqa: S311  repeatable, not secret
         start, length = rng.random(), rng.random()
-        shortest_s, longest_s = kind.duration_s
-        fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
+        min_visible_s, longest_s = kind.duration_s
+        fault_s = round(min_visible_s + length * (longest_s - min_visible_s), 3)
         after, offset_s = self._moment(derived_seed(seed, "moment"))
         wait_s = WAIT_S + offset_s if after else 0.0
         room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s - wait_s)

@@ -38,7 +38,7 @@ def seen_by(scenario: Scenario) -> list[str]:
 def told(moment: str, system: System) -> bool:
     """Return whether a system logs a moment."""
     kind, fields = MOMENTS[moment].kind, MOMENTS[moment].fields
-    return kind in system.tells and not {kind, *(f"{kind}.{name}" for name in fields)} & set(system.omits)
+    return kind in system.emits and not {kind, *(f"{kind}.{name}" for name in fields)} & set(system.missing_fields)
 
 
 def moments(draft: Draft) -> Iterator[Problem]:

@@ -9,15 +9,15 @@ from harness.progress import Silent
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, PhaseNotes, Quiescence, entered
+from harness.store.phase_log import Phase, PhaseNotes, Quiescence, record_phase
 from harness.system.chain import all_chained
 
 
 def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
     """Write what there is to judge, and how its phases went. Disks are dumped by the parser of real runs."""
-    with entered(folder, Phase.DRIVE, Silent()) as notes:
+    with record_phase(folder, Phase.DRIVE, Silent()) as notes:
         leave_evidence(history, folder, notes, chain=list)
-    with entered(folder, Phase.COLLECT, Silent()) as notes:
+    with record_phase(folder, Phase.COLLECT, Silent()) as notes:
         for broker_id in history.disks:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:

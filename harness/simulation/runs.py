@@ -34,7 +34,7 @@ ROLES = frozenset({"producer", "consumer", "committer", "lister", "member"})
 
 
 class SimulatedRuns:
-    """Implements `ClusterDriver`, for what happens around the load, and `CarriesOutRuns` for all the rest."""
+    """Implements `ClusterDriver`, for what happens around the load, and `RunExecutor` for all the rest."""
 
     name = "simulated"
     families: ClassVar[frozenset[str]] = frozenset({PYTHON})

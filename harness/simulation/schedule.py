@@ -1,6 +1,6 @@
 """One schedule: a scenario under one seed, carried out in virtual time, and everything that it left as evidence.
 
-The drive is that of a real run (`harness.experiment.drive`), on a simulated stage; so are the kinds of evidence.
+The drive is that of a real run (`harness.experiment.drive`), on a simulated cluster; so are the kinds of evidence.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.cluster.systems.system import system_named
-from harness.contracts.faults import Arena, Fault
+from harness.contracts.faults import Fault, FaultContext
 from harness.errors import ClusterError
-from harness.experiment.drive import Stage, drive, plugins_of
-from harness.experiment.liveness import Probe
+from harness.experiment.drive import DriveContext, drive, plugins_of
+from harness.experiment.liveness_probe import Probe
 from harness.experiment.load import Load
 from harness.experiment.machine import NoMachine
 from harness.experiment.service_probe import PROCESS, ServiceProbe
@@ -144,7 +144,7 @@ async def _carried_out(
     processes = [client.process for client in plan.clients]
     clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
     load = Load(clients, plan, scenario.topics)
-    arena = Arena(
+    context = FaultContext(
         driver=SimulationDriver(cluster, processes),
         view=SimulatedView(cluster),
         logs=SimulatedStateChanges(cluster),
@@ -152,8 +152,8 @@ async def _carried_out(
     )
     requests: list[Operation] = []
     liveness: list[Liveness] = []
-    stage = Stage(
-        arena=arena,
+    drive_context = DriveContext(
+        context=context,
         load=load,
         journal=journal,
         faults=faults,
@@ -173,7 +173,7 @@ async def _carried_out(
         ),
     )
     await _start(cluster)
-    await drive(stage, scenario, plan, progress, notes)
+    await drive(drive_context, scenario, plan, progress, notes)
     operations = clients.operations | {PROCESS: requests}
     return history_of(cluster, operations, journal.entries, notes.remarks, liveness)
 

@@ -19,7 +19,7 @@ from harness.store.history import JsonlWriter, read_jsonl
 from harness.store.reserve import with_room
 from harness.store.result import Remark, reason_of
 from harness.system.pids import ProcessIdentity, identify
-from harness.system.writable import in_words
+from harness.system.writable import describe_error
 
 
 class Phase(StrEnum):
@@ -68,7 +68,7 @@ class PhaseNotes:
 
 
 @contextmanager
-def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
+def record_phase(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
     """Write down that a phase runs and, whatever happens in it, how it ended; errors go on, as the harness's own.
 
     That it cannot be written down keeps no phase from running: the cluster is to be stopped on a full disk too.
@@ -85,7 +85,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         notes.remark(f"the phase {phase} was interrupted", forbids_pass=True)
         raise Interrupted(f"the phase {phase} was interrupted") from None
     except (HarnessError, OSError) as failure:
-        error = in_words(failure, folder.root)
+        error = describe_error(failure, folder.root)
         environment = isinstance(failure, (ClusterError, OSError))
         notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True, environment=environment)
         if isinstance(failure, OSError):
@@ -137,7 +137,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         with JsonlWriter(folder.phases) as writer:
             with_room(folder, lambda: writer.write(line))
     except OSError as error:
-        progress.message(f"the run folder cannot be written: {in_words(error, folder.root)}")
+        progress.message(f"the run folder cannot be written: {describe_error(error, folder.root)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,7 @@ class FaultResult(StoredModel):
     targets: list[str]
     verdict: NamedFaultVerdict
     detail: str
-    made_good: bool = False
+    compensated: bool = False
     """Drawn, and not seen to happen; a spare was confirmed in its place, so that the verdict does not rest on it."""
 
 
@@ -190,7 +190,7 @@ class RunResult(StoredModel):
             + [SystemVerdict.UNKNOWN for _ in forbidding(self.remarks)]
         )
         return Verdicts(
-            fault=worst_fault(part.verdict for part in self.faults if not part.made_good),
+            fault=worst_fault(part.verdict for part in self.faults if not part.compensated),
             system=system,
             environment=EnvironmentVerdict.RESIDUE if self.residue else EnvironmentVerdict.CLEAN,
         )

@@ -17,7 +17,7 @@ from harness.contracts.targets import Role
 from harness.scenario.model import Scenario
 from harness.scenario.plan import SESSION_TIMEOUT, make_plan
 from harness.scenario.seeds import derived_seed
-from harness.sweep.dials import legal, settled
+from harness.sweep.reductions import legal, settled
 from harness.sweep.sweep import Candidate, schedule_seed
 
 BLIND_SHARE = 4

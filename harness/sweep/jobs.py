@@ -27,9 +27,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.engine.dialect import to_read
-from harness.analysis.engine.halves import SPARK_ERRORS, by_halves
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.bisection import SPARK_ERRORS, bisect_rows
+from harness.analysis.engine.compat import to_read
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
 from harness.analysis.judge_many import BATCH_BYTES
 from harness.analysis.sources.lines import SCHEMAS
@@ -44,7 +44,7 @@ from harness.scenario.plan import make_plan
 from harness.store.coverage import Coverage, total
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.sweep.share import EVIDENCE, SimulatedSchedule
+from harness.sweep.executor import EVIDENCE, SimulatedSchedule
 from harness.sweep.sweep import (
     TABLES,
     Candidate,
@@ -197,7 +197,7 @@ def _write(
             _watch(spark.sparkContext, group, job, schedules, progress)
             job.result()
         except SPARK_ERRORS as error:
-            still_there(error)
+            raise_if_engine_lost(error)
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
         except BaseException:
             while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet
@@ -310,7 +310,7 @@ def _judged(
         finally:
             shutil.rmtree(folder.tables, ignore_errors=True)
 
-    for part, judged in by_halves([row for row in batch.rows if not row.error], judge):
+    for part, judged in bisect_rows([row for row in batch.rows if not row.error], judge):
         if isinstance(judged, Exception):
             first = str(judged).splitlines()[0]
             logger.warning("batch.failed schedules=%d error=%s", len(part), first)
@@ -335,7 +335,7 @@ def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVer
 
 
 def _simulating(source: str, function: str, *arguments: Any) -> Simulating:
-    """Return what an executor does with its numbers: hands them to a function of `harness.sweep.share`.
+    """Return what an executor does with its numbers: hands them to a function of `harness.sweep.executor`.
 
     It is sent by value, because an executor can import nothing of the project before it knows where Spark unpacked it.
     """
@@ -350,12 +350,12 @@ def _simulating(source: str, function: str, *arguments: Any) -> Simulating:
         path = SparkFiles.get(source)
         if path not in sys.path:
             sys.path[:0] = [path, f"{path}/plugins"]
-        from harness.sweep import share
+        from harness.sweep import executor
 
         task = TaskContext.get()
         again = task is not None and task.attemptNumber() > 0
         for batch in numbers:
-            for schedule in getattr(share, function)(*arguments, batch.column(0).to_pylist(), each_apart=again):
+            for schedule in getattr(executor, function)(*arguments, batch.column(0).to_pylist(), each_apart=again):
                 yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
 
     return simulating

@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.dials import ScenarioItem, dials_of, parts_of, turned, without
+from harness.sweep.reductions import ScenarioItem, dials_of, parts_of, turned, without
 from harness.sweep.sweep import Candidate
 
 MAX_ROUNDS = 40

@@ -13,7 +13,7 @@ from harness.progress import Progress, number_of
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.dials import settled
+from harness.sweep.reductions import settled
 from harness.sweep.search import MAX_ROUNDS, Search, Smallest
 from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict, finding_title, findings_of
 from harness.verdict import ExitCode

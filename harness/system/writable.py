@@ -21,7 +21,7 @@ def make_parent(path: Path) -> None:
         raise ScenarioError(f"{path} cannot be written: nothing can be written in {path.parent}")
 
 
-def in_words(error: Exception, place: Path) -> str:
+def describe_error(error: Exception, place: Path) -> str:
     """Return an error's message; a full disk by its name, which the error itself does not have.
 
     Args:

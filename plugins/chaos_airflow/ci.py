@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chaos_airflow.tasks.request import RunRequest
-from harness.cli.ending import with_exit_codes
+from harness.cli.exit_codes import with_exit_codes
 from harness.cli.options import Driver, PlantedBugs, Seed, Sets
 from harness.system.extras import require
 from harness.verdict import BROKEN, ExitCode

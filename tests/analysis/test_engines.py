@@ -15,8 +15,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.analysis.engine.compat import require_same_files
 from harness.analysis.engine.connect import remote_session, sail_session
-from harness.analysis.engine.dialect import require_same_files
 from harness.analysis.engine.session import tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
 from harness.analysis.sources.reading import CORRUPT, from_table, read
@@ -28,9 +28,9 @@ from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.scenario.file import scenario_yaml
 from harness.store.folder import RunFolder
+from harness.sweep.executor import simulate_share
 from harness.sweep.jobs import HISTORIES, Unseen, judge
 from harness.sweep.recorded import History, RecordedAnswer, histories_in
-from harness.sweep.share import simulate_share
 from harness.sweep.sweep import Sweep
 from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.system.scratch import scratch_folder
@@ -209,7 +209,7 @@ def test_a_folder_behind_a_uri_is_refused_to_who_asks_no_apache_spark(sail: Spar
 
 
 CHOSEN = """
-from harness.analysis.engine.dialect import is_sail
+from harness.analysis.engine.compat import is_sail
 from harness.analysis.engine.session import spark_session
 with spark_session(anywhere=True) as spark, spark_session() as inner:
     print(inner is spark, is_sail(spark), spark.range(3).count())

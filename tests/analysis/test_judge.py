@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyarrow import parquet
 
-from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE
+from harness.analysis.check_helpers.findings import finding
+from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.subjects import subjects_of
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
-from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, read_by
 from harness.errors import PluginError
@@ -109,7 +109,7 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged: "Judged") -> None:
     resting_on_brokers = {
         check.name
         for check in map(registry.check, ALL_CHECKS)
-        if BROKERS_WHOLE in check.assumes or any("state_changes" in ORIGINS[fact] for fact in check.needs)
+        if BROKERS_WHOLE in check.assumes or any("state_changes" in LINEAGE[fact] for fact in check.needs)
     }
     assert unknown == resting_on_brokers
     assert {"I1", "I11", "I24"} < unknown

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
+from harness.analysis.check_helpers.findings import finding
 from harness.analysis.facts.build import written_counts
 from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import NEW, Case, judge_many
 from harness.analysis.tables.schemas import TABLES
-from harness.analysis.vocabulary.findings import finding
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_tables, read_facts, tables_of
-from harness.analysis.gate import SLICED, dirty_blocks
+from harness.analysis.prefilter import SLICED, dirty_blocks
 from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.reading import LINES, Sources, from_table
 from harness.analysis.sources.typed import FACTS

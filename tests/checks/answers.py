@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from harness.analysis.check_helpers.findings import EVIDENCE_LIMIT
 from harness.analysis.running import unknown_runs
-from harness.analysis.vocabulary.findings import EVIDENCE_LIMIT
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Severity, handed_to
 from harness.verdict import SystemVerdict

@@ -18,13 +18,13 @@ from harness.cluster.driver import CLOCK, DISK_ERRORS, DISK_SPACE, POWER, Cluste
 from harness.cluster.driver import OVER_LINKS as LINKS
 from harness.cluster.processes.driver import ProcessDriver
 from harness.contracts import registry
-from harness.contracts.faults import Arena
+from harness.contracts.faults import FaultContext
 from harness.contracts.targets import Role, parse_target, resolve
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.verdict import FaultVerdict
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView
@@ -74,7 +74,7 @@ async def all_in_sync(view: ClusterView) -> None:
 
     def whole(partitions: list[PartitionView]) -> bool:
         return bool(partitions) and all(
-            each.leader != NOBODY and set(each.isr) == set(each.assignment) for each in partitions
+            each.leader != NO_BROKER and set(each.isr) == set(each.assignment) for each in partitions
         )
 
     await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
@@ -226,14 +226,14 @@ async def confirmed_and_healed(
     plugin, whom = registry.fault(name), parse_target(target)
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
-        arena = Arena(driver=driver, view=view)
+        context = FaultContext(driver=driver, view=view)
         everybody = {Role.ZOOKEEPER: (), Role.ALL: (0, 1, 2)}
         brokers = everybody[whom.role] if whom.role in everybody else await resolve(whom, view)
         values = plugin.Parameters.model_validate(parameters)
-        injection = await plugin.prepare(arena, whom, brokers, values, duration_s=20)
-        injection = await plugin.inject(arena, injection)
-        effect = await plugin.confirm(arena, injection)
-        await plugin.heal(arena, injection)
+        injection = await plugin.prepare(context, whom, brokers, values, duration_s=20)
+        injection = await plugin.inject(context, injection)
+        effect = await plugin.confirm(context, injection)
+        await plugin.heal(context, injection)
         assert (effect.verdict, detail in effect.detail) == (FaultVerdict.CONFIRMED, True), effect.detail
         status = await driver.status()
         assert {broker.state for broker in status.brokers} | {server.state for server in status.zookeeper} == {
@@ -289,10 +289,10 @@ async def test_a_fault_is_confirmed_by_what_the_leader_logs_meanwhile(
     status = await driver.status()
     async with KazooView(status.zookeeper_connect) as view, written_to("moved", status.bootstrap_servers):
         await all_in_sync(view)
-        arena = Arena(driver=driver, view=view)
+        context = FaultContext(driver=driver, view=view)
         values = plugin.Parameters.model_validate(parameters)
-        injection = await plugin.prepare(arena, whom, await resolve(whom, view), values, duration_s=60)
-        injection = await plugin.inject(arena, injection)
-        effect = await plugin.confirm(arena, injection)
-        await plugin.heal(arena, injection)
+        injection = await plugin.prepare(context, whom, await resolve(whom, view), values, duration_s=60)
+        injection = await plugin.inject(context, injection)
+        effect = await plugin.confirm(context, injection)
+        await plugin.heal(context, injection)
         assert (effect.verdict, detail in effect.detail) == (FaultVerdict.CONFIRMED, True), effect.detail

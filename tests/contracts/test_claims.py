@@ -7,23 +7,23 @@ from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.targets import parse_target
 
-ZOOKEEPER = Claim(fault="pause-zookeeper", composes=True, brokers=frozenset())
+ZOOKEEPER = Claim(fault="pause-zookeeper", may_overlap=True, brokers=frozenset())
 
 
 def kill(*brokers: int) -> Claim:
-    return Claim(fault="kill", composes=False, brokers=frozenset(brokers))
+    return Claim(fault="kill", may_overlap=False, brokers=frozenset(brokers))
 
 
 def delay(*brokers: int) -> Claim:
-    return Claim(fault="delay", composes=True, brokers=frozenset(brokers))
+    return Claim(fault="delay", may_overlap=True, brokers=frozenset(brokers))
 
 
 def of_member(fault: str, number: int) -> Claim:
-    return Claim(fault=fault, composes=False, brokers=frozenset(), member=f"member {number} of group-1")
+    return Claim(fault=fault, may_overlap=False, brokers=frozenset(), member=f"member {number} of group-1")
 
 
 def isolate(*brokers: int) -> Claim:
-    return Claim(fault="isolate", composes=False, brokers=frozenset(brokers))
+    return Claim(fault="isolate", may_overlap=False, brokers=frozenset(brokers))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def isolate(*brokers: int) -> Claim:
         pytest.param(kill(1), isolate(1), True, id="two kinds share a broker"),
         pytest.param(kill(1), isolate(2), False, id="two kinds on brokers of their own"),
         pytest.param(kill(1), delay(1), False, id="one of them composes"),
-        pytest.param(delay(1), delay(1), True, id="one that composes, but not with itself"),
-        pytest.param(delay(1), delay(2), False, id="one that composes, on brokers of their own"),
+        pytest.param(delay(1), delay(1), True, id="one that may_overlap, but not with itself"),
+        pytest.param(delay(1), delay(2), False, id="one that may_overlap, on brokers of their own"),
         pytest.param(ZOOKEEPER, ZOOKEEPER, True, id="two of a kind that hit no broker"),
         pytest.param(ZOOKEEPER, kill(1), False, id="brokers and something else"),
         pytest.param(of_member("kill", 1), of_member("pause", 1), True, id="two kinds on one member"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.contracts import registry
-from harness.contracts.faults import MayForfeit, TakesRecords
+from harness.contracts.faults import MayLoseData, TakesRecords
 from harness.contracts.registry import Kind
 from harness.errors import PluginError
 from harness.scenario.catalogue import catalogue
@@ -71,7 +71,7 @@ def test_a_misdeclared_plugin_is_an_error_that_names_the_file(
 
 def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
     faults = {name: registry.fault(name) for name in registry.names(Kind.FAULT)}
-    forfeiting = [name for name, fault in faults.items() if issubclass(fault.Parameters, MayForfeit)]
+    forfeiting = [name for name, fault in faults.items() if issubclass(fault.Parameters, MayLoseData)]
     taking = [name for name, fault in faults.items() if isinstance(fault, TakesRecords)]
     assert taking == forfeiting == ["disk-damage", "power-loss"]
 

@@ -15,7 +15,7 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from chaos_airflow.tasks import ready
+from chaos_airflow.tasks import form_cache
 from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
 from chaos_airflow.tasks.request import RunRequest, load
 from chaos_airflow.tasks.suite import requests_of
@@ -302,8 +302,8 @@ def test_a_file_outside_the_folders_that_are_meant_for_that_is_refused(
 
 def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> None:
     again = "make it anew: make pages"
-    made_ahead = json.loads(ready.FILE.read_bytes())
-    assert made_ahead["content"] == ready.content(), again
+    made_ahead = json.loads(form_cache.FILE.read_bytes())
+    assert made_ahead["content"] == form_cache.content(), again
     assert list(made_ahead["fields"].items()) == [
         (name, [param.value, param.schema]) for name, param in FORM.items()
     ], again
@@ -326,7 +326,7 @@ def test_content_that_is_installed_later_is_in_the_form(
     known = registry.fault("kill")
     monkeypatch.setattr(registry, "content_root", lambda: root)
     monkeypatch.setattr(registry, "fault", lambda _: known)
-    param = ready.ready_form()[field].schema
+    param = form_cache.ready_form()[field].schema
     assert Path(file).stem.replace("_", "-") in (param.get("enum") or param["examples"])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError, DeadlineError
-from harness.experiment.drive import Stage, create_topics, drive, while_in_place
+from harness.experiment.drive import DriveContext, create_topics, drive, while_in_place
 from harness.experiment.load import Load
 from harness.experiment.probes import ClientProgress
 from harness.progress import Silent
@@ -19,7 +19,7 @@ from harness.simulation.loop import run
 from harness.store.history import Liveness
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
-from tests.experiment.test_liveness import FakeAsks, probe_of
+from tests.experiment.test_liveness_probe import FakeAsks, probe_of
 from tests.experiment.test_nemesis import FakeFault, planned
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import KILL_LEADER, scenario
@@ -70,8 +70,8 @@ class Played:
         """Drive, and return how long it took."""
         client = PlannedClient(process="reader", workload="w", role="r", seed=1, stop_order=0, parameters={})
         plan = Plan(scenario="x", seed=1, faults=[planned(at_s=1.0)], clients=[client])
-        stage = Stage(
-            arena=self.cluster.arena,
+        drive_context = DriveContext(
+            context=self.cluster.context,
             load=Load(self.clients, plan, self.made.topics),
             journal=self.journal,
             faults={"fake": self.fault},
@@ -82,7 +82,7 @@ class Played:
         async def timed() -> float:
             clock = asyncio.get_running_loop().time
             start_s = clock()
-            await drive(stage, self.made, plan, Silent(), self.notes)
+            await drive(drive_context, self.made, plan, Silent(), self.notes)
             return clock() - start_s
 
         return run(timed())

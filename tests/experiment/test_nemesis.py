@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.contracts import registry
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
@@ -59,20 +59,26 @@ class FakeFault(BrokerFault):
             raise self.raises[step]
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         await self._do("prepare", brokers)
         return Injection(fault=self.name, targets=brokers, state={"seen": "before"})
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         await self._do("inject", injection.targets)
         return Injection(fault=self.name, targets=injection.targets, state={"seen": "after"})
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         await self._do("confirm", injection.targets)
         return Effect(verdict=self.verdict, detail="as told")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         await self._do("heal", injection.targets)
 
 
@@ -106,7 +112,11 @@ class Stage:
 
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
         return Nemesis(
-            arena=self.cluster.arena, journal=journal, faults=faults, plugins={"fake": self.fault}, progress=Silent()
+            context=self.cluster.context,
+            journal=journal,
+            faults=faults,
+            plugins={"fake": self.fault},
+            progress=Silent(),
         )
 
     async def written(self, step: str) -> None:
@@ -394,7 +404,7 @@ async def test_spares_are_carried_out_for_what_was_not_seen(
     await stage.perform(*faults)
     results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
     assert len(results) == carried_out
-    assert worst_fault(result.verdict for result in results if not result.made_good) is verdict
+    assert worst_fault(result.verdict for result in results if not result.compensated) is verdict
     assert sum(result.verdict is INCONCLUSIVE for result in results) == min(failures, carried_out), "each is shown"
 
 
@@ -405,7 +415,7 @@ async def test_no_spare_makes_a_bug_of_a_fault_good(stage: Stage, failures: int)
     await stage.perform(*faults)
     results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
     assert [result.verdict for result in results] == [INCONCLUSIVE] * failures + [CONFIRMED] * (2 - failures)
-    assert not any(result.made_good for result in results)
+    assert not any(result.compensated for result in results)
 
 
 def test_what_had_no_room_in_the_plan_is_inconclusive() -> None:
@@ -457,22 +467,22 @@ async def test_another_process_heals_from_the_journal_alone(stage: Stage) -> Non
         for step in steps:
             journal.note(number, "fake", InjectionStep(step), injection=injection)
     journal.close()
-    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
     assert stage.fault.log == ["heal 2", "heal 1"]
     assert stage.steps[-2:] == ["2 healed 2", "1 healed 1"]
-    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
     assert len(stage.fault.log) == 2
 
 
 async def test_what_cannot_be_healed_is_told(stage: Stage) -> None:
     stage.fault.raises = {"heal": ClusterError("stuck")}
     await stage.perform(planned())
-    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == ["fake broker 1 could not be healed"]
+    assert await heal_all(stage.path, stage.cluster.context, Silent()) == ["fake broker 1 could not be healed"]
     assert verdict_of(stage)[1].endswith("; it could not be healed: stuck")
 
 
 async def test_no_journal_means_nothing_to_heal(stage: Stage) -> None:
-    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
 
 
 def test_a_client_that_is_hit_is_named_and_can_be_healed_from_the_journal(tmp_path: Path) -> None:

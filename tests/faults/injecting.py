@@ -19,8 +19,8 @@ async def injected(
     """Carry a fault out, up to its proof."""
     plugin = registry.fault(name)
     injection = await prepared(cluster, name, *brokers, target=target, duration_s=duration_s, **parameters)
-    injection = await plugin.inject(cluster.arena, injection)
-    return injection, await plugin.confirm(cluster.arena, injection)
+    injection = await plugin.inject(cluster.context, injection)
+    return injection, await plugin.confirm(cluster.context, injection)
 
 
 async def prepared(
@@ -34,9 +34,9 @@ async def prepared(
     """Return what would be done, of which nothing is."""
     plugin = registry.fault(name)
     values = plugin.Parameters.model_validate(parameters)
-    return await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=duration_s)
+    return await plugin.prepare(cluster.context, parse_target(target), brokers, values, duration_s=duration_s)
 
 
 async def heal(cluster: FakeCluster, injection: Injection) -> None:
     """Undo it."""
-    await registry.fault(injection.fault).heal(cluster.arena, injection)
+    await registry.fault(injection.fault).heal(cluster.context, injection)

@@ -176,12 +176,12 @@ class TestController:
 
     @pytest.mark.parametrize("name", ["overwrite-controller", "delete-controller-epoch"])
     async def test_a_controller_that_is_elected_meanwhile_leaves_it_open(self, cluster: FakeCluster, name: str) -> None:
-        plugin, arena = registry.fault(name), cluster.arena
+        plugin, context = registry.fault(name), cluster.context
         values = plugin.Parameters.model_validate({"silent_s": SOON})
-        before = await plugin.prepare(arena, parse_target("controller"), (0,), values, duration_s=1)
-        injection = await plugin.inject(arena, before)
+        before = await plugin.prepare(context, parse_target("controller"), (0,), values, duration_s=1)
+        injection = await plugin.inject(context, before)
         cluster.epoch_gone, cluster.written, cluster.controller_epoch = False, b"", 4
-        effect = await plugin.confirm(arena, injection)
+        effect = await plugin.confirm(context, injection)
         assert (effect.verdict, "elected meanwhile" in effect.detail) == (INCONCLUSIVE, True)
 
     async def test_where_nobody_else_lives_nobody_can_be_named(self, cluster: FakeCluster) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.cluster.driver import ClusterStatus
 from harness.contracts import registry
-from harness.contracts.faults import Arena, Effect, Injection, confirmed
+from harness.contracts.faults import Effect, FaultContext, Injection, confirmed
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import ClusterError, DeadlineError
@@ -52,9 +52,9 @@ async def in_force(cluster: FakeCluster, name: str) -> Injection:
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
     target = parse_target(TARGETS.get(name, "leader(orders,0)"))
     brokers = {Role.ZOOKEEPER: (), Role.MEMBER: (), Role.CONTROLLER: (0,)}.get(target.role, (1,))
-    arena = replace(cluster.arena, members=FakeMembers(cluster)) if target.role is Role.MEMBER else cluster.arena
-    injection = await plugin.prepare(arena, target, brokers, values, duration_s=0.5)
-    return injection if name == "unclean-election" else await plugin.inject(arena, injection)
+    context = replace(cluster.context, members=FakeMembers(cluster)) if target.role is Role.MEMBER else cluster.context
+    injection = await plugin.prepare(context, target, brokers, values, duration_s=0.5)
+    return injection if name == "unclean-election" else await plugin.inject(context, injection)
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))
@@ -117,10 +117,10 @@ class TestKill:
         cluster.say(1, ev="broker_start")
         plugin = registry.fault("kill")
         values = plugin.Parameters.model_validate(SOON)
-        injection = await plugin.prepare(cluster.arena, parse_target("1"), (1,), values, duration_s=1)
-        assert (await plugin.confirm(cluster.arena, injection)).verdict is MISMATCH
+        injection = await plugin.prepare(cluster.context, parse_target("1"), (1,), values, duration_s=1)
+        assert (await plugin.confirm(cluster.context, injection)).verdict is MISMATCH
         cluster.say(1, ev="broker_start")
-        assert (await plugin.confirm(cluster.arena, injection)).detail == "a new process has started"
+        assert (await plugin.confirm(cluster.context, injection)).detail == "a new process has started"
 
     async def test_a_broker_that_did_not_run_is_inconclusive(self, cluster: FakeCluster) -> None:
         await cluster.kill_broker(1)
@@ -158,14 +158,14 @@ OF_MEMBERS: dict[str, dict[str, Any]] = {"kill": SOON, "leave": {"step_timeout_s
 @pytest.mark.parametrize("deaf", [False, True], ids=["it obeys", "nothing happens"])
 async def test_a_client(cluster: FakeCluster, name: str, who: str, target: str, calls: list[str], deaf: bool) -> None:
     plugin, members = registry.fault(name), FakeMembers(cluster, deaf=deaf)
-    arena = replace(cluster.arena, members=members)
+    context = replace(cluster.context, members=members)
     values = plugin.Parameters.model_validate(OF_MEMBERS[name])
     injection = await plugin.inject(
-        arena, await plugin.prepare(arena, parse_target(target), (), values, duration_s=0.5)
+        context, await plugin.prepare(context, parse_target(target), (), values, duration_s=0.5)
     )
-    assert (await plugin.confirm(arena, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
-    await plugin.heal(arena, injection)
-    await plugin.heal(arena, injection)
+    assert (await plugin.confirm(context, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
+    await plugin.heal(context, injection)
+    await plugin.heal(context, injection)
     assert members.calls == [call.format(who) for call in (calls[:1] if deaf else calls)]
     assert not cluster.calls
 
@@ -173,21 +173,25 @@ async def test_a_client(cluster: FakeCluster, name: str, who: str, target: str, 
 class TestLeave:
     async def prepared(
         self, cluster: FakeCluster, members: FakeMembers, **parameters: object
-    ) -> tuple[Arena, Injection]:
-        plugin, arena = registry.fault("leave"), replace(cluster.arena, members=members)
+    ) -> tuple[FaultContext, Injection]:
+        plugin, context = registry.fault("leave"), replace(cluster.context, members=members)
         values = plugin.Parameters.model_validate({"step_timeout_s": 0.1, **parameters})
         target = parse_target("member(group-1,2)")
-        return arena, await plugin.prepare(arena, target, (), values, duration_s=0.5)
+        return context, await plugin.prepare(context, target, (), values, duration_s=0.5)
 
     async def test_its_coordinator_tells_why_it_is_out_and_of_the_next_generation(self, cluster: FakeCluster) -> None:
-        arena, injection = await self.prepared(cluster, FakeMembers(cluster))
-        effect = await registry.fault("leave").confirm(arena, await registry.fault("leave").inject(arena, injection))
+        context, injection = await self.prepared(cluster, FakeMembers(cluster))
+        effect = await registry.fault("leave").confirm(
+            context, await registry.fault("leave").inject(context, injection)
+        )
         assert effect == confirmed("client group-1-member-2 is out (left); then came generation 5")
 
     async def test_a_storm_is_so_many_ends_of_a_membership(self, cluster: FakeCluster) -> None:
         members = FakeMembers(cluster)
-        arena, injection = await self.prepared(cluster, members, times=3)
-        effect = await registry.fault("leave").confirm(arena, await registry.fault("leave").inject(arena, injection))
+        context, injection = await self.prepared(cluster, members, times=3)
+        effect = await registry.fault("leave").confirm(
+            context, await registry.fault("leave").inject(context, injection)
+        )
         assert effect == confirmed("client group-1-member-2 is out (left, left, left); then came generation 9")
         assert [call.split()[0] for call in members.calls] == ["leave", "start", "leave", "start", "leave"]
 
@@ -195,12 +199,12 @@ class TestLeave:
         members = FakeMembers(cluster)
         await members.leave("group-1-member-2")
         await members.start_again("group-1-member-2")
-        arena, injection = await self.prepared(cluster, members)
+        context, injection = await self.prepared(cluster, members)
         members.silent = True
-        injection = await registry.fault("leave").inject(arena, injection)
+        injection = await registry.fault("leave").inject(context, injection)
         members.silent = False
         await members.leave("group-1-member-3")
-        effect = await registry.fault("leave").confirm(arena, injection)
+        effect = await registry.fault("leave").confirm(context, injection)
         assert effect.verdict is MISMATCH
         assert "1 ends and 0 beginnings of a membership of client group-1-member-2" in effect.detail
 
@@ -220,27 +224,27 @@ class TestLeave:
         line = {"group": "group-1", "generation": 3, "change": "joined", "reason": ""}
         cluster.say(2, ev="group_member", member=f"{instance or 'group-1-member-2'}-0f", **line)
         cluster.say(1, ev="group_member", member=f"{instance or 'group-1-member-2'}-0f", **line | {"change": "removed"})
-        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True, instance=instance))
-        injection = await registry.fault("leave").inject(arena, injection)
+        context, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True, instance=instance))
+        injection = await registry.fault("leave").inject(context, injection)
         removed = {"group": "group-1", "generation": 4, "change": "removed", "reason": reason}
         cluster.say(0, ev="group_member", member=member, **removed)
         cluster.say(0, ev="group_state", group="group-1", generation=5)
-        assert (await registry.fault("leave").confirm(arena, injection)).verdict is verdict
+        assert (await registry.fault("leave").confirm(context, injection)).verdict is verdict
 
     async def test_a_generation_must_follow(self, cluster: FakeCluster) -> None:
-        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True))
+        context, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True))
         line = {"group": "group-1", "generation": 4, "member": "group-1-member-2-1f", "reason": "left"}
         cluster.say(1, ev="group_member", change="removed", **line)
         cluster.say(2, ev="group_state", group="group-2", generation=5)
-        injection = await registry.fault("leave").inject(arena, injection)
-        assert (await registry.fault("leave").confirm(arena, injection)).verdict is MISMATCH
+        injection = await registry.fault("leave").inject(context, injection)
+        assert (await registry.fault("leave").confirm(context, injection)).verdict is MISMATCH
         cluster.say(2, ev="group_state", group="group-1", generation=5)
-        assert (await registry.fault("leave").confirm(arena, injection)).verdict is CONFIRMED
+        assert (await registry.fault("leave").confirm(context, injection)).verdict is CONFIRMED
 
     async def test_a_member_that_does_not_come_back_cannot_leave_again(self, cluster: FakeCluster) -> None:
-        arena, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True), times=2)
+        context, injection = await self.prepared(cluster, FakeMembers(cluster, silent=True), times=2)
         with pytest.raises(DeadlineError, match="0 ends and 1 beginnings"):
-            await registry.fault("leave").inject(arena, injection)
+            await registry.fault("leave").inject(context, injection)
 
 
 @pytest.mark.parametrize("name", ["kill", "leave", "pause"])
@@ -251,7 +255,7 @@ async def test_a_member_that_does_not_run_is_left_alone(cluster: FakeCluster, na
     for out_of_reach in (None, members):
         with pytest.raises(ClusterError, match="nothing was injected"):
             await plugin.prepare(
-                replace(cluster.arena, members=out_of_reach), target, (), plugin.Parameters(), duration_s=1
+                replace(cluster.context, members=out_of_reach), target, (), plugin.Parameters(), duration_s=1
             )
 
 

@@ -409,15 +409,15 @@ async def test_syncs_of_a_zookeeper_server(cluster: FakeCluster, deaf: bool) -> 
     cluster.deaf = {"slow_syncs"} if deaf else set()
     plugin = registry.fault("slow-sync")
     target = parse_target("zookeeper(1)")
-    injection = await plugin.prepare(cluster.arena, target, (), plugin.Parameters(), duration_s=2)
-    effect = await plugin.confirm(cluster.arena, await plugin.inject(cluster.arena, injection))
+    injection = await plugin.prepare(cluster.context, target, (), plugin.Parameters(), duration_s=2)
+    effect = await plugin.confirm(cluster.context, await plugin.inject(cluster.context, injection))
     slow, quick = "1 syncs of ZooKeeper server 1 took 0.5 s or more", "a sync of ZooKeeper server 1 took 0 s"
     assert effect == Effect(verdict=MISMATCH if deaf else CONFIRMED, detail=quick if deaf else slow)
-    await plugin.heal(cluster.arena, injection)
+    await plugin.heal(cluster.context, injection)
     assert cluster.slow_disks == {}
     cluster.servers[1] = ProcessState.STOPPED
     with pytest.raises(ClusterError, match="ZooKeeper server 1 is stopped: nothing was injected"):
-        await plugin.prepare(cluster.arena, target, (), plugin.Parameters(), duration_s=2)
+        await plugin.prepare(cluster.context, target, (), plugin.Parameters(), duration_s=2)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ async def test_syncs_of_a_zookeeper_server(cluster: FakeCluster, deaf: bool) -> 
 )
 async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     await cluster.kill_broker(1)
-    parameters: dict[str, Any] = {"spares_committed": False} if name in TAKE_RECORDS else {}
+    parameters: dict[str, Any] = {"protect_committed": False} if name in TAKE_RECORDS else {}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is INCONCLUSIVE
 
@@ -482,7 +482,7 @@ class TestSparing:
     async def test_it_comes_back_at_once_when_nothing_is_spared(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
     ) -> None:
-        injection = await prepared(cluster, name, 1, spares_committed=False, confirm_timeout_s=0.1)
+        injection = await prepared(cluster, name, 1, protect_committed=False, confirm_timeout_s=0.1)
         await cluster.kill_broker(1)
         monkeypatch.setattr(cluster, "isr", [0, 1, 2])
         await heal(cluster, injection)
@@ -519,10 +519,10 @@ class TestPowerLoss:
 
         monkeypatch.setattr(cluster, "partitions", unchanged)
         cluster.znodes |= asked_for
-        assert (await registry.fault("power-loss").confirm(cluster.arena, injection)).verdict is verdict
+        assert (await registry.fault("power-loss").confirm(cluster.context, injection)).verdict is verdict
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
-        injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)
+        injection, effect = await injected(cluster, "power-loss", 0, 1, 2, protect_committed=False)
         assert effect.verdict is CONFIRMED
         assert set(cluster.states.values()) == {"stopped"}
         await heal(cluster, injection)
@@ -639,7 +639,7 @@ class TestDiskDamage:
 
         monkeypatch.setattr(cluster, "kill_broker", late_or_never)
         with pytest.raises(ClusterError, match="broker 1 cannot be killed"):
-            await injected(cluster, "disk-damage", 1, 2, spares_committed=False)
+            await injected(cluster, "disk-damage", 1, 2, protect_committed=False)
         assert cluster.calls == ["kill_broker 2"]
 
     @pytest.mark.parametrize(
@@ -661,7 +661,7 @@ class TestDiskDamage:
     ) -> None:
         injection, _ = await injected(cluster, "disk-damage", 1, what="disk")
         cluster.say(1, ev="recovery", topic="orders", partition=0, log_end_offset=7)
-        effect = await registry.fault("disk-damage").confirm(cluster.arena, injection)
+        effect = await registry.fault("disk-damage").confirm(cluster.context, injection)
         assert (effect.verdict, effect.detail) == (MISMATCH, "broker 1 found orders-0, which was gone")
 
 
@@ -961,7 +961,7 @@ async def on_clock(
     cluster: FakeCluster, logs: Talking, parameters: dict[str, Any], *, duration_s: float = 0.5
 ) -> Effect:
     """Return what a clock that is set on broker 1 shows."""
-    plugin, arena = registry.fault("clock"), replace(cluster.arena, logs=logs)
+    plugin, arena = registry.fault("clock"), replace(cluster.context, logs=logs)
     values = plugin.Parameters.model_validate(parameters)
     injection = await plugin.prepare(arena, parse_target("1"), (1,), values, duration_s=duration_s)
     injection = await plugin.inject(arena, injection)

@@ -15,9 +15,9 @@ from harness.scenario.file import scenario_of
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
+from harness.sweep.executor import SimulatedSchedule, evidence_of
 from harness.sweep.jobs import HISTORIES, judge_histories, patient
 from harness.sweep.recorded import History
-from harness.sweep.share import SimulatedSchedule, evidence_of
 from harness.sweep.sweep import Candidate, findings_of
 from harness.system.scratch import scratch_folder
 from harness.verdict import SystemVerdict

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.scenario.file import scenario_yaml
+from harness.sweep.executor import simulate_candidates
 from harness.sweep.jobs import HISTORIES, judge_histories
 from harness.sweep.recorded import History, answers, histories_in
-from harness.sweep.share import simulate_candidates
 from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
 from tests.histories.one_table import one_table
 from tests.sampling import sampled

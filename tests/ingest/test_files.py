@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.dialect import is_connect
+from harness.analysis.engine.compat import is_connect
 from harness.errors import EvidenceError
 from harness.ingest.files import Files, stored_files
 from harness.ingest.hadoop_files import HadoopFiles

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.dialect import is_connect
+from harness.analysis.engine.compat import is_connect
 from harness.analysis.sources.reading import CORRUPT
 from harness.errors import EvidenceError
 from harness.ingest.judging import WITHOUT_ENDS, judge_history

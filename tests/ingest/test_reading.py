@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from harness.analysis.engine.dialect import is_connect
+from harness.analysis.engine.compat import is_connect
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
 from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_parts

@@ -24,7 +24,7 @@ from harness import phases
 from harness.cluster.containers.engine import Engine
 from harness.experiment.journal import read_journal
 from harness.progress import Silent
-from harness.reaper.liveness import supervised
+from harness.reaper.abandoned_runs import supervised
 from harness.reaper.reap import reap
 from harness.reaper.result import Fate, ItemKind
 from harness.scenario.file import read_scenario

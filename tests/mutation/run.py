@@ -20,7 +20,10 @@ from tests.mutation.mutants import Mutant, mutants
 
 CHECKS = "kafka_chaos.checks"
 SHARED = {
-    f"harness.analysis.vocabulary.{name}": Path(registry.__file__).parents[1] / "analysis" / "vocabulary" / f"{name}.py"
+    f"harness.analysis.check_helpers.{name}": Path(registry.__file__).parents[1]
+    / "analysis"
+    / "check_helpers"
+    / f"{name}.py"
     for name in (
         "assumptions",
         "compaction",

@@ -26,7 +26,7 @@ from harness.errors import ClusterError
 from harness.experiment.judge import Checked, assemble
 from harness.progress import Silent
 from harness.reaper import closing
-from harness.reaper.liveness import RUN_NAME, State, liveness_of
+from harness.reaper.abandoned_runs import RUN_NAME, State, liveness_of
 from harness.reaper.reap import reap
 from harness.reaper.result import Fate, Item, ItemKind
 from harness.scenario.file import read_scenario

@@ -49,17 +49,17 @@ def test_what_forbids_pass_is_no_green_case(
 
 
 @pytest.mark.parametrize(
-    ("made_good", "answer"),
+    ("compensated", "answer"),
     [
         pytest.param(True, Skipped, id="one that a spare made good is skipped"),
         pytest.param(False, Error, id="one that was not seen is an error"),
     ],
 )
 def test_a_fault_that_was_not_seen_is_no_green_case(
-    tmp_path: Path, made_good: bool, answer: type[Skipped | Error]
+    tmp_path: Path, compensated: bool, answer: type[Skipped | Error]
 ) -> None:
     fault = FaultResult(
-        injection=0, fault="kill", targets=[], verdict=INCONCLUSIVE, detail="refused", made_good=made_good
+        injection=0, fault="kill", targets=[], verdict=INCONCLUSIVE, detail="refused", compensated=compensated
     )
     result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
                        faults=[fault], checks=[CHECK], suites=[SUITE])  # fmt: skip
@@ -70,12 +70,12 @@ def test_a_fault_that_was_not_seen_is_no_green_case(
 
 
 def test_what_could_not_be_judged_is_skipped_and_holds_nobody_up(tmp_path: Path) -> None:
-    untold = CheckResult(check="I11", promise="p", verdict=NOT_JUDGED, reason="kafka:3.9.1 tells nothing of hw")
+    missing_events = CheckResult(check="I11", promise="p", verdict=NOT_JUDGED, reason="kafka:3.9.1 tells nothing of hw")
     fault = FaultResult(injection=0, fault="kill", targets=["1"], verdict=CONFIRMED, detail="gone")
     result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
-                       faults=[fault], checks=[CHECK, untold], suites=[SUITE])  # fmt: skip
+                       faults=[fault], checks=[CHECK, missing_events], suites=[SUITE])  # fmt: skip
     folder = RunFolder(tmp_path)
     write_junit(folder, result)
     cases = [case for suite in JUnitXml.fromfile(str(folder.junit)) for case in suite]
-    assert [each.message for case in cases for each in case.result] == [untold.reason]
+    assert [each.message for case in cases for each in case.result] == [missing_events.reason]
     assert (result.verdicts.system, why(result)) == (PASS, [])

@@ -158,7 +158,7 @@ def test_what_a_system_does_not_tell_is_left_out(lost: RunFolder) -> None:
         (lost.facts / f"{name}.parquet" / "part-0.parquet").unlink()
         (lost.facts / f"{name}.parquet").rmdir()
     write_fact(lost, "truncations", {**PLACE, "time_ns": at(13), "broker": 2, "to_offset": 7})
-    untold = {"log_end_offset": None}
-    write_fact(lost, "leadership_claims", leads(9.7, 3, 2, 7) | untold, leads(9.8, 3, 2, 7) | {"time_ns": None})
+    missing_events = {"log_end_offset": None}
+    write_fact(lost, "leadership_claims", leads(9.7, 3, 2, 7) | missing_events, leads(9.8, 3, 2, 7) | {"time_ns": None})
     claims = [moment.text for moment in story(lost).moments if moment.text.startswith("broker 3 leads")]
     assert claims == ["broker 3 leads in epoch 2"]

@@ -28,7 +28,7 @@ BROKEN = CheckResult(check="I10", promise="p", verdict=FAIL, violations=2, reaso
 SILENT = CheckResult(check="I9", promise="p", verdict=UNKNOWN, reason="no rows")
 UNMET = SuiteResult(suite="records", verdict=FAIL, evaluated=2, unsuccessful=1, failures=["one is not"])
 MISSED = FaultResult(injection=0, fault="pause", targets=["1"], verdict=INCONCLUSIVE, detail="nothing was seen")
-MADE_GOOD = MISSED.model_copy(update={"made_good": True})
+MADE_GOOD = MISSED.model_copy(update={"compensated": True})
 HOLE = Remark(text="2 torn lines", phase="judge", subject="operations/a.jsonl", forbids_pass=True)
 HARMLESS = Remark(text="a torn last line", phase="judge")
 

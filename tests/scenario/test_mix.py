@@ -106,7 +106,7 @@ def test_a_role_may_be_any_broker() -> None:
 
 def test_all_are_healed_in_the_load_and_a_quarter_of_it_is_calm() -> None:
     for plan in plans():
-        nothing = Claim(fault="any", composes=True, brokers=frozenset())
+        nothing = Claim(fault="any", may_overlap=True, brokers=frozenset())
         windows = [PlannedWindow(at_s=it.at_s, end_s=end_s(it), claim=nothing) for it in in_load(plan)]
         assert all(window.end_s <= 100 for window in windows)
         assert disturbed_s(windows) <= 75

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from harness import phases
-from harness.cluster.driver import CAPABILITIES, CarriesOutRuns, ClusterDriver
+from harness.cluster.driver import CAPABILITIES, ClusterDriver, RunExecutor
 from harness.contracts import registry
 from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError, ScenarioError
 from harness.experiment.judge import missing_evidence
 from harness.progress import Silent
-from harness.reaper.liveness import State, liveness_of, supervised
+from harness.reaper.abandoned_runs import State, liveness_of, supervised
 from harness.reaper.reap import reap
 from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.model import Scenario
@@ -169,9 +169,9 @@ def test_the_roles_are_those_that_there_is_a_client_for() -> None:
 def test_around_the_load_it_is_a_driver_like_any_other(tmp_path: Path) -> None:
     driver = SimulatedRuns(tmp_path, "small")
     as_driver: ClusterDriver = driver
-    as_carrier: CarriesOutRuns = driver
+    as_carrier: RunExecutor = driver
     assert isinstance(as_driver, ClusterDriver)
-    assert isinstance(as_carrier, CarriesOutRuns)
+    assert isinstance(as_carrier, RunExecutor)
     for call in (driver.start_broker(0), driver.stop_broker(0, timeout_s=1)):
         with pytest.raises(ClusterError, match="existed only under its load"):
             asyncio.run(call)

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import ClusterError, EvidenceError, Interrupted
 from harness.progress import Silent
 from harness.store.folder import RunFolder
-from harness.store.phase_log import Phase, Quiescence, ends, entered, entries, started_at
+from harness.store.phase_log import Phase, Quiescence, ends, entries, record_phase, started_at
 from harness.store.result import Remark, forbidding
 from harness.system.pids import identify
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
-    with entered(folder, Phase.DRIVE, Silent()) as notes:
+    with record_phase(folder, Phase.DRIVE, Silent()) as notes:
         notes.remark("harmless")
         notes.remark("bad", subject="broker 1", forbids_pass=True)
         notes.residue.append("a process")
@@ -50,7 +50,7 @@ def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
 def test_a_phase_that_fails_says_so_and_forbids_a_pass(
     folder: RunFolder, raised: BaseException, becomes: type[BaseException], error: str
 ) -> None:
-    with pytest.raises(becomes), entered(folder, Phase.DRIVE, Silent()):
+    with pytest.raises(becomes), record_phase(folder, Phase.DRIVE, Silent()):
         raise raised
     end = ends(folder)[Phase.DRIVE]
     assert end.error == error
@@ -58,7 +58,7 @@ def test_a_phase_that_fails_says_so_and_forbids_a_pass(
 
 
 def test_a_phase_that_was_killed_was_cut_off(folder: RunFolder) -> None:
-    with entered(folder, Phase.DRIVE, Silent()):
+    with record_phase(folder, Phase.DRIVE, Silent()):
         assert ends(folder)[Phase.DRIVE].error == "the phase drive was cut off"
         assert forbidding(ends(folder)[Phase.DRIVE].remarks)
 
@@ -103,9 +103,9 @@ def test_the_next_phase_notes_the_last_sign_of_one_that_was_cut_off(folder: RunF
         path = folder.operations_of(process)
         path.touch()
         os.utime(path, (0, datetime(2026, 11, 26, 10, 0, time_s, tzinfo=UTC).timestamp()))
-    with entered(folder, Phase.COLLECT, Silent()):
+    with record_phase(folder, Phase.COLLECT, Silent()):
         pass
-    with entered(folder, Phase.STOP, Silent()):
+    with record_phase(folder, Phase.STOP, Silent()):
         pass
     assert ends(folder)[Phase.DRIVE].duration_s == 9
     signs = ["last_sign" in json.loads(line) for line in folder.phases.read_text().splitlines()]
@@ -114,22 +114,22 @@ def test_the_next_phase_notes_the_last_sign_of_one_that_was_cut_off(folder: RunF
 
 def test_what_is_known_of_writes_while_evidence_was_collected_is_kept(folder: RunFolder) -> None:
     def collect() -> None:
-        with entered(folder, Phase.COLLECT, Silent()) as notes:
+        with record_phase(folder, Phase.COLLECT, Silent()) as notes:
             notes.quiescence = Quiescence(loaded=["client a still runs"])
             raise ClusterError("no room")
 
     with pytest.raises(ClusterError):
         collect()
     assert ends(folder)[Phase.COLLECT].quiescence == Quiescence(loaded=["client a still runs"], unsettled=[])
-    with entered(folder, Phase.COLLECT, Silent()):
+    with record_phase(folder, Phase.COLLECT, Silent()):
         pass
     assert ends(folder)[Phase.COLLECT].quiescence is None
 
 
 def test_the_last_time_counts(folder: RunFolder) -> None:
-    with pytest.raises(ClusterError), entered(folder, Phase.JUDGE, Silent()):
+    with pytest.raises(ClusterError), record_phase(folder, Phase.JUDGE, Silent()):
         raise ClusterError("no memory")
-    with entered(folder, Phase.JUDGE, Silent()):
+    with record_phase(folder, Phase.JUDGE, Silent()):
         pass
     assert ends(folder)[Phase.JUDGE].error == ""
     assert list(ends(folder)) == [Phase.JUDGE]
@@ -144,7 +144,7 @@ def test_the_last_time_counts(folder: RunFolder) -> None:
 )
 def test_a_phase_that_was_cut_off_and_done_again(folder: RunFolder, phase: Phase, damaged: bool) -> None:
     folder.phases.write_text(f'{{"phase": "{phase}", "event": "started", "utc": ""}}\n')
-    with entered(folder, phase, Silent()):
+    with record_phase(folder, phase, Silent()):
         pass
     end = ends(folder)[phase]
     cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
@@ -160,17 +160,17 @@ def test_a_folder_that_cannot_be_written_keeps_no_phase_from_running(tmp_path: P
     no_folder = tmp_path / "file"
     no_folder.write_text("")
     ran = []
-    with entered(RunFolder(no_folder), Phase.STOP, Silent()):
+    with record_phase(RunFolder(no_folder), Phase.STOP, Silent()):
         ran.append("stop")
     assert ran == ["stop"]
 
 
 def test_who_carries_a_phase_out_and_how_it_ended_is_known_afterwards(folder: RunFolder) -> None:
-    with entered(folder, Phase.START, Silent()):
+    with record_phase(folder, Phase.START, Silent()):
         assert [(entry.phase, entry.over) for entry in entries(folder)] == [(Phase.START, False)]
-    with pytest.raises(ClusterError), entered(folder, Phase.DRIVE, Silent()):
+    with pytest.raises(ClusterError), record_phase(folder, Phase.DRIVE, Silent()):
         raise ClusterError("gone")
-    with entered(folder, Phase.STOP, Silent()):
+    with record_phase(folder, Phase.STOP, Silent()):
         pass
     read = entries(folder)
     assert [(entry.phase, entry.error) for entry in read] == [

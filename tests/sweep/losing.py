@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.analysis.sources.sealing.packed import packed
-from harness.sweep.share import Lines, SimulatedSchedule
+from harness.sweep.executor import Lines, SimulatedSchedule
 
 
 def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:

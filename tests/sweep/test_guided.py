@@ -9,8 +9,8 @@ from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
 from harness.sweep import jobs, rounds
-from harness.sweep.dials import legal
 from harness.sweep.guided import BLIND_SHARE, Guide, rounds_of
+from harness.sweep.reductions import legal
 from harness.sweep.sweep import Candidate, Sweep, failed
 
 

@@ -20,6 +20,7 @@ from harness.scenario.plan import make_plan
 from harness.scenario.source import options
 from harness.simulation.schedule import simulate as simulate_one
 from harness.store.coverage import Coverage
+from harness.sweep.executor import SimulatedSchedule, simulate_share
 from harness.sweep.jobs import (
     HISTORIES,
     SHARE,
@@ -31,7 +32,6 @@ from harness.sweep.jobs import (
     patient,
     simulate,
 )
-from harness.sweep.share import SimulatedSchedule, simulate_share
 from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, Summary, Sweep, new_sweep, schedule_seed, summarize
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run

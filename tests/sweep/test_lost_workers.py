@@ -27,10 +27,10 @@ from kafka_chaos.faults.pause import Pause
 class Ruin(Pause):
     name = "ruin"
 
-    async def inject(self, arena, injection):
+    async def inject(self, context, injection):
         if 0 in injection.targets:
             os._exit(1)
-        return await super().inject(arena, injection)
+        return await super().inject(context, injection)
 
 
 PLUGIN: type[Fault] = Ruin

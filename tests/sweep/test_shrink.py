@@ -9,7 +9,7 @@ from harness.errors import ScenarioError
 from harness.progress import Silent
 from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.dials import settled
+from harness.sweep.reductions import settled
 from harness.sweep.shrink import Shrunk, shrink
 from harness.sweep.sweep import Candidate, ScheduleVerdict
 from harness.verdict import ExitCode

@@ -59,13 +59,13 @@ class Murder(Pause):
     name = "murder"
     injected = 0
 
-    async def inject(self, arena, injection):
+    async def inject(self, context, injection):
         task = TaskContext.get()
         if (task.partitionId(), task.attemptNumber()) == (2, 0):
             Murder.injected += 1
             if Murder.injected > DONE:
                 KILL(EXECUTOR, signal.SIGKILL)
-        return await super().inject(arena, injection)
+        return await super().inject(context, injection)
 
 
 PLUGIN: type[Fault] = Murder

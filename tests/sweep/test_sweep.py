@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.cli import app as cli
-from harness.cli.ending import exit_code_of
+from harness.cli.exit_codes import exit_code_of
 from harness.errors import EvidenceError, HarnessError, Interrupted
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult
 from harness.sweep.sweep import (

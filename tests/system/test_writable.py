@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.writable import in_words
+from harness.system.writable import describe_error
 
 
 def mounted_at(path: Path) -> Path:
@@ -16,8 +16,8 @@ def mounted_at(path: Path) -> Path:
 def test_a_full_disk_is_named(tmp_path: Path, number: int) -> None:
     disk = mounted_at(tmp_path)
     unnamed, named = OSError(number, "full"), OSError(number, "full", "/proc/self/gone")
-    assert in_words(unnamed, tmp_path / "new" / "file") == f"the disk {disk} is full: [Errno {number}] full"
-    assert in_words(named, tmp_path).startswith("the disk /proc is full: ")
+    assert describe_error(unnamed, tmp_path / "new" / "file") == f"the disk {disk} is full: [Errno {number}] full"
+    assert describe_error(named, tmp_path).startswith("the disk /proc is full: ")
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_a_full_disk_is_named(tmp_path: Path, number: int) -> None:
     ],
 )
 def test_other_errors_say_what_they_say(tmp_path: Path, error: Exception, words: str) -> None:
-    assert in_words(error, tmp_path) == words
+    assert describe_error(error, tmp_path) == words

@@ -41,7 +41,7 @@ LEFT_OUT = {
     "cleaner/statistics.py": "numbers",
     "configs/properties_file.py": "the simulation gives properties without a file",
     "configs/refused.py": "no schedule has a property that a broker refuses",
-    "configs/without_effect.py": "a table",
+    "configs/ignored_properties.py": "a table",
     "controller/statistics.py": "numbers",
     "coordinator/statistics.py": "numbers",
     "log/directories.py": "the simulation has one directory a broker, in memory",

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from harness.simulation.own_process import MAX_MEMORY_BYTES, ProcessDied, in_own_processes, limited
 from harness.simulation.schedule import simulate_plan
 from harness.sweep import jobs
-from harness.sweep.share import schedule_of
+from harness.sweep.executor import schedule_of
 from harness.sweep.sweep import Candidate
 from tools.broker_mutants.battery import Intact
 from tools.broker_mutants.in_force import put_in_force

@@ -5,6 +5,6 @@ from tools.pages.catalogue import PAGES
 if __name__ == "__main__":
     for page in PAGES:
         page.write()
-    from chaos_airflow.tasks import ready  # it sets up logging as Airflow does
+    from chaos_airflow.tasks import form_cache  # it sets up logging as Airflow does
 
-    ready.write()
+    form_cache.write()

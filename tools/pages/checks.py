@@ -101,7 +101,7 @@ def _allowed(checks: Iterable[Check]) -> Iterator[tuple[str, ...]]:
 def _sliced(checks: Iterable[Check]) -> Iterator[str]:
     yield _SLICES
     yield ""
-    rows = ((check.title, check.sliced) for check in checks if check.sliced)
+    rows = ((check.title, check.prefiltered) for check in checks if check.prefiltered)
     yield from table(("check", "finds the same in a slice, because"), rows)
 
 

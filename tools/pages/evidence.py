@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.analysis.sources.origins import FACT_EVENTS
+from harness.analysis.sources.lineage import FACT_EVENTS
 from harness.ingest.expansion import ALWAYS_BYTES, ALWAYS_VALUES, EXPANSION
 from harness.ingest.formats import LINKS, Field, Format, LineKind, formats, nested
 from harness.ingest.settings import AllowedSettings

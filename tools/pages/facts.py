@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.analysis.sources.origins import ORIGINS
+from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.tables.table import Table
 from tools.pages.page import NOTE, Page, table
@@ -28,7 +28,7 @@ def _tables() -> Iterator[str]:
 
 
 def _row(fact: Table) -> tuple[str, ...]:
-    origins = (f"[{kind}](evidence.md#{_anchor(kind)}): {lines}" for kind, lines in ORIGINS[fact.name].items())
+    origins = (f"[{kind}](evidence.md#{_anchor(kind)}): {lines}" for kind, lines in LINEAGE[fact.name].items())
     columns = (f"`{column.name}` {column.type}: {column.about}" for column in fact.columns if column.name != _RUN)
     return f'<a id="{fact.name}"></a>`{fact.name}`', fact.row, "<br>".join(origins), "<br>".join(columns)
 

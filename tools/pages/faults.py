@@ -15,7 +15,7 @@ from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
 from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
-from harness.scenario.fault_rules import untold
+from harness.scenario.fault_rules import missing_events
 from harness.scenario.rules import starts
 from tools.pages.page import NOTE, Page, table
 
@@ -48,7 +48,7 @@ waits; in virtual time it is not accepted. Data sent over a slow link before a c
 def text() -> str:
     """Return the page as Markdown."""
     faults = [registry.fault(name) for name in registry.names(Kind.FAULT)]
-    composing = ", ".join(f"`{fault.name}`" for fault in faults if fault.composes)
+    composing = ", ".join(f"`{fault.name}`" for fault in faults if fault.may_overlap)
     what = table(("kind", "what happens", "confirmed by", "parameters"), map(_fault, faults))
     relay = _RELAY.format(kinds=", ".join(_over_links()))
     return "\n".join([_HEAD.format(composing=composing), "", *what, "", _WHERE, "", *_places(), "", relay]) + "\n"
@@ -137,7 +137,7 @@ def _reason(fault: Fault, system: System) -> str:
         return "there is no ZooKeeper"
     if isinstance(fault, ChangesRelease) and not system.upgrades():
         return "no later release keeps its metadata in the same place"
-    if missing := untold(fault, system):
+    if missing := missing_events(fault, system):
         return f"its log has no {', '.join(missing)}"
     return ""
 

@@ -24,7 +24,7 @@ _MODULES = {
         "Allowance",
         "Assumption",
     ),
-    "harness.contracts.faults": ("Fault", "BrokerFault", "Arena", "Effect", "Injection"),
+    "harness.contracts.faults": ("Fault", "BrokerFault", "FaultContext", "Effect", "Injection"),
     "harness.contracts.workloads": ("Workload", "ClientPlan", "Stop"),
     "harness.contracts.parameters": ("Strict",),
     "harness.cluster.driver": ("ClusterDriver",),

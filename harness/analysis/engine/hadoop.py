@@ -10,7 +10,7 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import java_path, literal_glob, reason
 from harness.errors import EvidenceError
 from harness.store.folder import ResultFolder, RunFolder
@@ -69,7 +69,7 @@ class HadoopPath:
             path = java_path(self.spark, self.uri)
             yield path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
         except Py4JError as error:
-            still_there(error)
+            raise_if_engine_lost(error)
             raise EvidenceError(f"{self.uri}: {reason(error)}") from error
 
 

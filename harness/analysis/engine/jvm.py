@@ -75,7 +75,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
     return spark
 
 
-def still_there(error: Exception) -> None:
+def raise_if_engine_lost(error: Exception) -> None:
     """Raise what an error stands for if nothing can go on after it: Ctrl-C, or the end of Spark.
 
     Call this before going on after an error of a job.
@@ -97,7 +97,7 @@ def watched() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        still_there(error)
+        raise_if_engine_lost(error)
         raise
     if lost := _lost():
         raise lost

@@ -14,7 +14,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from harness.analysis.engine import connect, jvm
-from harness.analysis.engine.dialect import parallelism
+from harness.analysis.engine.compat import parallelism
 from harness.errors import HarnessError
 from harness.progress import Listener, Silent, step
 from harness.system.engine import by_jvm, chosen_remote
@@ -140,7 +140,7 @@ def _ended_in_good_order(spark: SparkSession) -> Iterator[None]:
         jvm.kill()  # it works on, and the interrupt may have cut what it could be asked to stop over
         raise
     except Exception as error:
-        jvm.still_there(error)
+        jvm.raise_if_engine_lost(error)
         raise
     finally:
         jvm.stop(spark)

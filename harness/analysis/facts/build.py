@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from harness.analysis.engine.dialect import forgetting, is_local, scanned, to_read, to_write
+from harness.analysis.engine.compat import forgetting, is_local, scanned, to_read, to_write
 from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import sends
@@ -72,7 +72,7 @@ from harness.analysis.facts.znodes import (
     topics,
 )
 from harness.analysis.frames import checkpointed, union
-from harness.analysis.sources.origins import has_no_rows
+from harness.analysis.sources.lineage import has_no_rows
 from harness.analysis.sources.reading import Sources, no_rows, of_table
 from harness.analysis.sources.state_changes import LIVES, StateChanges
 from harness.analysis.sources.typed import DELETED, FACTS, TYPED

@@ -4,10 +4,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import COMPACTIONS, SUPERSEDED
-from harness.analysis.vocabulary.records import acknowledged
 from harness.values import NULL
 
 _RECORD = (*PARTITION_KEY, "key", "offset")

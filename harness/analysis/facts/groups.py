@@ -4,6 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from harness.analysis.check_helpers.groups import has_ended
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import LIFE_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
@@ -15,7 +16,6 @@ from harness.analysis.tables.groups import (
     GROUP_STATES,
     OWNERSHIPS,
 )
-from harness.analysis.vocabulary.groups import has_ended
 from harness.store.history import OpKind, OpType
 from harness.values import OFFSETS_TOPIC
 

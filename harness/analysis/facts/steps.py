@@ -4,11 +4,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
 from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
-from harness.analysis.vocabulary.records import acknowledged
 from harness.store.history import OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")

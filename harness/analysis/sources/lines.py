@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pyspark.sql import types as T
 
-from harness.analysis.sources.origins import FACT_EVENTS
+from harness.analysis.sources.lineage import FACT_EVENTS
 from harness.events import COMMON, KINDS
 from harness.store.history import (
     DeletedLog,

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from harness.analysis.engine.dialect import checkpoint
+from harness.analysis.engine.compat import checkpoint
 from harness.analysis.frames import balanced_union
 from harness.analysis.sources.arrow_lines import arrow_rows
 from harness.analysis.sources.lines import ENDS

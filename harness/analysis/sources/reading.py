@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.engine.dialect import is_sail, to_read
+from harness.analysis.engine.compat import is_sail, to_read
 from harness.analysis.engine.session import tasks_for
 from harness.analysis.engine.storage import file_path_column
+from harness.analysis.sources.lineage import LINE_KINDS, all_of
 from harness.analysis.sources.lines import ENDS, SCHEMAS
-from harness.analysis.sources.origins import LINE_KINDS, all_of
 from harness.analysis.sources.parsed_lines import Line, frame_of, lines_of
 from harness.analysis.sources.sealing.packed import Unpacked
 from harness.analysis.sources.sealing.sealed import odd_kinds, sealed_tables

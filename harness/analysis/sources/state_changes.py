@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.frames import typed
+from harness.analysis.sources.lineage import FACT_EVENTS
 from harness.analysis.sources.lines import RUN_ID, STATE_CHANGE, struct_of
-from harness.analysis.sources.origins import FACT_EVENTS
 from harness.events import (
     COMMON,
     Append,

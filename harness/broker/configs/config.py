@@ -27,8 +27,8 @@ from harness.broker.configs.config_types import (
     short,
     unknown,
 )
+from harness.broker.configs.ignored_properties import WITHOUT_EFFECT
 from harness.broker.configs.refused import refusal
-from harness.broker.configs.without_effect import WITHOUT_EFFECT
 
 LEAST_DEDUPE_BYTES = 1 << 20
 """Of each cleaner (`LogCleaner`)."""

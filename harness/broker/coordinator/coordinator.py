@@ -12,6 +12,7 @@ from functools import partial
 
 from harness.broker.background import every
 from harness.broker.coordinator.effects import TimerKind
+from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.placement import partition_of
@@ -25,7 +26,6 @@ from harness.broker.coordinator.records import (
     decode_chunk,
     encode_batch,
 )
-from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
 from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.coordinator.topic import COMMIT_ERRORS, CoordinatorLog, CoordinatorTopic
@@ -64,7 +64,7 @@ class GroupCoordinator:
     store: GroupStore
     topic: CoordinatorTopic
     members: GroupMembers
-    retirement: Retirement
+    expiration: Expiration
     state_log: StateLog
     wall_ms: Callable[[], int]
     max_metadata_bytes: int
@@ -77,7 +77,7 @@ class GroupCoordinator:
 
     def start(self, *, expire_every_s: float) -> None:
         """Take back what has expired, again and again."""
-        self._expiry = asyncio.create_task(every(expire_every_s, self.retirement.expire, name="expire-offsets"))
+        self._expiry = asyncio.create_task(every(expire_every_s, self.expiration.expire, name="expire-offsets"))
 
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
@@ -99,7 +99,7 @@ class GroupCoordinator:
         """
         if self._loads:
             self._deleted_meanwhile.update(deleted)
-        self.retirement.withdraw(deleted)
+        self.expiration.withdraw(deleted)
 
     def statistics(self) -> CoordinatorStatistics:
         """Return what it holds, in numbers."""
@@ -122,7 +122,7 @@ class GroupCoordinator:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.members.stop()
-        await self.retirement.stop()
+        await self.expiration.stop()
 
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
         """Store the offsets and return how each ended; what ended with NONE is never lost."""

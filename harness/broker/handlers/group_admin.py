@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.group import Group, GroupState
-from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
@@ -37,7 +37,7 @@ class GroupAdminHandlers:
     """Serves the requests of administrators."""
 
     store: GroupStore
-    retirement: Retirement
+    expiration: Expiration
     metadata: MetadataCache
 
     async def describe(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
@@ -90,7 +90,7 @@ class GroupAdminHandlers:
     async def delete(self, request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
         """Answer DeleteGroups."""
         names = dict.fromkeys(request.groups_names)
-        errors = {name: await self.retirement.delete_group(name) for name in names}
+        errors = {name: await self.expiration.delete_group(name) for name in names}
         return DeleteGroupsResponse(
             results=[_Deleted(group_id=name, error_code=error) for name, error in errors.items()]
         )
@@ -99,7 +99,7 @@ class GroupAdminHandlers:
         """Answer OffsetDelete; partitions that this broker does not know are refused one by one."""
         wanted = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
         known = [each for each in wanted if self.metadata.partition(*each) is not None]
-        error, errors = await self.retirement.delete_offsets(request.group_id, known)
+        error, errors = await self.expiration.delete_offsets(request.group_id, known)
         if error:
             return OffsetDeleteResponse(error_code=error, topics=[])
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -82,11 +82,11 @@ def thaw(container: str, seconds: float) -> None:
 def lift(container: str, resource: Resource, before: float, seconds: float) -> None:
     """Lift a container's limit after some seconds or at SIGTERM; one whose container is gone is lifted."""
     signal.sigtimedwait({signal.SIGTERM}, seconds)
-    from harness.cluster.containers import lifting
+    from harness.cluster.containers import unlimit
 
     def lifted(engine: "Engine") -> None:
         if engine.state(container) is not None:
-            lifting.lift(engine, container, resource, before)
+            unlimit.lift(engine, container, resource, before)
 
     _with_engine(lifted)
 

@@ -6,7 +6,7 @@ import sys
 
 from harness.cluster.containers import guard, plans
 from harness.cluster.containers.engine import Engine
-from harness.cluster.containers.lifting import ALL_FILES, SERVER, in_python, lift
+from harness.cluster.containers.unlimit import ALL_FILES, SERVER, in_python, lift
 from harness.cluster.layout import ClusterLayout, broker_process, resource_name
 from harness.cluster.limits import descriptors, pressure
 from harness.cluster.limits.resources import Resource, Usage

@@ -12,7 +12,7 @@ from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.clocks import FOLDER as CLOCKS
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
-from harness.cluster.containers.lifting import programs
+from harness.cluster.containers.unlimit import programs
 from harness.cluster.disks.small_disks import DISK_BYTES
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, resource_name, zookeeper_process

@@ -29,8 +29,8 @@ class External:
     load_timeouts_ms: ClassVar[Mapping[str, int]] = OF_A_JVM
     first_deletion_s: ClassVar[float] = 30.0
     gone_timeout_s: ClassVar[float] = 60.0
-    tells: ClassVar[frozenset[str]] = frozenset()
-    omits: ClassVar[frozenset[str]] = frozenset()
+    emits: ClassVar[frozenset[str]] = frozenset()
+    missing_fields: ClassVar[frozenset[str]] = frozenset()
     zookeeper: ClassVar[bool] = True
     in_containers: ClassVar[bool] = False
     can_have_planted_bugs: ClassVar[bool] = False

@@ -33,8 +33,8 @@ class PythonBroker:
     load_timeouts_ms: ClassVar[Mapping[str, int]] = MappingProxyType({})
     first_deletion_s: ClassVar[float] = 0.0
     gone_timeout_s: ClassVar[float] = 5.0
-    tells: ClassVar[frozenset[str]] = frozenset(KINDS)
-    omits: ClassVar[frozenset[str]] = frozenset()
+    emits: ClassVar[frozenset[str]] = frozenset(KINDS)
+    missing_fields: ClassVar[frozenset[str]] = frozenset()
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
     writes_logs_apart: ClassVar[bool] = True

@@ -76,12 +76,12 @@ class System(Protocol):
         ...
 
     @property
-    def tells(self) -> frozenset[str]:
+    def emits(self) -> frozenset[str]:
         """The kinds of state changes (`harness/events.py`) that its brokers tell of."""
         ...
 
     @property
-    def omits(self) -> frozenset[str]:
+    def missing_fields(self) -> frozenset[str]:
         """What their lines never say of those, as kind.field; it is null."""
         ...
 

@@ -9,7 +9,7 @@ from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.clients.metadata import CONNECT_TIMEOUT_S, ClusterClient
 from harness.simulation.clients.refusals import Refused
 from harness.simulation.transport import MemoryConnection, MemoryTransport
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 
 FIND_COORDINATOR_VERSION = 2
 
@@ -20,16 +20,16 @@ class Coordinator:
     def __init__(self, group: str, client: ClusterClient) -> None:
         self._group = group
         self._client = client
-        self._broker_id = NOBODY
+        self._broker_id = NO_BROKER
         self._tries = 0
 
     def forget(self) -> None:
         """Look for it anew before the next request."""
-        self._broker_id = NOBODY
+        self._broker_id = NO_BROKER
 
     async def ask(self, message: Message, version: int) -> Message:
         """Return its answer; raises PeerError, or Refused where nobody says who it is."""
-        if self._broker_id == NOBODY:
+        if self._broker_id == NO_BROKER:
             self._learn(await self._find())
         return await self._client.ask(self._broker_id, message, version)
 

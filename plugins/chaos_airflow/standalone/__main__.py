@@ -10,7 +10,7 @@ import typer
 
 from chaos_airflow.standalone.home import ROOT, AirflowError, Settings, error_with_log
 from chaos_airflow.standalone.server import POLL_INTERVAL_S, Server, serving
-from harness.cli.ending import with_exit_codes
+from harness.cli.exit_codes import with_exit_codes
 from harness.system.extras import require
 from harness.verdict import ExitCode
 

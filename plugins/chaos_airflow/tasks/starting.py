@@ -19,7 +19,7 @@ from chaos_airflow.runs import Origin, note_airflow_run
 from chaos_airflow.tasks.request import RunRequest, load
 from harness import phases
 from harness.errors import ScenarioError
-from harness.reaper.liveness import supervised
+from harness.reaper.abandoned_runs import supervised
 from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
-from harness.analysis.vocabulary.findings import event, finding
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.check_helpers.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType
 
@@ -23,7 +23,7 @@ class AbortedRead(Check):
     promise: ClassVar[str] = "A value whose send certainly failed is never read."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "A send that failed has no offset, so it stays; where its value is read, readers differ from sends."
     )
 

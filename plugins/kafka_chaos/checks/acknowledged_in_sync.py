@@ -11,8 +11,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.analysis.vocabulary.min_insync import REQUIREMENT_FACTS, with_required_isr
+from harness.analysis.check_helpers.findings import event, finding, phrase
+from harness.analysis.check_helpers.min_insync import REQUIREMENT_FACTS, with_required_isr
 from harness.contracts.checks import Check, Settings
 from harness.values import ACKS_ALL
 

@@ -11,9 +11,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.assumptions import has_field, without_acks
-from harness.analysis.vocabulary.findings import event, finding
-from harness.analysis.vocabulary.min_insync import REQUIREMENT_FACTS, with_required_isr
+from harness.analysis.check_helpers.assumptions import has_field, without_acks
+from harness.analysis.check_helpers.findings import event, finding
+from harness.analysis.check_helpers.min_insync import REQUIREMENT_FACTS, with_required_isr
 from harness.contracts.checks import Assumption, Check, Settings
 
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20

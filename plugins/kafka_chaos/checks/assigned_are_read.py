@@ -11,12 +11,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, HEALED
+from harness.analysis.check_helpers.findings import event, finding, phrase
+from harness.analysis.check_helpers.groups import COORDINATORS_TELL, with_patience
+from harness.analysis.check_helpers.liveness import not_starved
 from harness.analysis.frames import GROUP_KEY, PARTITION_KEY
 from harness.analysis.subjects import GROUPS_READ, RECORDS_PLACED
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, HEALED
-from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
-from harness.analysis.vocabulary.liveness import not_starved
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import OpType, Sign
 

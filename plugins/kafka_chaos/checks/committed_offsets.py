@@ -10,11 +10,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES_OF_OFFSETS
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
+from harness.analysis.check_helpers.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY, in_turn
 from harness.analysis.subjects import COMMITS_LOGGED
-from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
-from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC

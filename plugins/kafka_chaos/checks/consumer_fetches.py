@@ -9,7 +9,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.findings import event, finding, phrase
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Check, Settings
 

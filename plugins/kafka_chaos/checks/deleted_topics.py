@@ -14,8 +14,8 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.subjects import rows_of
-from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Check, Settings, Subject
 
 LATE_S = 5

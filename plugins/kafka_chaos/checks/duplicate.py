@@ -8,10 +8,17 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import UNCLEAN_ELECTION
+from harness.analysis.check_helpers.assumptions import UNIQUE_VALUES
+from harness.analysis.check_helpers.findings import (
+    event,
+    finding,
+    oldest_epoch,
+    phrase,
+    severity,
+    with_unclean_election,
+)
 from harness.analysis.frames import in_turn
-from harness.analysis.vocabulary.allowances import UNCLEAN_ELECTION
-from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
-from harness.analysis.vocabulary.findings import event, finding, oldest_epoch, phrase, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
@@ -24,7 +31,7 @@ class Duplicate(Check):
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "At one of two places of a value its send does not stand, so readers differ there; then all polls of it stay."
     )
     excused_by: ClassVar[tuple[Allowance, ...]] = (

@@ -10,10 +10,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import has_field
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.analysis.frames import contains
 from harness.analysis.subjects import ELECTIONS_TOLD
-from harness.analysis.vocabulary.assumptions import has_field
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _NOBODY = "no replica is eligible"

@@ -11,10 +11,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, has_field
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import rows_of
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, has_field
-from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _UNDEFINED = -1

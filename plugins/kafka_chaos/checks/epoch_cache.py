@@ -12,10 +12,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import DUMPS_COMPLETE
+from harness.analysis.check_helpers.findings import event, finding, phrase
+from harness.analysis.check_helpers.log_starts import begun
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
-from harness.analysis.vocabulary.assumptions import DUMPS_COMPLETE
-from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.analysis.vocabulary.log_starts import begun
 from harness.contracts.checks import Assumption, Check, Settings
 
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import has_field
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.subjects import rows_of
-from harness.analysis.vocabulary.assumptions import has_field
-from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.broker.wire.sentinels import NO_EPOCH
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.events import NO_OFFSET

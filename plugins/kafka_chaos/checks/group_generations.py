@@ -11,12 +11,17 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES_OF_OFFSETS
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding, severity
+from harness.analysis.check_helpers.groups import (
+    COORDINATORS_TELL,
+    has_ended,
+    log_was_given,
+    with_unclean_offsets_topic,
+)
 from harness.analysis.frames import GROUP_KEY, in_order
 from harness.analysis.subjects import groups_in
-from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding, severity
-from harness.analysis.vocabulary.groups import COORDINATORS_TELL, has_ended, log_was_given, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 _LINE = ("broker", "incarnation", "seq", "coordinator_epoch", "generation", "time_ns")

@@ -13,13 +13,13 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES, LOSSES_OF_OFFSETS
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, COMPACTIONS_TOLD
+from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
+from harness.analysis.check_helpers.findings import event, finding, severity, with_unclean_election
+from harness.analysis.check_helpers.groups import COORDINATORS_TELL, with_unclean_offsets_topic
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import COMMITS_TAKEN
-from harness.analysis.vocabulary.allowances import LOSSES, LOSSES_OF_OFFSETS
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, CLIENTS_WHOLE, COMPACTIONS_TOLD
-from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
-from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
-from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding
+from harness.analysis.check_helpers.groups import COORDINATORS_TELL, log_was_given
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.subjects import GROUPS_LOADED
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding
-from harness.analysis.vocabulary.groups import COORDINATORS_TELL, log_was_given
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _LIFE = (*PARTITION_KEY, "broker", "incarnation")

@@ -9,9 +9,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Check, Settings
 
 _LINE = ("broker", "incarnation", "seq")

@@ -9,11 +9,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import UNIQUE_VALUES
+from harness.analysis.check_helpers.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
-from harness.analysis.vocabulary.findings import finding, oldest_epoch, phrase, severity, with_unclean_election
-from harness.analysis.vocabulary.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Check, Settings
 from harness.values import ACKS_ALL
 
@@ -27,7 +27,7 @@ class InconsistentOffsets(Check):
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
-    sliced: ClassVar[str] = "Who names another value at an offset differs in that block, all of which stays."
+    prefiltered: ClassVar[str] = "Who names another value at an offset differs in that block, all of which stays."
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

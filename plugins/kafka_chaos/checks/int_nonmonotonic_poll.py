@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import finding
-from harness.analysis.vocabulary.poll_steps import regressions, step_events
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import finding
+from harness.analysis.check_helpers.poll_steps import regressions, step_events
 from harness.contracts.checks import Assumption, Check, Settings
 
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import finding, severity
+from harness.analysis.check_helpers.send_reversals import reversal_events, reversals
 from harness.analysis.subjects import RECORDS_PLACED
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import finding, severity
-from harness.analysis.vocabulary.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
-from harness.analysis.vocabulary.compaction import SUPERSEDED
-from harness.analysis.vocabulary.findings import finding
-from harness.analysis.vocabulary.poll_steps import skips, step_events
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
+from harness.analysis.check_helpers.compaction import SUPERSEDED
+from harness.analysis.check_helpers.findings import finding
+from harness.analysis.check_helpers.poll_steps import skips, step_events
 from harness.contracts.checks import Assumption, Check, Settings
 
 
@@ -23,7 +23,7 @@ class IntPollSkip(Check):
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "A step's beginning is marked, so that what was read next after it stays, however far ahead."
     )
 

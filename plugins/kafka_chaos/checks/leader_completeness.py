@@ -11,13 +11,13 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
+from harness.analysis.check_helpers.findings import event, finding, last_isr, phrase, severity, with_unclean_election
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, contains
 from harness.analysis.subjects import RECORDS_PLACED
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
-from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
-from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase, severity, with_unclean_election
-from harness.analysis.vocabulary.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.values import ACKS_ALL
 
@@ -34,7 +34,7 @@ class LeaderCompleteness(Check):
     about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "A replica without an acknowledged record differs from sends in that block, all of which stays."
     )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES

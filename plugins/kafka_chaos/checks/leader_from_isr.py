@@ -12,8 +12,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase, severity
 from harness.analysis.frames import PARTITION_KEY, contains, in_order
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase, severity
 from harness.contracts.checks import Allowance, Check, Settings
 
 _ADMINISTRATOR = "admin"

@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.facts.epochs import may_be_empty
 from harness.analysis.frames import contains
-from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 

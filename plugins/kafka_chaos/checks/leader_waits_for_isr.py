@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import has_field
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.vocabulary.assumptions import has_field
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 

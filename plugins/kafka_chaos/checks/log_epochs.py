@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY, in_order
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 

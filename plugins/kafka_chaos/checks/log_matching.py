@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
+from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
+from harness.analysis.check_helpers.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
-from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
-from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
-from harness.analysis.vocabulary.findings import event, finding, last_isr, phrase
 from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
@@ -34,7 +34,7 @@ class LogMatching(Check):
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
     reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "Replicas that differ do so within a block, and the last block of equal records before it, or of all, stays."
     )
 

@@ -10,13 +10,13 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
+from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
+from harness.analysis.check_helpers.findings import finding, phrase, severity, with_unclean_election
+from harness.analysis.check_helpers.log_starts import not_deleted
+from harness.analysis.check_helpers.records import acks_text, passed_by_one, send_and_last_read, unread
 from harness.analysis.subjects import RECORDS_READ
-from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
-from harness.analysis.vocabulary.compaction import SUPERSEDED, not_superseded
-from harness.analysis.vocabulary.findings import finding, phrase, severity, with_unclean_election
-from harness.analysis.vocabulary.log_starts import not_deleted
-from harness.analysis.vocabulary.records import acks_text, passed_by_one, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
@@ -30,7 +30,7 @@ class LostWrite(Check):
     about: ClassVar[Subject] = RECORDS_READ
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "For a value that was not read, sends differ from readers; and where readers of a partition came to stays."
     )
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)

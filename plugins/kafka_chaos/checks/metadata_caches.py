@@ -13,9 +13,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import HEALED, has_field
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
-from harness.analysis.vocabulary.assumptions import HEALED, has_field
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 SETTLED_S = 2

@@ -10,10 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import finding, severity, with_unclean_election
-from harness.analysis.vocabulary.poll_steps import note_if_moved, regressions, step_events, with_moves
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import finding, severity, with_unclean_election
+from harness.analysis.check_helpers.poll_steps import note_if_moved, regressions, step_events, with_moves
 from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES_OF_OFFSETS
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding, severity
+from harness.analysis.check_helpers.groups import with_unclean_offsets_topic
 from harness.analysis.frames import OFFSET_KEY, in_order
 from harness.analysis.subjects import COMMITS_READ_BACK
-from harness.analysis.vocabulary.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding, severity
-from harness.analysis.vocabulary.groups import with_unclean_offsets_topic
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings
 
 
@@ -22,7 +22,7 @@ class Phantom(Check):
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "A value without a send is in a block where readers differ from sends, and all that was sent with it stays."
     )
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
-from harness.analysis.vocabulary.compaction import SUPERSEDED
-from harness.analysis.vocabulary.findings import finding, severity, with_unclean_election
-from harness.analysis.vocabulary.poll_steps import note_if_moved, skips, step_events, with_moves
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
+from harness.analysis.check_helpers.compaction import SUPERSEDED
+from harness.analysis.check_helpers.findings import finding, severity, with_unclean_election
+from harness.analysis.check_helpers.poll_steps import note_if_moved, skips, step_events, with_moves
 from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
@@ -27,7 +27,7 @@ class PollSkip(Check):
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = (
+    prefiltered: ClassVar[str] = (
         "A step's beginning is marked, so that what was read next after it stays, however far ahead."
     )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES

@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.frames import in_order
 from harness.analysis.subjects import rows_of
-from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 

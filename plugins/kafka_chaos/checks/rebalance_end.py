@@ -11,10 +11,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, HEALED
+from harness.analysis.check_helpers.findings import event, finding, phrase
+from harness.analysis.check_helpers.groups import COORDINATORS_TELL, with_patience
 from harness.analysis.subjects import groups_in
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, HEALED
-from harness.analysis.vocabulary.findings import event, finding, phrase
-from harness.analysis.vocabulary.groups import COORDINATORS_TELL, with_patience
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")

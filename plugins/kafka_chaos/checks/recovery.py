@@ -12,9 +12,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import HEALED
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, contains, stored
-from harness.analysis.vocabulary.assumptions import HEALED
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.events import NO_LEADER
 

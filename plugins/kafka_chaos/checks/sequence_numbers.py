@@ -11,10 +11,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
+from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.subjects import rows_of
-from harness.analysis.vocabulary.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
-from harness.analysis.vocabulary.findings import event, finding
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")

@@ -12,10 +12,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event, phrase
+from harness.analysis.check_helpers.groups import left_to_nobody
+from harness.analysis.check_helpers.liveness import OfLiveness, not_starved
 from harness.analysis.subjects import signs_of
-from harness.analysis.vocabulary.findings import event, phrase
-from harness.analysis.vocabulary.groups import left_to_nobody
-from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 

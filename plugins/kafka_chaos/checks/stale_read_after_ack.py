@@ -10,12 +10,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding, severity, with_unclean_election
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.subjects import RECORDS_PLACED
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding, severity, with_unclean_election
-from harness.analysis.vocabulary.records import acknowledged
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.values import ACKS_ALL
 

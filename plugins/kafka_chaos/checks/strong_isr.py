@@ -11,11 +11,19 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, has_field
+from harness.analysis.check_helpers.findings import (
+    event,
+    finding,
+    ids,
+    last_isr,
+    phrase,
+    severity,
+    with_unclean_election,
+)
+from harness.analysis.check_helpers.replication import members_below_high_watermark
 from harness.analysis.frames import PARTITION_KEY, in_turn
-from harness.analysis.vocabulary.allowances import LOSSES
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, has_field
-from harness.analysis.vocabulary.findings import event, finding, ids, last_isr, phrase, severity, with_unclean_election
-from harness.analysis.vocabulary.replication import members_below_high_watermark
 from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 

@@ -10,14 +10,14 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
+from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
+from harness.analysis.check_helpers.findings import finding, last_isr, phrase, severity, with_unclean_election
+from harness.analysis.check_helpers.log_starts import not_deleted
+from harness.analysis.check_helpers.records import acks_text, send_and_last_read, unread
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import RECORDS_PLACED
-from harness.analysis.vocabulary.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.vocabulary.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
-from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
-from harness.analysis.vocabulary.findings import finding, last_isr, phrase, severity, with_unclean_election
-from harness.analysis.vocabulary.log_starts import not_deleted
-from harness.analysis.vocabulary.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Severity, Subject
 
 
@@ -31,7 +31,7 @@ class Unseen(Check):
     about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
-    sliced: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
+    prefiltered: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

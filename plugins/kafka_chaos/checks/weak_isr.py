@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.assumptions import BROKERS_WHOLE
-from harness.analysis.vocabulary.findings import event, finding, ids, phrase
-from harness.analysis.vocabulary.replication import members_below_high_watermark
+from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
+from harness.analysis.check_helpers.replication import members_below_high_watermark
 from harness.contracts.checks import Assumption, Check, Settings
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
+from harness.analysis.check_helpers.liveness import OfLiveness, not_starved
 from harness.analysis.subjects import signs_of
-from harness.analysis.vocabulary.liveness import OfLiveness, not_starved
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import Sign
 

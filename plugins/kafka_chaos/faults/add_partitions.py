@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late
-from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.faults import ASSIGNMENT, BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 
 VERSION_WITHOUT_TOPIC_ID = 2
 
@@ -38,22 +38,28 @@ class AddPartitions(BrokerFault):
 
     name: ClassVar[str] = "add-partitions"
     zookeeper: ClassVar[bool] = True
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.IDS)
-    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Choose brokers that live for each of them, another one first each time."""
         assert isinstance(parameters, Parameters)
         topic = parameters.topic or target.topic
-        assigned = await _assigned(arena, topic)
+        assigned = await _assigned(context, topic)
         if not assigned:
             raise ClusterError(f"there is no topic {topic!r} to add partitions to")
         replicas, first = len(assigned[0]), len(assigned)
-        live = sorted(await arena.view.registrations())
+        live = sorted(await context.view.registrations())
         if len(live) < replicas:
             raise ClusterError(f"{len(live)} brokers live, and partitions of {topic} have {replicas} replicas")
         added = {
@@ -67,28 +73,29 @@ class AddPartitions(BrokerFault):
             state={"topic": topic, "added": added},
         )
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Write them into the topic's znode, beside those that are there and replicas that move."""
         path = f"/brokers/topics/{injection.state['topic']}"
 
         async def written() -> bool:
-            data = await arena.zookeeper.read(path)
+            data = await context.zookeeper.read(path)
             value = json.loads(data or "{}")
             value["partitions"] = value.get("partitions", {}) | injection.state["added"]
             if injection.parameters["without_topic_id"] and value.pop("topic_id", None):
                 value["version"] = VERSION_WITHOUT_TOPIC_ID
-            return await arena.zookeeper.write(path, json.dumps(value, separators=(",", ":")).encode(), instead_of=data)
+            content = json.dumps(value, separators=(",", ":")).encode()
+            return await context.zookeeper.write(path, content, instead_of=data)
 
         await until(written, bool, what=f"{path} written", timeout_s=injection.parameters["done_timeout_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See a leader of each of them."""
         topic, added = injection.state["topic"], injection.state["added"]
 
         async def without_leader() -> list[int]:
-            leaders = {seen.partition: seen.leader for seen in await arena.view.partitions() if seen.topic == topic}
-            return [int(number) for number in added if leaders.get(int(number), NOBODY) == NOBODY]
+            leaders = {seen.partition: seen.leader for seen in await context.view.partitions() if seen.topic == topic}
+            return [int(number) for number in added if leaders.get(int(number), NO_BROKER) == NO_BROKER]
 
         try:
             await until(
@@ -98,16 +105,16 @@ class AddPartitions(BrokerFault):
                 timeout_s=injection.parameters["done_timeout_s"],
             )
         except DeadlineError as error:
-            return await late(arena, injection.targets, error)
+            return await late(context, injection.targets, error)
         return confirmed(f"{topic} has {len(added)} more: partitions {', '.join(added)} have leaders")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: no partition is ever taken away."""
 
 
-async def _assigned(arena: Arena, topic: str) -> list[list[int]]:
+async def _assigned(context: FaultContext, topic: str) -> list[list[int]]:
     """Return the replicas of each of a topic's partitions, with leaders or without; none without the topic."""
-    data = await arena.zookeeper.read(f"/brokers/topics/{topic}")
+    data = await context.zookeeper.read(f"/brokers/topics/{topic}")
     partitions = {} if data is None else json.loads(data)["partitions"]
     return [partitions[number] for number in sorted(partitions, key=int)]
 

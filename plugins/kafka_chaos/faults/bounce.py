@@ -15,10 +15,10 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanStartEarly
 from harness.cluster.driver import BrokerStatus, CanKill
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -55,15 +55,15 @@ class Bounce(BrokerFault):
     requires: ClassVar[tuple[str, ...]] = ("early-start", "kill")
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until its session has timed out, for which it waits where nobody ends that."""
         assert isinstance(parameters, Parameters)
         return 0.0 if parameters.end_session else session_timeout_s
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, how often each was started, and under which registration."""
-        status = await arena.driver.status()
-        registered = await arena.view.registrations()
+        status = await context.driver.status()
+        registered = await context.view.registrations()
         running = status.running(brokers)
         return {
             "running": running,
@@ -71,64 +71,64 @@ class Bounce(BrokerFault):
             "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill them and start them again."""
         again = _bounced if injection.parameters["end_session"] else _hurried
-        await asyncio.gather(*(again(arena, broker) for broker in injection.state["running"]))
+        await asyncio.gather(*(again(context, broker) for broker in injection.state["running"]))
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See another process, and a later registration, or none where its session was not ended."""
         if idle := not_running(injection, "bounce"):
             return idle
         if not injection.parameters["end_session"]:
-            return await _seen_in_vain(arena, injection)
+            return await _seen_in_vain(context, injection)
         try:
             new = await until(
-                arena.view.registrations,
+                context.view.registrations,
                 lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
                 what="a later registration",
                 timeout_s=CONFIRM_TIMEOUT_S,
             )
         except DeadlineError as error:
             return mismatch(str(error))
-        if same := await _not_started(arena, injection):
+        if same := await _not_started(context, injection):
             return mismatch(f"broker {same} was not started again")
         details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
         return confirmed("; ".join(details))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run."""
-        await start_stopped(arena, injection.targets)
+        await start_stopped(context, injection.targets)
 
 
-async def _bounced(arena: Arena, broker: int) -> None:
-    assert isinstance(arena.driver, CanKill)
-    await arena.driver.kill_broker(broker)
-    await end_session(arena, broker)
-    await arena.driver.start_broker(broker)
+async def _bounced(context: FaultContext, broker: int) -> None:
+    assert isinstance(context.driver, CanKill)
+    await context.driver.kill_broker(broker)
+    await end_session(context, broker)
+    await context.driver.start_broker(broker)
 
 
-async def _hurried(arena: Arena, broker: int) -> None:
-    assert isinstance(arena.driver, CanKill)
-    assert isinstance(arena.driver, CanStartEarly)
-    await arena.driver.kill_broker(broker)
-    await arena.driver.start_early(broker)
+async def _hurried(context: FaultContext, broker: int) -> None:
+    assert isinstance(context.driver, CanKill)
+    assert isinstance(context.driver, CanStartEarly)
+    await context.driver.kill_broker(broker)
+    await context.driver.start_early(broker)
 
 
-async def _not_started(arena: Arena, injection: Injection) -> list[int]:
-    status = await arena.driver.status()
+async def _not_started(context: FaultContext, injection: Injection) -> list[int]:
+    status = await context.driver.status()
     return [it for it in injection.targets if status.broker(it).starts <= injection.state["starts"][str(it)]]
 
 
-async def _seen_in_vain(arena: Arena, injection: Injection) -> Effect:
+async def _seen_in_vain(context: FaultContext, injection: Injection) -> Effect:
     """See that the new processes registered nothing: they have ended, or the registration of before is gone and all."""
-    if same := await _not_started(arena, injection):
+    if same := await _not_started(context, injection):
         return mismatch(f"broker {same} was not started again")
     seen: dict[int, tuple[BrokerStatus, int | None]] = {}
 
     async def undecided() -> list[int]:
-        status, registered = await arena.driver.status(), await arena.view.registrations()
+        status, registered = await context.driver.status(), await context.view.registrations()
         for broker in injection.targets:
             seen[broker] = status.broker(broker), registered[broker].czxid if broker in registered else None
         return [

@@ -15,10 +15,10 @@ from harness.cluster.driver import CanPause
 from harness.contracts.administration import ask_controller, ask_for_replicas, named, partition_now, replicas_are
 from harness.contracts.faults import (
     ASSIGNMENT,
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed_once,
     inconclusive,
@@ -46,17 +46,23 @@ class CancelReassignment(BrokerFault):
     name: ClassVar[str] = "cancel-reassignment"
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
-    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Choose a live broker without a replica, which is to get one; not the controller, which is to answer."""
-        partition = await partition_of_role(target, arena.view)
-        before = (await partition_now(arena, partition)).assignment
-        busy = {*before, (await arena.view.controller()).broker_id}
-        free = sorted(set(await arena.view.registrations()) - busy)
+        partition = await partition_of_role(target, context.view)
+        before = (await partition_now(context, partition)).assignment
+        busy = {*before, (await context.view.controller()).broker_id}
+        free = sorted(set(await context.view.registrations()) - busy)
         if not free:
             raise ClusterError(f"every live broker has a replica of {named(partition)}, or is controller")
         if brokers[0] not in before:
@@ -69,53 +75,53 @@ class CancelReassignment(BrokerFault):
             state={"partition": list(partition), "before": list(before), "after": after},
         )
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Ask for the move, wait until it has begun, and cancel it."""
-        assert isinstance(arena.driver, CanPause)
+        assert isinstance(context.driver, CanPause)
         partition, (newcomer,) = _partition(injection), injection.targets
-        await arena.driver.pause_broker(newcomer, at_most_s=2 * SEEN_TIMEOUT_S)
+        await context.driver.pause_broker(newcomer, at_most_s=2 * SEEN_TIMEOUT_S)
         after = injection.state["after"]
-        await ask_for_replicas(arena, partition, after, timeout_s=injection.parameters["done_timeout_s"])
+        await ask_for_replicas(context, partition, after, timeout_s=injection.parameters["done_timeout_s"])
         under_way = await until(
-            lambda: partition_now(arena, partition),
+            lambda: partition_now(context, partition),
             lambda seen: newcomer in seen.assignment,
             what=f"{named(partition)} on its way to {after}",
             timeout_s=SEEN_TIMEOUT_S,
         )
         return injection.with_state(
-            under_way=list(under_way.assignment), answer=await _cancelled(arena, partition), isr=list(under_way.isr)
+            under_way=list(under_way.assignment), answer=await _cancelled(context, partition), isr=list(under_way.isr)
         )
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See the controller's answer, and the old replicas and no others."""
         state, partition = injection.state, _partition(injection)
         if state["answer"] != ErrorCode.NONE or injection.targets[0] in state["isr"]:
             return inconclusive(f"{named(partition)} had moved already, or it is nobody's to cancel: {state['answer']}")
         detail = f"{named(partition)} was on its way to {state['after']}, and is on {state['before']} again"
-        return await confirmed_once(_on_its_own(arena, injection), detail)
+        return await confirmed_once(_on_its_own(context, injection), detail)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Let the broker go on, cancel what has begun, and have the old replicas in their order again."""
-        assert isinstance(arena.driver, CanPause)
-        if (await arena.driver.status()).broker(injection.targets[0]).state == ProcessState.PAUSED:
-            await arena.driver.resume_broker(injection.targets[0])
+        assert isinstance(context.driver, CanPause)
+        if (await context.driver.status()).broker(injection.targets[0]).state == ProcessState.PAUSED:
+            await context.driver.resume_broker(injection.targets[0])
         partition, before = _partition(injection), injection.state["before"]
         timeout_s = injection.parameters["done_timeout_s"]
-        if set((await partition_now(arena, partition)).assignment) != set(before):
-            await _cancelled(arena, partition)
-        if (await partition_now(arena, partition)).assignment != tuple(before):
-            await ask_for_replicas(arena, partition, before, timeout_s=timeout_s)
-            await replicas_are(arena, partition, before, timeout_s=timeout_s)
+        if set((await partition_now(context, partition)).assignment) != set(before):
+            await _cancelled(context, partition)
+        if (await partition_now(context, partition)).assignment != tuple(before):
+            await ask_for_replicas(context, partition, before, timeout_s=timeout_s)
+            await replicas_are(context, partition, before, timeout_s=timeout_s)
 
 
-async def _on_its_own(arena: Arena, injection: Injection) -> None:
+async def _on_its_own(context: FaultContext, injection: Injection) -> None:
     """Wait until the partition has its old replicas, and nobody is asked for others; raises DeadlineError."""
     before = set(injection.state["before"])
 
     async def left() -> list[str]:
-        seen = (await partition_now(arena, _partition(injection))).assignment
+        seen = (await partition_now(context, _partition(injection))).assignment
         wrong = [f"replicas {list(seen)}"] if set(seen) != before else []
-        return wrong + (["a reassignment that is asked for"] if await arena.view.reassigning() else [])
+        return wrong + (["a reassignment that is asked for"] if await context.view.reassigning() else [])
 
     await until(
         left,
@@ -125,7 +131,7 @@ async def _on_its_own(arena: Arena, injection: Injection) -> None:
     )
 
 
-async def _cancelled(arena: Arena, partition: TopicPartition) -> int:
+async def _cancelled(context: FaultContext, partition: TopicPartition) -> int:
     """Ask the controller to cancel what is under way for a partition; return the error that it answers."""
     from harness.broker.wire.messages import AlterPartitionReassignmentsRequest
 
@@ -137,7 +143,7 @@ async def _cancelled(arena: Arena, partition: TopicPartition) -> int:
         timeout_ms=5000,
         topics=[AlterPartitionReassignmentsRequest.ReassignableTopic(name=topic, partitions=[wish])],
     )
-    answer = await ask_controller(arena, request, 0)
+    answer = await ask_controller(context, request, 0)
     each = [error.error_code for topics in answer.responses for error in topics.partitions]
     return int(answer.error_code or each[0])
 

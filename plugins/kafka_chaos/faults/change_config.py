@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts.administration import ask, late
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
@@ -44,46 +44,52 @@ class ChangeConfig(BrokerFault):
 
     name: ClassVar[str] = "change-config"
     requires: ClassVar[tuple[str, ...]] = ("ask",)
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def holds(self, parameters: BaseModel) -> frozenset[str]:
+    def resources(self, parameters: BaseModel) -> frozenset[str]:
         """Return the topic's configuration; those of brokers go with the brokers."""
         assert isinstance(parameters, Parameters)
         return frozenset({f"the configuration of {parameters.topic}"} if parameters.topic else ())
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note what is set."""
         injection = Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"))
-        before = {str(broker): await _own_values(arena, injection, broker) for broker in _changers(injection)}
+        before = {str(broker): await _own_values(context, injection, broker) for broker in _changers(injection)}
         return injection.with_state(before=before)
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Change one after the other, each when the one before says that it has what was set."""
         wanted: Values = injection.parameters["config"]
         for broker in _changers(injection):
-            await _change(arena, injection, broker, wanted)
+            await _change(context, injection, broker, wanted)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See every target answer with what was set."""
         wanted: Values = injection.parameters["config"]
         try:
             for broker in injection.targets:
-                await _has(arena, injection, broker, wanted)
+                await _has(context, injection, broker, wanted)
         except DeadlineError as error:
-            return await late(arena, injection.targets, error)
+            return await late(context, injection.targets, error)
         of = injection.parameters["topic"] or "each"
         values = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
         return confirmed(f"brokers {list(injection.targets)} say that {of} has {values}")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Set what was set before, of those that have another value; what was not set is deleted."""
         for broker in _changers(injection):
             before: Values = injection.state["before"][str(broker)]
-            await _change(arena, injection, broker, before)
+            await _change(context, injection, broker, before)
 
 
 def _changers(injection: Injection) -> tuple[int, ...]:
@@ -91,7 +97,7 @@ def _changers(injection: Injection) -> tuple[int, ...]:
     return injection.targets[:1] if injection.parameters["topic"] else injection.targets
 
 
-async def _change(arena: Arena, injection: Injection, broker: int, values: Values) -> None:
+async def _change(context: FaultContext, injection: Injection, broker: int, values: Values) -> None:
     """Have a broker set some values, unless it has them, and wait until it says that it has.
 
     Raises:
@@ -100,10 +106,10 @@ async def _change(arena: Arena, injection: Injection, broker: int, values: Value
     """
 
     async def answered() -> tuple[int, str]:
-        return await _ask_to_set(arena, injection, broker, values)
+        return await _ask_to_set(context, injection, broker, values)
 
     own = await until(
-        lambda: _own_values(arena, injection, broker),
+        lambda: _own_values(context, injection, broker),
         lambda _: True,
         what=f"what is set at broker {broker}",
         timeout_s=injection.parameters["done_timeout_s"],
@@ -118,13 +124,13 @@ async def _change(arena: Arena, injection: Injection, broker: int, values: Value
     )
     if error != ErrorCode.NONE:
         raise ClusterError(f"broker {broker} refuses {values}: {message or error}")
-    await _has(arena, injection, broker, values)
+    await _has(context, injection, broker, values)
 
 
-async def _has(arena: Arena, injection: Injection, broker: int, values: Values) -> None:
+async def _has(context: FaultContext, injection: Injection, broker: int, values: Values) -> None:
     """Wait until a broker says that these values are set; raises DeadlineError."""
     await until(
-        lambda: _own_values(arena, injection, broker),
+        lambda: _own_values(context, injection, broker),
         lambda seen: seen == values,
         what=f"{values} at broker {broker}",
         timeout_s=injection.parameters["done_timeout_s"],
@@ -136,7 +142,7 @@ def _resource(injection: Injection, broker: int) -> tuple[int, str]:
     return (TOPIC, topic) if topic else (BROKER, str(broker))
 
 
-async def _own_values(arena: Arena, injection: Injection, broker: int) -> Values:
+async def _own_values(context: FaultContext, injection: Injection, broker: int) -> Values:
     """Return what a broker says is set for itself, or the topic; raises ClusterError when it does not say."""
     from harness.broker.wire.messages import DescribeConfigsRequest
 
@@ -145,7 +151,7 @@ async def _own_values(arena: Arena, injection: Injection, broker: int) -> Values
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=names
     )
-    answer = await ask(arena, broker, DescribeConfigsRequest(resources=[resource], include_synonyms=False), 1)
+    answer = await ask(context, broker, DescribeConfigsRequest(resources=[resource], include_synonyms=False), 1)
     (result,) = answer.results
     if result.error_code != ErrorCode.NONE:
         raise ClusterError(f"broker {broker} describes nothing: {result.error_message or result.error_code}")
@@ -153,7 +159,7 @@ async def _own_values(arena: Arena, injection: Injection, broker: int) -> Values
     return {each: own.get(each) for each in names}
 
 
-async def _ask_to_set(arena: Arena, injection: Injection, broker: int, values: Values) -> tuple[int, str]:
+async def _ask_to_set(context: FaultContext, injection: Injection, broker: int, values: Values) -> tuple[int, str]:
     """Return the error, and its message, that a broker answers to a change."""
     from harness.broker.wire.messages import IncrementalAlterConfigsRequest
 
@@ -166,7 +172,7 @@ async def _ask_to_set(arena: Arena, injection: Injection, broker: int, values: V
     request = IncrementalAlterConfigsRequest(
         resources=[resource(resource_type=kind, resource_name=name, configs=configs)], validate_only=False
     )
-    (result,) = (await ask(arena, broker, request, 0)).responses
+    (result,) = (await ask(context, broker, request, 0)).responses
     return result.error_code, result.error_message or ""
 
 

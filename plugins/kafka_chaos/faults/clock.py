@@ -12,7 +12,16 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanSetClock
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
 from harness.system.waiting import until
@@ -43,46 +52,46 @@ class Clock(BrokerFault):
 
     name: ClassVar[str] = "clock"
     requires: ClassVar[tuple[str, ...]] = ("clock",)
-    composes: ClassVar[bool] = True
-    shortest_s: ClassVar[float] = 2.0
+    may_overlap: ClassVar[bool] = True
+    min_visible_s: ClassVar[float] = 2.0
     """It is looked at once a second."""
     witnesses: ClassVar[tuple[str, ...]] = ("append",)
     """Whoever does not log what is written may log nothing for longer than there is to wait."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
+        return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Set them, and note what the harness's clock shows then, and how much the brokers have logged."""
-        assert isinstance(arena.driver, CanSetClock)
+        assert isinstance(context.driver, CanSetClock)
         state, own = injection.state, injection.parameters
-        driver = arena.driver
+        driver = context.driver
 
         async def set_one(broker: int) -> int:
             await driver.set_clock(broker, step_s=own["step_s"], rate=own["drift"], at_most_s=state["at_most_s"])
-            return arena.state_changes.wall_ns()
+            return context.state_changes.wall_ns()
 
         since = await asyncio.gather(*map(set_one, injection.targets))
         return injection.with_state(since_ns=dict(zip(map(str, injection.targets), since, strict=True)))
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Look at lines that are new: between when and when they were written, and what the broker's clock showed."""
         if idle := sorted(set(injection.targets) - set(injection.state["running"])):
             return inconclusive(f"broker {idle} did not run, and showed no time")
-        seen = [await self._seen(arena, injection, broker) for broker in injection.targets]
+        seen = [await self._seen(context, injection, broker) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Set them back; those that are so already are left alone."""
-        assert isinstance(arena.driver, CanSetClock)
+        assert isinstance(context.driver, CanSetClock)
         for broker in injection.targets:
-            await arena.driver.reset_clock(broker)
+            await context.driver.reset_clock(broker)
 
-    async def _seen(self, arena: Arena, injection: Injection, broker: int) -> Effect | str:
+    async def _seen(self, context: FaultContext, injection: Injection, broker: int) -> Effect | str:
         """Return what shows a broker's clock to be as asked for, in words."""
-        logs, own = arena.state_changes, injection.parameters
+        logs, own = context.state_changes, injection.parameters
         since_ns, position = logs.wall_ns(), await logs.end_of(broker)
         logged = False
 

@@ -14,7 +14,16 @@ from harness.cluster.capabilities import CanAsk
 from harness.cluster.driver import CanRunClients
 from harness.cluster.limits.descriptors import room_for
 from harness.contracts.administration import ask
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Size, Strict
 from harness.errors import ClusterError
 
@@ -38,41 +47,41 @@ class ConnectionStorm(BrokerFault):
 
     name: ClassVar[str] = "connection-storm"
     requires: ClassVar[tuple[str, ...]] = ("ask",)
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, ...], list[Connection]] = {}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Open them, all at the same time, and ask over each; those that nobody answers are counted."""
         wanted = len(injection.targets) * injection.parameters["connections"]
-        if isinstance(arena.driver, CanRunClients) and (why := room_for(wanted)):  # else none is a file of this process
+        if isinstance(context.driver, CanRunClients) and (why := room_for(wanted)):  # else none is its file
             return injection.with_state(failed=wanted, why=[why])
         failures: list[str] = []
         for _ in range(injection.parameters["times"]):
             self._close(injection)
             held = self._held[injection.targets] = []
             doings = [
-                _opened(arena, broker, injection.parameters["answer_timeout_s"], held)
+                _opened(context, broker, injection.parameters["answer_timeout_s"], held)
                 for broker in injection.targets
                 for _ in range(injection.parameters["connections"])
             ]
             failures += [failure for failure in await asyncio.gather(*doings) if failure]
         return injection.with_state(failed=len(failures), why=sorted(set(failures))[:3])
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See all of them open, and somebody else's question answered."""
         if why := injection.state["why"]:
             return inconclusive(f"{injection.state['failed']} connections got no answer: {'; '.join(why)}")
         for broker in injection.targets:
-            await ask(arena, broker, _question(), VERSION)
+            await ask(context, broker, _question(), VERSION)
         held = self._held.get(injection.targets, [])
         if closed := sum(connection.closed for connection in held):
             return mismatch(f"{closed} of {len(held)} connections were closed")
         return confirmed(f"{len(held)} connections are open, each was answered, and so is another one")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Close those that this process has open."""
         self._close(injection)
 
@@ -81,13 +90,13 @@ class ConnectionStorm(BrokerFault):
             connection.close()
 
 
-async def _opened(arena: Arena, broker: int, timeout_s: float, held: "list[Connection]") -> str:
+async def _opened(context: FaultContext, broker: int, timeout_s: float, held: "list[Connection]") -> str:
     """Open one and ask over it; return what was wrong."""
     from harness.broker.wire.transport import PeerError
 
-    assert isinstance(arena.driver, CanAsk)
+    assert isinstance(context.driver, CanAsk)
     try:
-        connection = await arena.driver.connect(broker, timeout_s=timeout_s)
+        connection = await context.driver.connect(broker, timeout_s=timeout_s)
         held.append(connection)
         await connection.request(_question(), VERSION, timeout_s=timeout_s)
     except (ClusterError, PeerError) as error:

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -24,7 +24,7 @@ from harness.contracts.restoring import end_of_late_stops, start_stopped
 from harness.errors import DeadlineError
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.zookeeper.view import PartitionView
 
 
@@ -43,15 +43,15 @@ class ControlledShutdown(BrokerFault):
     name: ClassVar[str] = "controlled-shutdown"
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note which partitions each broker leads that somebody else could lead."""
-        status = await arena.driver.status()
-        partitions = await arena.view.partitions()
+        status = await context.driver.status()
+        partitions = await context.view.partitions()
         return {
             "running": status.running(brokers),
-            "controller": (await arena.view.controller()).broker_id,
+            "controller": (await context.view.controller()).broker_id,
             "starts": status.starts(brokers),
-            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
             "led": [
                 {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
                 for p in partitions
@@ -59,20 +59,20 @@ class ControlledShutdown(BrokerFault):
             ],
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Stop those that run, one after the other; note who is late, and why."""
         late: dict[str, str] = {}
         for broker in injection.state["running"]:
             try:
-                await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+                await context.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
             except DeadlineError as error:
                 late[str(broker)] = str(error)
-        if await _tells_of_stops(arena):
+        if await _tells_of_stops(context):
             return injection.with_state(late=late)
         # A dead broker's leads stay until its session times out: who leads nothing at its end has handed over.
-        return injection.with_state(late=late, kept=_unmoved(injection, await arena.view.partitions()))
+        return injection.with_state(late=late, kept=_unmoved(injection, await context.view.partitions()))
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See the clean stop, its registration gone, and its partitions led by ISR members.
 
         What was clean, its own log tells; or else that it had handed over at its end.
@@ -81,18 +81,18 @@ class ControlledShutdown(BrokerFault):
             return idle
         if late := injection.state["late"]:
             return mismatch("; ".join(late.values()))
-        if wrong := await self._not_controlled(arena, injection):
+        if wrong := await self._not_controlled(context, injection):
             return wrong
         timeout_s = injection.parameters["stop_timeout_s"]
         try:
             await until(
-                arena.view.registrations,
+                context.view.registrations,
                 lambda seen: not set(injection.targets) & set(seen),
                 what="end of the registration",
                 timeout_s=timeout_s,
             )
             partitions = await until(
-                arena.view.partitions,
+                context.view.partitions,
                 lambda seen: not _unmoved(injection, seen),
                 what="other leaders for the partitions it led",
                 timeout_s=timeout_s,
@@ -104,7 +104,7 @@ class ControlledShutdown(BrokerFault):
         moved = len(injection.state["led"])
         return confirmed(f"clean stop after {moved} partitions changed their leader")
 
-    async def _not_controlled(self, arena: Arena, injection: Injection) -> Effect | None:
+    async def _not_controlled(self, context: FaultContext, injection: Injection) -> Effect | None:
         """Return what speaks against a controlled shutdown: by the broker's log, or else by who led at its end."""
         if "kept" in injection.state:
             if not injection.state["led"]:
@@ -113,29 +113,29 @@ class ControlledShutdown(BrokerFault):
             return mismatch(f"it ended before others led {partitions}") if partitions else None
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
-            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+            stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not (stops[-1]["controlled"] or not injection.parameters["hands_over"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
-                why = await _hindrance(arena, injection)
+                why = await _hindrance(context, injection)
                 return mismatch(f"broker {broker} logged {logged}{why}")
         return None
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""
-        await end_of_late_stops(arena, injection)
-        await start_stopped(arena, injection.targets)
+        await end_of_late_stops(context, injection)
+        await start_stopped(context, injection.targets)
 
 
-async def _tells_of_stops(arena: Arena) -> bool:
-    return "broker_stop" in system_named((await arena.driver.status()).system).tells
+async def _tells_of_stops(context: FaultContext) -> bool:
+    return "broker_stop" in system_named((await context.driver.status()).system).emits
 
 
-async def _hindrance(arena: Arena, injection: Injection) -> str:
+async def _hindrance(context: FaultContext, injection: Injection) -> str:
     """Return what other trouble explains a stop that was not controlled: nobody to hand over to, or nobody to ask."""
     running = {
-        broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == ProcessState.RUNNING
+        broker.broker_id for broker in (await context.driver.status()).brokers if broker.state == ProcessState.RUNNING
     }
-    controller, now = injection.state["controller"], (await arena.view.controller()).broker_id
+    controller, now = injection.state["controller"], (await context.view.controller()).broker_id
     if not running - set(injection.targets):
         return "; no other broker ran that it could hand over to"
     if controller not in injection.targets and (controller not in running or controller != now):
@@ -154,7 +154,7 @@ def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
     return [
         f"{view.topic}-{view.partition}"
         for _, view in _pairs(injection, seen)
-        if view.leader in injection.targets or view.leader == NOBODY
+        if view.leader in injection.targets or view.leader == NO_BROKER
     ]
 
 

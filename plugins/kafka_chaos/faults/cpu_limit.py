@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
@@ -34,7 +34,7 @@ class CpuLimit(Limiting):
 
     name: ClassVar[str] = "cpu-limit"
     requires: ClassVar[tuple[str, ...]] = ("cpu-limit",)
-    shortest_s: ClassVar[float] = 2.0
+    min_visible_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.CPU
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -42,9 +42,9 @@ class CpuLimit(Limiting):
         """Return how many CPUs."""
         return float(parameters["cpus"])
 
-    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+    async def seen(self, context: FaultContext, injection: Injection) -> Effect:
         """See the quota, and that each broker was held back while clients ask it for something."""
-        driver, cpus = arena.driver, self.amount(injection.parameters)
+        driver, cpus = context.driver, self.amount(injection.parameters)
         assert isinstance(driver, CanLimit)
         hits: dict[int, int] = {}
         wrong: set[int] = set()

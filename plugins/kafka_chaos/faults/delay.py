@@ -9,7 +9,16 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanDelay, Slowness
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.links import LinkParameters, Probed, links_of, probe, sure
 
 PROBE_TIMEOUT_S = 2.0
@@ -45,47 +54,47 @@ class Delay(BrokerFault):
     name: ClassVar[str] = "delay"
     requires: ClassVar[tuple[str, ...]] = ("delay", "probe")
     controllers: ClassVar[bool] = True
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
         return {"at_most_s": duration_s}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Slow the links down."""
-        assert isinstance(arena.driver, CanDelay)
+        assert isinstance(context.driver, CanDelay)
         sides, direction = links_of(injection.parameters)
         slowness, at_most_s = _slowness(injection), injection.state["at_most_s"]
         for broker in injection.targets:
-            await arena.driver.delay(broker, sides, direction, slowness, at_most_s=at_most_s)
+            await context.driver.delay(broker, sides, direction, slowness, at_most_s=at_most_s)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Send something over every slow link, and see how long it takes; a link that is cut too says nothing."""
-        return await sure(arena.driver, injection, await self._shown(arena, injection))
+        return await sure(context.driver, injection, await self._shown(context, injection))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Make the links quick again; those that are so already are left alone."""
-        assert isinstance(arena.driver, CanDelay)
+        assert isinstance(context.driver, CanDelay)
         for broker in injection.targets:
-            await arena.driver.remove_delay(broker)
+            await context.driver.remove_delay(broker)
 
-    async def _shown(self, arena: Arena, injection: Injection) -> Effect:
+    async def _shown(self, context: FaultContext, injection: Injection) -> Effect:
         slowness = _slowness(injection)
         rate = slowness.bytes_per_s
         size_bytes = 1 if rate is None else max(1, int(rate * PASSING_S))
         timeout_s = slowness.extra_s + slowness.jitter_s + (PROBE_TIMEOUT_S if rate is None else QUEUE_TIMEOUT_S)
-        taken = _answered_s(await probe(arena.driver, injection, timeout_s=timeout_s, size_bytes=size_bytes))
+        taken = _answered_s(await probe(context.driver, injection, timeout_s=timeout_s, size_bytes=size_bytes))
         if not taken:
             return inconclusive("no probe came through at all")
-        least_s = slowness.extra_s + (0.0 if rate is None else size_bytes / rate)
+        min_hold_s = slowness.extra_s + (0.0 if rate is None else size_bytes / rate)
         detail = f"the quickest of {len(taken)} probes took {min(taken) * 1000:.0f} ms"
-        if min(taken) < least_s:
+        if min(taken) < min_hold_s:
             return mismatch(detail)
         if not slowness.jitter_s:
             return confirmed(detail)
-        draws = [await probe(arena.driver, injection, timeout_s=timeout_s) for _ in range(-(-DRAWS // len(taken)))]
+        draws = [await probe(context.driver, injection, timeout_s=timeout_s) for _ in range(-(-DRAWS // len(taken)))]
         drawn = [taken_s for probed in draws for taken_s in _answered_s(probed)] or taken
         apart_s = max(drawn) - min(drawn)
         detail = f"{detail}, and {len(drawn)} more were up to {apart_s * 1000:.0f} ms apart"

@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
 from harness.contracts.faults import (
     CONTROLLER,
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -43,26 +43,26 @@ class DeleteControllerEpoch(BrokerFault):
     name: ClassVar[str] = "delete-controller-epoch"
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
-    touches: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the epoch, which is lost otherwise."""
-        return {"epoch": (await arena.view.controller()).controller_epoch}
+        return {"epoch": (await context.view.controller()).controller_epoch}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Delete it, and ask for an election of no partition."""
-        if not await arena.zookeeper.delete(PATH):
+        if not await context.zookeeper.delete(PATH):
             raise ClusterError(f"there was no {PATH}")
-        await arena.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
+        await context.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that it is gone, and that the request stays where it is."""
         silent_s = injection.parameters["silent_s"]
         try:
             sign = await until(
-                lambda: _sign_of_an_epoch(arena),
+                lambda: _sign_of_an_epoch(context),
                 bool,
                 what="a controller that writes",
                 timeout_s=silent_s,
@@ -71,28 +71,28 @@ class DeleteControllerEpoch(BrokerFault):
         except DeadlineError:
             epoch = injection.state["epoch"]
             return confirmed(f"{PATH}, which was {epoch}, is gone, and the controller wrote nothing for {silent_s:g} s")
-        elected = await arena.zookeeper.exists(PATH) and await _epoch(arena) != injection.state["epoch"]
+        elected = await context.zookeeper.exists(PATH) and await _epoch(context) != injection.state["epoch"]
         return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Write the next epoch, which nobody has had, and depose the controller, whose own version is another one."""
-        if not await arena.zookeeper.exists(PATH) or await _epoch(arena) < injection.state["epoch"]:
+        if not await context.zookeeper.exists(PATH) or await _epoch(context) < injection.state["epoch"]:
             following = str(injection.state["epoch"] + 1).encode()
-            if not await arena.zookeeper.create(PATH, following):
-                await arena.zookeeper.write(PATH, following)
-            await arena.zookeeper.delete("/controller")
-        await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
+            if not await context.zookeeper.create(PATH, following):
+                await context.zookeeper.write(PATH, following)
+            await context.zookeeper.delete("/controller")
+        await acting_controller(context, timeout_s=injection.parameters["step_timeout_s"])
 
 
-async def _sign_of_an_epoch(arena: Arena) -> str:
+async def _sign_of_an_epoch(context: FaultContext) -> str:
     """Return what shows that there is an epoch, or a controller that does without; empty for nothing."""
-    if await arena.zookeeper.exists(PATH):
+    if await context.zookeeper.exists(PATH):
         return f"there is a {PATH}"
-    return "" if await arena.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await context.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
 
 
-async def _epoch(arena: Arena) -> int:
-    return (await arena.view.controller()).controller_epoch
+async def _epoch(context: FaultContext) -> int:
+    return (await context.view.controller()).controller_epoch
 
 
 PLUGIN: type[Fault] = DeleteControllerEpoch

@@ -10,12 +10,12 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.zookeeper.view import PartitionView
 
 LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -37,62 +37,68 @@ class DeleteTopic(BrokerFault):
     """Creates a topic on the targets, and asks for its deletion as soon as it has leaders."""
 
     name: ClassVar[str] = "delete-topic"
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Make sure that the name is free."""
         assert isinstance(parameters, Parameters)
-        if await arena.view.remnants(parameters.topic):
+        if await context.view.remnants(parameters.topic):
             raise ClusterError(f"there is a topic {parameters.topic} already; this fault deletes only what it creates")
         return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump())
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Create it, wait for its leaders, and ask for its deletion."""
         topic, brokers = injection.parameters["topic"], injection.targets
         assignment = {
             partition: [*brokers[partition % len(brokers) :], *brokers[: partition % len(brokers)]]
             for partition in range(injection.parameters["partitions"])
         }
-        if not await arena.view.create_topic(topic, assignment):
+        if not await context.view.create_topic(topic, assignment):
             raise ClusterError(f"somebody else created the topic {topic}")
         await until(
-            lambda: _partitions(arena, topic),
-            lambda seen: len(seen) == len(assignment) and all(each.leader != NOBODY for each in seen),
+            lambda: _partitions(context, topic),
+            lambda seen: len(seen) == len(assignment) and all(each.leader != NO_BROKER for each in seen),
             what=f"leaders of all {len(assignment)} partitions of {topic}",
             timeout_s=injection.parameters["done_timeout_s"],
         )
-        await arena.view.delete_topic(topic)
+        await context.view.delete_topic(topic)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that nothing of it is left in the metadata."""
         try:
-            await self._gone(arena, injection)
+            await self._gone(context, injection)
         except DeadlineError as error:
-            return await late(arena, injection.targets, error)
+            return await late(context, injection.targets, error)
         created = f"{injection.parameters['partitions']} partitions on {list(injection.targets)}"
         return confirmed(f"{injection.parameters['topic']}, {created}, came and went")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Ask once more, in case nobody did, and wait until it is gone."""
-        await arena.view.delete_topic(injection.parameters["topic"])
-        await self._gone(arena, injection)
+        await context.view.delete_topic(injection.parameters["topic"])
+        await self._gone(context, injection)
 
-    async def _gone(self, arena: Arena, injection: Injection) -> None:
+    async def _gone(self, context: FaultContext, injection: Injection) -> None:
         topic = injection.parameters["topic"]
         await until(
-            lambda: arena.view.remnants(topic),
+            lambda: context.view.remnants(topic),
             lambda seen: not seen,
             what=f"the end of topic {topic}",
             timeout_s=injection.parameters["done_timeout_s"],
         )
 
 
-async def _partitions(arena: Arena, topic: str) -> list[PartitionView]:
-    return [seen for seen in await arena.view.partitions() if seen.topic == topic]
+async def _partitions(context: FaultContext, topic: str) -> list[PartitionView]:
+    return [seen for seen in await context.view.partitions() if seen.topic == topic]
 
 
 PLUGIN: type[Fault] = DeleteTopic

@@ -2,7 +2,7 @@
 
 Damages the `log` that the scenario names, otherwise the target's partition, otherwise the largest log. A `bit-flip`
 also removes the recovery points, because brokers do not read closed segments again otherwise. See `power-loss` for
-`spares_committed`.
+`protect_committed`.
 
 Confirmed by: files before and after, and what the broker logs about each log that it opens.
 """
@@ -14,19 +14,19 @@ from pydantic import BaseModel, Field, model_validator
 from harness.cluster.capabilities import CanDamageDisk
 from harness.cluster.disks.damage import Checkpoint, Damage, What, logs_in
 from harness.cluster.driver import CanKill
+from harness.contracts.data_loss import LosesData, missed
 from harness.contracts.faults import (
-    Arena,
     Effect,
     Fault,
+    FaultContext,
     Injection,
-    MayForfeit,
+    MayLoseData,
     Reach,
     confirmed,
     mismatch,
     not_running,
 )
 from harness.contracts.restoring import of_all, start_stopped
-from harness.contracts.sparing import Forfeiting, missed
 from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 
 CHECKPOINT = Checkpoint.RECOVERY_POINTS
@@ -35,7 +35,7 @@ NAMED = 4
 """So many files are named; of more, only their number."""
 
 
-class Parameters(MayForfeit):
+class Parameters(MayLoseData):
     """What the scenario may say about the damage."""
 
     what: Annotated[
@@ -63,7 +63,7 @@ class Parameters(MayForfeit):
         return self
 
 
-class DiskDamage(Forfeiting):
+class DiskDamage(LosesData):
     """Kills brokers, damages their disks, waits until they are missed, and starts them."""
 
     name: ClassVar[str] = "disk-damage"
@@ -73,37 +73,43 @@ class DiskDamage(Forfeiting):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note which log is meant too."""
         assert isinstance(parameters, Parameters)
-        injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        injection = await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
         return injection.with_state(log=parameters.log or of_target)
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill all at once, change what their disks hold, wait until they are missed, and start them."""
-        driver, running = arena.driver, injection.state["running"]
+        driver, running = context.driver, injection.state["running"]
         assert isinstance(driver, CanDamageDisk)
         assert isinstance(driver, CanKill)
         await of_all(map(driver.kill_broker, running))
-        seen = {str(broker): await _damaged(arena, injection, broker) for broker in running}
+        seen = {str(broker): await _damaged(context, injection, broker) for broker in running}
         if running:
-            await missed(arena, injection)
-        await start_stopped(arena, injection.targets)
+            await missed(context, injection)
+        await start_stopped(context, injection.targets)
         return injection.with_state(seen=seen)
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Compare the disks before and after, and read what the brokers told of the logs that they opened."""
         if idle := not_running(injection, "damage"):
             return idle
-        seen = [await _outcome(arena, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
+        seen = [await _outcome(context, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
 
-async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str, Any]:
+async def _damaged(context: FaultContext, injection: Injection, broker: int) -> dict[str, Any]:
     """Damage one disk; return what is different by its files, which logs are left and gone, and where its log ends."""
-    driver, own = arena.driver, injection.parameters
+    driver, own = context.driver, injection.parameters
     assert isinstance(driver, CanDamageDisk)
     before = await driver.files(broker)
     damage = Damage(
@@ -119,15 +125,15 @@ async def _damaged(arena: Arena, injection: Injection, broker: int) -> dict[str,
         "changed": changed,
         "left": sorted(logs_in(after)),
         "gone": sorted(logs_in(before) - logs_in(after)),
-        "position": await arena.state_changes.end_of(broker),
+        "position": await context.state_changes.end_of(broker),
     }
 
 
-async def _outcome(arena: Arena, broker: int, seen: dict[str, Any]) -> Effect | str:
+async def _outcome(context: FaultContext, broker: int, seen: dict[str, Any]) -> Effect | str:
     """Return what became of a disk, and of its logs as the broker told when it had opened them, in words."""
     if not seen["changed"]:
         return mismatch(f"nothing on broker {broker}'s disk is different")
-    lines, _ = await arena.state_changes.after(broker, seen["position"], "recovery")
+    lines, _ = await context.state_changes.after(broker, seen["position"], "recovery")
     ends = {f"{line['topic']}-{line['partition']}": line["log_end_offset"] for line in lines}
     if silent := sorted(set(seen["left"]) - ends.keys()):
         return mismatch(f"broker {broker} told of no recovery of {', '.join(silent)}")

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanFailDisk
 from harness.cluster.disks.disk_errors import DiskError
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import restart_unless_started
 from harness.errors import DeadlineError
@@ -35,41 +35,41 @@ class FailingDisk(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("log_dir_failure",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, how often each broker was started, and where its log ends."""
-        starts = (await arena.driver.status()).starts(brokers)
-        ends = {str(broker): await arena.state_changes.end_of(broker) for broker in brokers}
+        starts = (await context.driver.status()).starts(brokers)
+        ends = {str(broker): await context.state_changes.end_of(broker) for broker in brokers}
         return {"at_most_s": duration_s, "starts": starts, "ends": ends}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Let the disks fail."""
-        assert isinstance(arena.driver, CanFailDisk)
+        assert isinstance(context.driver, CanFailDisk)
         error = DiskError(injection.parameters["error"])
         for broker in injection.targets:
-            await arena.driver.fail_disk(broker, error, at_most_s=injection.state["at_most_s"])
+            await context.driver.fail_disk(broker, error, at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See every broker tell that its disk has failed, and how."""
         try:
-            failures = [await _failure(arena, injection, broker) for broker in injection.targets]
+            failures = [await _failure(context, injection, broker) for broker in injection.targets]
         except DeadlineError as error:
             return mismatch(str(error))
         return confirmed("; ".join(failures))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Mend the disks, and restart whoever has met an error and was not restarted since."""
-        assert isinstance(arena.driver, CanFailDisk)
+        assert isinstance(context.driver, CanFailDisk)
         for broker in injection.targets:
-            await arena.driver.mend_disk(broker)
-        await restart_unless_started(arena, injection)
+            await context.driver.mend_disk(broker)
+        await restart_unless_started(context, injection)
 
 
-async def _failure(arena: Arena, injection: Injection, broker: int) -> str:
+async def _failure(context: FaultContext, injection: Injection, broker: int) -> str:
     """Wait for a broker to tell of an error, and return that in words; raises DeadlineError."""
 
     async def lines() -> list[dict[str, Any]]:
-        return (await arena.state_changes.after(broker, injection.state["ends"][str(broker)], "log_dir_failure"))[0]
+        return (await context.state_changes.after(broker, injection.state["ends"][str(broker)], "log_dir_failure"))[0]
 
     timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
     (line, *_) = await until(lines, bool, what=f"an error of broker {broker}'s disk", timeout_s=timeout_s)

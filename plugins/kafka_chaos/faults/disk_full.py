@@ -8,7 +8,7 @@ Confirmed by: no space left on the disk.
 from typing import Any, ClassVar
 
 from harness.cluster.capabilities import CanFillDisk
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
@@ -21,20 +21,20 @@ class DiskFull(BrokerFault):
     name: ClassVar[str] = "disk-full"
     requires: ClassVar[tuple[str, ...]] = ("disk-space", "kill")
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and how often each broker was started."""
-        return {"at_most_s": duration_s, "starts": (await arena.driver.status()).starts(brokers)}
+        return {"at_most_s": duration_s, "starts": (await context.driver.status()).starts(brokers)}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Fill the disks."""
-        assert isinstance(arena.driver, CanFillDisk)
+        assert isinstance(context.driver, CanFillDisk)
         for broker in injection.targets:
-            await arena.driver.fill_disk(broker, at_most_s=injection.state["at_most_s"])
+            await context.driver.fill_disk(broker, at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that nothing more fits on any of the disks."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanFillDisk)
 
         async def with_space() -> list[int]:
@@ -43,13 +43,13 @@ class DiskFull(BrokerFault):
         full = until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
         return await confirmed_once(full, "nothing more fits on the disk")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Give the space back, and restart whoever has met the full disk and was not restarted since."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanFillDisk)
         for broker in injection.targets:
             await driver.free_disk(broker)
-        await restart_unless_started(arena, injection)
+        await restart_unless_started(context, injection)
 
 
 PLUGIN: type[Fault] = DiskFull

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanDropPackets, Direction
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, not_running
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, not_running
 from harness.contracts.parameters import Strict
 from harness.system.waiting import until
 
@@ -30,27 +30,27 @@ class DropPackets(BrokerFault):
 
     name: ClassVar[str] = "drop-packets"
     requires: ClassVar[tuple[str, ...]] = ("packets",)
-    shortest_s: ClassVar[float] = 2.0
+    min_visible_s: ClassVar[float] = 2.0
     """A client waits for a second before it counts as left without an answer."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
+        return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Drop the packets of those that run."""
-        assert isinstance(arena.driver, CanDropPackets)
+        assert isinstance(context.driver, CanDropPackets)
         direction, at_most_s = Direction(injection.parameters["direction"]), injection.state["at_most_s"]
         for broker in injection.state["running"]:
-            await arena.driver.drop_packets(broker, direction, at_most_s=at_most_s)
+            await context.driver.drop_packets(broker, direction, at_most_s=at_most_s)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that packets of each were dropped, and a client got no answer."""
         if idle := not_running(injection, "cut off"):
             return idle
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanDropPackets)
 
         async def reached() -> list[int]:
@@ -65,11 +65,11 @@ class DropPackets(BrokerFault):
         detail = f"packets of broker {list(injection.targets)} were dropped, and a client was left waiting"
         return await confirmed_once(dropped, detail)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Let them pass."""
-        assert isinstance(arena.driver, CanDropPackets)
+        assert isinstance(context.driver, CanDropPackets)
         for broker in injection.targets:
-            await arena.driver.pass_packets(broker)
+            await context.driver.pass_packets(broker)
 
 
 PLUGIN: type[Fault] = DropPackets

@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.controllers import next_controller
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
 from harness.system.waiting import until
@@ -33,10 +42,10 @@ class ExpireSession(BrokerFault):
     zookeeper: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the sessions, and the controller epoch."""
-        registered = await arena.view.registrations()
-        controller = await arena.view.controller()
+        registered = await context.view.registrations()
+        controller = await context.view.controller()
         return {
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
             "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
@@ -44,30 +53,30 @@ class ExpireSession(BrokerFault):
             "controller_epoch": controller.controller_epoch,
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """End the sessions, and the ones that come after them if asked to; the last ones that end are noted."""
         for session in injection.state["sessions"].values():
-            await arena.zookeeper.expire(session)
+            await context.zookeeper.expire(session)
         current = injection
         for _ in range(injection.parameters["times"] - 1):
-            registered = await self._registered_anew(arena, current)
+            registered = await self._registered_anew(context, current)
             current = injection.with_state(
                 sessions={str(broker): registered[broker].session for broker in injection.targets},
                 czxids={str(broker): registered[broker].czxid for broker in injection.targets},
             )
             for session in current.state["sessions"].values():
-                await arena.zookeeper.expire(session)
+                await context.zookeeper.expire(session)
         return current
 
-    async def _registered_anew(self, arena: Arena, injection: Injection) -> dict[int, Registration]:
+    async def _registered_anew(self, context: FaultContext, injection: Injection) -> dict[int, Registration]:
         return await until(
-            arena.view.registrations,
+            context.view.registrations,
             lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
             what="a registration by a new session",
             timeout_s=injection.parameters["confirm_timeout_s"],
         )
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until every broker is registered by another session and, after the controller's end, its epoch grew."""
         sessions: dict[str, str] = injection.state["sessions"]
         without = [broker for broker in injection.targets if str(broker) not in sessions]
@@ -75,28 +84,28 @@ class ExpireSession(BrokerFault):
             return inconclusive(f"broker {without} had no session to expire")
         timeout_s = injection.parameters["confirm_timeout_s"]
         try:
-            new = await self._registered_anew(arena, injection)
+            new = await self._registered_anew(context, injection)
             details = [
                 f"session {sessions[str(broker)]} became {new[broker].session}, czxid {new[broker].czxid}"
                 for broker in injection.targets
             ]
             if injection.state["controller"] in injection.targets:
-                details.append(await self._succession(arena, injection, timeout_s))
+                details.append(await self._succession(context, injection, timeout_s))
         except DeadlineError as error:
             return mismatch(str(error))
         return confirmed("; ".join(details))
 
-    async def _succession(self, arena: Arena, injection: Injection, timeout_s: float) -> str:
+    async def _succession(self, context: FaultContext, injection: Injection, timeout_s: float) -> str:
         old_epoch = injection.state["controller_epoch"]
         controller = await next_controller(
-            arena,
+            context,
             lambda seen: seen.controller_epoch > old_epoch and seen.broker_id >= 0,
             what=f"a controller epoch above {old_epoch}",
             timeout_s=timeout_s,
         )
         return f"broker {controller.broker_id} is controller in epoch {controller.controller_epoch}, after {old_epoch}"
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: the broker itself opens a new session."""
 
 

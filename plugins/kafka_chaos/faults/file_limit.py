@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import restart_unless_started
@@ -33,7 +33,7 @@ class FileLimit(Limiting):
 
     name: ClassVar[str] = "file-limit"
     requires: ClassVar[tuple[str, ...]] = ("file-limit", "kill")
-    shortest_s: ClassVar[float] = 2.0
+    min_visible_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.FILES
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -41,9 +41,9 @@ class FileLimit(Limiting):
         """Return how many more."""
         return float(parameters["spare"])
 
-    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+    async def seen(self, context: FaultContext, injection: Injection) -> Effect:
         """See a lower limit than before, and connect to each broker until one gets no answer."""
-        driver, wanted = arena.driver, injection.parameters["spare"] + BESIDE
+        driver, wanted = context.driver, injection.parameters["spare"] + BESIDE
         assert isinstance(driver, CanLimit)
         limits: dict[int, float | None] = {}
 
@@ -68,10 +68,10 @@ class FileLimit(Limiting):
         ]
         return type(effect)(verdict=effect.verdict, detail="; ".join(details))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Lift the limits, and restart whoever was not restarted since: it may have given up a file."""
-        await super().heal(arena, injection)
-        await restart_unless_started(arena, injection)
+        await super().heal(context, injection)
+        await restart_unless_started(context, injection)
 
 
 PLUGIN: type[Fault] = FileLimit

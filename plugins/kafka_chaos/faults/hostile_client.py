@@ -21,10 +21,10 @@ from harness.broker.log.records import Record
 from harness.cluster.capabilities import CanSendBytes
 from harness.cluster.driver import BYTES
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -99,15 +99,15 @@ class HostileClient(BrokerFault):
     requires: ClassVar[tuple[str, ...]] = (BYTES,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, and how often each was started."""
-        status = await arena.driver.status()
+        status = await context.driver.status()
         return {
             "running": status.running(brokers),
             "starts": status.starts(brokers),
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Send everything, each over a connection of its own; count what became of those."""
         if not_running(injection, "harass"):
             return injection
@@ -116,11 +116,11 @@ class HostileClient(BrokerFault):
         for broker in injection.targets:
             for sends in map(Sends, injection.parameters["sends"]):
                 for _ in range(injection.parameters["times"]):
-                    became = await _sent(arena, injection, broker, sends, rng)
+                    became = await _sent(context, injection, broker, sends, rng)
                     counts[f"{sends}: {became}"] = counts.get(f"{sends}: {became}", 0) + 1
         return injection.with_state(counts=counts)
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that every connection was closed without an answer, or with a refusal, and who serves others."""
         if idle := not_running(injection, "harass"):
             return idle
@@ -128,18 +128,18 @@ class HostileClient(BrokerFault):
         refusals = ", ".join(f"{each} {count} times" for each, count in counts.items())
         if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, REFUSED, LEADS_NOTHING, NO_CONNECTION))]:
             return mismatch(f"not all was refused: {refusals}")
-        status = await arena.driver.status()
+        status = await context.driver.status()
         for broker in injection.targets:
             now = status.broker(broker)
             if (now.state, now.starts) != (ProcessState.RUNNING, injection.state["starts"][str(broker)]):
                 return mismatch(f"broker {broker} did not outlive it: {refusals}")
-            if not await _answers(arena, injection, broker):
+            if not await _answers(context, injection, broker):
                 return mismatch(f"broker {broker} answers nobody else: {refusals}")
         if [each for each in counts if each.endswith(NO_CONNECTION)] or _none_sent(counts):
             return inconclusive(f"not all could be sent: {refusals}")
         return confirmed(f"{refusals}; the same processes answer others")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: no connection is left."""
 
 
@@ -151,15 +151,15 @@ def _none_sent(counts: dict[str, int]) -> bool:
     return all(each.endswith(LEADS_NOTHING) for each in counts)
 
 
-async def _sent(arena: Arena, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
+async def _sent(context: FaultContext, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
     """Send one thing over a new connection; return how that ended."""
     timeout_s = injection.parameters["close_timeout_s"]
     try:
-        led = await _led_by(arena, broker) if sends is Sends.TOO_LARGE else None
+        led = await _led_by(context, broker) if sends is Sends.TOO_LARGE else None
         if sends is Sends.TOO_LARGE and led is None:
             return LEADS_NOTHING
         message = MESSAGES[sends](rng) if led is None else _too_large(*led, rng)
-        async with _stream(arena, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
+        async with _stream(context, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
             writer.write(message)
             await writer.drain()
             if sends in ENDED_BY_CLIENT:
@@ -175,9 +175,9 @@ async def _sent(arena: Arena, injection: Injection, broker: int, sends: Sends, r
         return f"nothing happened for {timeout_s:g} s"
 
 
-async def _led_by(arena: Arena, broker: int) -> TopicPartition | None:
+async def _led_by(context: FaultContext, broker: int) -> TopicPartition | None:
     """Return a partition that a broker leads and clients may write to, if there is one."""
-    partitions = await arena.view.partitions()
+    partitions = await context.view.partitions()
     led = [(each.topic, each.partition) for each in partitions if each.leader == broker and each.topic != OFFSETS_TOPIC]
     return min(led, default=None)
 
@@ -205,11 +205,11 @@ async def _answer_to_produce(reader: asyncio.StreamReader) -> str:
     return REFUSED if error in (MESSAGE_TOO_LARGE, CORRUPT_MESSAGE) else f"the broker answered with error {error}"
 
 
-async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:
+async def _answers(context: FaultContext, injection: Injection, broker: int) -> bool:
     """Return whether a broker answers somebody who asks as is usual."""
     timeout_s = injection.parameters["close_timeout_s"]
     try:
-        async with _stream(arena, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
+        async with _stream(context, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
             writer.write(_framed(_header(API_VERSIONS, 0, ASKED)))
             (_, correlation_id) = struct.unpack(">ii", await reader.readexactly(8))
             return bool(correlation_id == ASKED)
@@ -219,11 +219,11 @@ async def _answers(arena: Arena, injection: Injection, broker: int) -> bool:
 
 @contextlib.asynccontextmanager
 async def _stream(
-    arena: Arena, broker: int, timeout_s: float
+    context: FaultContext, broker: int, timeout_s: float
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Yield a connection, which is broken in the end."""
-    assert isinstance(arena.driver, CanSendBytes)
-    reader, writer = await arena.driver.open_stream(broker, timeout_s=timeout_s)
+    assert isinstance(context.driver, CanSendBytes)
+    reader, writer = await context.driver.open_stream(broker, timeout_s=timeout_s)
     try:
         yield reader, writer
     finally:

@@ -12,7 +12,16 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanIsolate, CanReset, Rhythm
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.links import LinkParameters, Probed, links_of, probe, sure
 
 PROBE_TIMEOUT_S = 0.5
@@ -54,18 +63,18 @@ class Isolate(BrokerFault):
     controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def shuns(self, parameters: BaseModel) -> frozenset[str]:
+    def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
         """Return what cuts links all the time, over which something is to pass if these flap."""
         assert isinstance(parameters, Parameters)
         return frozenset({"isolate", "partition"} if parameters.whole_s else ())
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
         return {"at_most_s": duration_s}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Cut the links."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanIsolate)
         assert isinstance(driver, CanReset)
         sides, direction = links_of(injection.parameters)
@@ -77,17 +86,17 @@ class Isolate(BrokerFault):
             )
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Send something over every link that was cut, and see that it does not come through, or only now and then."""
         rhythm = _rhythm(injection)
-        shown = _silent(arena, injection) if rhythm is None else _flapping(arena, injection, rhythm)
-        return await sure(arena.driver, injection, await shown)
+        shown = _silent(context, injection) if rhythm is None else _flapping(context, injection, rhythm)
+        return await sure(context.driver, injection, await shown)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Heal the links; those that are healed already are left alone."""
-        assert isinstance(arena.driver, CanIsolate)
+        assert isinstance(context.driver, CanIsolate)
         for broker in injection.targets:
-            await arena.driver.rejoin(broker)
+            await context.driver.rejoin(broker)
 
 
 def _rhythm(injection: Injection) -> Rhythm | None:
@@ -95,10 +104,10 @@ def _rhythm(injection: Injection) -> Rhythm | None:
     return Rhythm(cut_s=injection.parameters["cut_s"], whole_s=whole_s) if whole_s else None
 
 
-async def _silent(arena: Arena, injection: Injection) -> Effect:
+async def _silent(context: FaultContext, injection: Injection) -> Effect:
     """See by a probe over each link that nothing passes."""
     timeout_s = min(PROBE_TIMEOUT_S, injection.state["at_most_s"] / 2)
-    probed = await probe(arena.driver, injection, timeout_s=timeout_s)
+    probed = await probe(context.driver, injection, timeout_s=timeout_s)
     if not probed:
         return inconclusive("there is no such link")
     if through := [each.described for each in probed if each.taken_s is not None]:
@@ -106,7 +115,7 @@ async def _silent(arena: Arena, injection: Injection) -> Effect:
     return confirmed(f"no probe came through over {len(probed)} links")
 
 
-async def _flapping(arena: Arena, injection: Injection, rhythm: Rhythm) -> Effect:
+async def _flapping(context: FaultContext, injection: Injection, rhythm: Rhythm) -> Effect:
     """See by probes, sent all through a period, that each link holds some for long, and lets some pass.
 
     A stall of the machine may hide it in one period, so links that have not shown it get more, as long as most of the
@@ -119,7 +128,7 @@ async def _flapping(arena: Arena, injection: Injection, rhythm: Rhythm) -> Effec
     until_s = asyncio.get_running_loop().time() + min(in_force_s / 2, MOST_PERIODS * rhythm.period_s)
     flapping: set[str] = set()
     while True:
-        links = await _probed_through_a_period(arena, injection, rhythm, held_s)
+        links = await _probed_through_a_period(context, injection, rhythm, held_s)
         flapping |= {link for link, taken in links.items() if min(taken) < held_s and _held_in_turn(taken, held_s)}
         steady = [link for link in links if link not in flapping]
         if not steady or asyncio.get_running_loop().time() + rhythm.period_s > until_s:
@@ -137,7 +146,7 @@ def _held_in_turn(taken: list[float], held_s: float) -> bool:
 
 
 async def _probed_through_a_period(
-    arena: Arena, injection: Injection, rhythm: Rhythm, held_s: float
+    context: FaultContext, injection: Injection, rhythm: Rhythm, held_s: float
 ) -> dict[str, list[float]]:
     """Return the seconds that each link took for each of the probes of one period, the time-out for those it lost."""
     step_s = min(rhythm.cut_s - held_s, rhythm.whole_s) / 2
@@ -145,7 +154,7 @@ async def _probed_through_a_period(
 
     async def probed_after(delay_s: float) -> list[Probed]:
         await asyncio.sleep(delay_s)
-        return await probe(arena.driver, injection, timeout_s=timeout_s)
+        return await probe(context.driver, injection, timeout_s=timeout_s)
 
     rounds = await asyncio.gather(*(probed_after(n * step_s) for n in range(int(rhythm.period_s / step_s) + 1)))
     links: dict[str, list[float]] = {}

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanIsolateZookeeper
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of
 from harness.errors import DeadlineError
@@ -37,21 +37,21 @@ class IsolateZookeeper(ZookeeperFault):
 
     name: ClassVar[str] = "isolate-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-isolate",)
-    shortest_s: ClassVar[float] = 8.0
+    min_visible_s: ClassVar[float] = 8.0
     """It takes a server five seconds of silence to give a leader or its followers up (`syncLimit`)."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Cut the links."""
-        assert isinstance(arena.driver, CanIsolateZookeeper)
-        await arena.driver.isolate_zookeeper(injection.state[SERVERS], at_most_s=injection.state["at_most_s"])
+        assert isinstance(context.driver, CanIsolateZookeeper)
+        await context.driver.isolate_zookeeper(injection.state[SERVERS], at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that no probe comes through, then that the majority has a leader, and the rest takes no requests."""
-        driver, own = arena.driver, set(injection.state[SERVERS])
+        driver, own = context.driver, set(injection.state[SERVERS])
         assert isinstance(driver, CanIsolateZookeeper)
-        every = set(await modes_of(arena))
+        every = set(await modes_of(context))
         links = [link for one in own for other in every - own for link in ((one, other), (other, one))]
         if not links:
             return inconclusive("there are no other servers")
@@ -62,7 +62,7 @@ class IsolateZookeeper(ZookeeperFault):
         timeout_s = min(injection.parameters["confirm_timeout_s"], injection.state["at_most_s"])
         try:
             modes = await until(
-                lambda: modes_of(arena),
+                lambda: modes_of(context),
                 lambda modes: "leader" in {modes[it] for it in most} and not any(modes[it] for it in rest),
                 what=f"{in_words(sorted(rest))} serving nobody, and a leader among the others",
                 timeout_s=timeout_s,
@@ -74,12 +74,12 @@ class IsolateZookeeper(ZookeeperFault):
             f"no probe came through over {len(links)} links, {in_words(sorted(rest))} cut off, server {leader} leads"
         )
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Heal the links, and wait until those that were cut off take requests."""
-        assert isinstance(arena.driver, CanIsolateZookeeper)
-        await arena.driver.rejoin_zookeeper(injection.state[SERVERS])
+        assert isinstance(context.driver, CanIsolateZookeeper)
+        await context.driver.rejoin_zookeeper(injection.state[SERVERS])
         await until(
-            lambda: modes_of(arena),
+            lambda: modes_of(context),
             lambda modes: all(modes[number] for number in injection.state[SERVERS]),
             what=f"{in_words(injection.state[SERVERS])} taking requests",
             timeout_s=SERVE_TIMEOUT_S,

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     confirmed_once,
@@ -52,56 +52,62 @@ class Kill(BrokerFault):
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until its session has timed out, which the healing waits for; a client has none."""
         assert isinstance(parameters, Parameters)
         return 0.0 if target.role in CLIENTS or parameters.end_session else session_timeout_s
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note who runs."""
         if target.role not in CLIENTS:
-            return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
-        state = await member_before(arena.members, target, duration_s)
+            return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
+        state = await member_before(context.members, target, duration_s)
         return Injection(
             fault=self.name, targets=(), parameters=parameters.model_dump(mode="json"), state={**state, "running": []}
         )
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, under which sessions."""
-        status = await arena.driver.status()
-        registered = await arena.view.registrations()
+        status = await context.driver.status()
+        registered = await context.view.registrations()
         return {
             "running": status.alive(brokers),
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill those that run."""
-        if arena.members is not None and CLIENT in injection.state:
-            await arena.members.kill(injection.state[CLIENT])
+        if context.members is not None and CLIENT in injection.state:
+            await context.members.kill(injection.state[CLIENT])
             return injection
-        assert isinstance(arena.driver, CanKill)
+        assert isinstance(context.driver, CanKill)
         for broker in injection.state["running"]:
-            await arena.driver.kill_broker(broker)
+            await context.driver.kill_broker(broker)
         if injection.parameters["end_session"]:
             for session in injection.state["sessions"].values():
-                await arena.zookeeper.expire(session)
+                await context.zookeeper.expire(session)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until each process is gone, and its registration too, or a new process has said that it starts."""
         if CLIENT in injection.state:
-            return await self._effect_on_client(arena, injection)
+            return await self._effect_on_client(context, injection)
         if idle := not_running(injection, "kill"):
             return idle
-        seen = [await self._effect_on(arena, injection, broker) for broker in injection.targets]
+        seen = [await self._effect_on(context, injection, broker) for broker in injection.targets]
         return max(seen, key=lambda effect: effect.verdict)
 
-    async def _effect_on_client(self, arena: Arena, injection: Injection) -> Effect:
-        members, process = arena.members, injection.state[CLIENT]
+    async def _effect_on_client(self, context: FaultContext, injection: Injection) -> Effect:
+        members, process = context.members, injection.state[CLIENT]
         assert members is not None
         gone = until(
             lambda: members.state(process),
@@ -111,21 +117,21 @@ class Kill(BrokerFault):
         )
         return await confirmed_once(gone, f"client {process} is gone")
 
-    async def _effect_on(self, arena: Arena, injection: Injection, broker: int) -> Effect:
+    async def _effect_on(self, context: FaultContext, injection: Injection, broker: int) -> Effect:
         old_session = injection.state["sessions"].get(str(broker), "")
         log_end = injection.state["log_ends"][str(broker)]
-        only_controller = any(each.broker_id == broker for each in (await arena.driver.status()).quorum)
+        only_controller = any(each.broker_id == broker for each in (await context.driver.status()).quorum)
 
         async def look() -> str:
-            status = (await arena.driver.status()).broker(broker)
-            started, _ = await arena.state_changes.after(broker, log_end, "broker_start")
+            status = (await context.driver.status()).broker(broker)
+            started, _ = await context.state_changes.after(broker, log_end, "broker_start")
             if started:
                 return "a new process has started"
             if status.state != ProcessState.STOPPED:
                 return f"process is {status.state}"
             if only_controller:
                 return "process gone"
-            registration = (await arena.view.registrations()).get(broker)
+            registration = (await context.view.registrations()).get(broker)
             if registration is not None and registration.session == old_session:
                 return f"process gone, still registered by session {old_session}"
             return f"process gone, registration of session {old_session} gone"
@@ -140,16 +146,16 @@ class Kill(BrokerFault):
             return mismatch(str(error))
         return confirmed(seen)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run."""
         process = injection.state.get(CLIENT)
         if (
-            arena.members is not None
+            context.members is not None
             and process is not None
-            and await arena.members.state(process) == ProcessState.STOPPED
+            and await context.members.state(process) == ProcessState.STOPPED
         ):
-            await arena.members.start_again(process)
-        await start_stopped(arena, injection.targets)
+            await context.members.start_again(process)
+        await start_stopped(context, injection.targets)
 
 
 PLUGIN: type[Fault] = Kill

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanKillZookeeper
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of, states_of
 from harness.errors import DeadlineError
@@ -38,18 +38,18 @@ class KillZookeeper(ZookeeperFault):
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-kill",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill them, at once."""
-        assert isinstance(arena.driver, CanKillZookeeper)
-        await asyncio.gather(*map(arena.driver.kill_zookeeper, injection.state[SERVERS]))
+        assert isinstance(context.driver, CanKillZookeeper)
+        await asyncio.gather(*map(context.driver.kill_zookeeper, injection.state[SERVERS]))
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until each process is gone, and one of the others leads, or none takes requests without a quorum."""
         servers: list[int] = injection.state[SERVERS]
 
         async def look() -> str:
-            states, modes = await states_of(arena), await modes_of(arena)
+            states, modes = await states_of(context), await modes_of(context)
             if alive := [number for number in servers if states[number] != ProcessState.STOPPED]:
                 return f"{in_words(alive)} not gone"
             running = [number for number, state in states.items() if state == ProcessState.RUNNING]
@@ -69,14 +69,14 @@ class KillZookeeper(ZookeeperFault):
             return mismatch(str(error))
         return confirmed(f"{in_words(servers)} gone, {seen}")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start those that do not run, all at once, and wait until all take requests."""
-        assert isinstance(arena.driver, CanKillZookeeper)
-        servers, states = injection.state[SERVERS], await states_of(arena)
+        assert isinstance(context.driver, CanKillZookeeper)
+        servers, states = injection.state[SERVERS], await states_of(context)
         stopped = [number for number in servers if states[number] == ProcessState.STOPPED]
-        await asyncio.gather(*map(arena.driver.start_zookeeper, stopped))
+        await asyncio.gather(*map(context.driver.start_zookeeper, stopped))
         await until(
-            lambda: modes_of(arena),
+            lambda: modes_of(context),
             lambda modes: all(modes[number] for number in servers),
             what=f"{in_words(servers)} taking requests",
             timeout_s=SERVE_TIMEOUT_S,

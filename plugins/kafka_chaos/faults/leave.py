@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed, mismatch
 from harness.contracts.members import CLIENT, Members, member_before
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
@@ -42,35 +42,41 @@ class Leave(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note who it is, and where the brokers' logs end."""
-        state = await member_before(arena.members, target, duration_s)
-        every = [each.broker_id for each in (await arena.driver.status()).brokers]
-        ends = {str(broker): await arena.state_changes.end_of(broker) for broker in every}
-        known_as = _members(arena).known_as(state[CLIENT])
+        state = await member_before(context.members, target, duration_s)
+        every = [each.broker_id for each in (await context.driver.status()).brokers]
+        ends = {str(broker): await context.state_changes.end_of(broker) for broker in every}
+        known_as = _members(context).known_as(state[CLIENT])
         of_group = {"group": target.group, "known_as": known_as, "log_ends": ends}
         injection = Injection(
             fault=self.name, targets=(), parameters=parameters.model_dump(mode="json"), state={**state, **of_group}
         )
-        return injection.with_state(there=await _there(arena, injection))
+        return injection.with_state(there=await _there(context, injection))
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Have it leave; before it leaves again, its group must have it back."""
-        members, process = _members(arena), injection.state[CLIENT]
+        members, process = _members(context), injection.state[CLIENT]
         for number in range(1, injection.parameters["times"] + 1):
             await members.leave(process)
             if number < injection.parameters["times"]:
                 await members.start_again(process)
-                await self._await_membership(arena, injection, joined=number)
+                await self._await_membership(context, injection, joined=number)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until its coordinators have told of each coming and going, and of a generation without it."""
         times = injection.parameters["times"]
         try:
             membership = await self._await_membership(
-                arena, injection, removed=times, joined=times - 1, without_it=True
+                context, injection, removed=times, joined=times - 1, without_it=True
             )
         except DeadlineError as error:
             return mismatch(str(error))
@@ -79,18 +85,24 @@ class Leave(BrokerFault):
             f"client {injection.state[CLIENT]} is out ({reasons}); then came generation {membership['generation']}"
         )
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start it again."""
         process = injection.state[CLIENT]
-        if arena.members is not None and await arena.members.state(process) == ProcessState.STOPPED:
-            await arena.members.start_again(process)
+        if context.members is not None and await context.members.state(process) == ProcessState.STOPPED:
+            await context.members.start_again(process)
 
     async def _await_membership(
-        self, arena: Arena, injection: Injection, *, joined: int = 0, removed: int = 0, without_it: bool = False
+        self,
+        context: FaultContext,
+        injection: Injection,
+        *,
+        joined: int = 0,
+        removed: int = 0,
+        without_it: bool = False,
     ) -> dict[str, Any]:
         """Return what coordinators have told of it, once they have told so much."""
         return await until(
-            lambda: _membership(arena, injection),
+            lambda: _membership(context, injection),
             lambda membership: (
                 membership["joined"] >= joined
                 and len(membership["reasons"]) >= removed
@@ -101,25 +113,25 @@ class Leave(BrokerFault):
         )
 
 
-def _members(arena: Arena) -> Members:
-    if arena.members is None:
+def _members(context: FaultContext) -> Members:
+    if context.members is None:
         raise ClusterError("the clients of this run are out of reach: nothing was injected")
-    return arena.members
+    return context.members
 
 
-async def _there(arena: Arena, injection: Injection) -> list[str]:
+async def _there(context: FaultContext, injection: Injection) -> list[str]:
     """Return the ids under which a client is in its group, as far as any coordinator has told."""
-    own = [line for line in await _lines(arena, injection, from_start=True) if _is_own(line, injection)]
+    own = [line for line in await _lines(context, injection, from_start=True) if _is_own(line, injection)]
     return sorted(_who_came(own) - {line["member"] for line in own if line["change"] == "removed"})
 
 
-async def _membership(arena: Arena, injection: Injection) -> dict[str, Any]:
+async def _membership(context: FaultContext, injection: Injection) -> dict[str, Any]:
     """Return how often a client has joined, why it was removed each time, and the first generation after the last.
 
     What becomes of its lives of before counts for nothing, nor that a member's session ends, unless that is how it
     leaves.
     """
-    lines = await _lines(arena, injection)
+    lines = await _lines(context, injection)
     own = [line for line in lines if _is_own(line, injection)]
     ids = _who_came(own) | {*injection.state["there"]}
     without_a_word = injection.state["known_as"] != injection.state[CLIENT]  # an instance
@@ -138,11 +150,11 @@ async def _membership(arena: Arena, injection: Injection) -> dict[str, Any]:
     }
 
 
-async def _lines(arena: Arena, injection: Injection, *, from_start: bool = False) -> list[dict[str, Any]]:
+async def _lines(context: FaultContext, injection: Injection, *, from_start: bool = False) -> list[dict[str, Any]]:
     """Return what coordinators have told of a group, since `prepare` or from the start of their logs."""
     lines: list[dict[str, Any]] = []
     for broker, position in injection.state["log_ends"].items():
-        seen, _ = await arena.state_changes.after(int(broker), 0 if from_start else position, *Leave.witnesses)
+        seen, _ = await context.state_changes.after(int(broker), 0 if from_start else position, *Leave.witnesses)
         lines += [line for line in seen if line["group"] == injection.state["group"]]
     return lines
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLoseReplies
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, inconclusive
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
 from harness.system.waiting import until
@@ -34,42 +34,43 @@ class LoseZookeeperReply(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("zk_session",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the sessions, and where the brokers' logs end."""
-        registered = await arena.view.registrations()
+        registered = await context.view.registrations()
         return {
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Lie in wait for the next write, and provoke it if the scenario says so."""
-        assert isinstance(arena.driver, CanLoseReplies)
+        assert isinstance(context.driver, CanLoseReplies)
         parameters = injection.parameters
         for broker in injection.targets:
-            await arena.driver.lose_reply(broker, carried_out=parameters["carried_out"], at_most_s=parameters["wait_s"])
+            carried_out, at_most_s = parameters["carried_out"], parameters["wait_s"]
+            await context.driver.lose_reply(broker, carried_out=carried_out, at_most_s=at_most_s)
             session = injection.state["sessions"].get(str(broker))
             if session is not None and parameters["write"] == "registration":
-                await arena.zookeeper.expire(session)
+                await context.zookeeper.expire(session)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See the write whose answer was lost, that the broker lost its connection, and that it is registered."""
         wait_s = injection.parameters["wait_s"]
         try:
-            writes = [await self._lost(arena, broker, wait_s) for broker in injection.targets]
+            writes = [await self._lost(context, broker, wait_s) for broker in injection.targets]
         except DeadlineError as error:
             return inconclusive(str(error))
         noticed = until(
-            lambda: _unnoticed(arena, injection),
+            lambda: _unnoticed(context, injection),
             lambda seen: not seen,
             what="every broker connected anew and registered",
             timeout_s=wait_s,
         )
         return await confirmed_once(noticed, "; ".join(writes))
 
-    async def _lost(self, arena: Arena, broker: int, wait_s: float) -> str:
-        driver = arena.driver
+    async def _lost(self, context: FaultContext, broker: int, wait_s: float) -> str:
+        driver = context.driver
         assert isinstance(driver, CanLoseReplies)
         write = await until(
             lambda: driver.last_lost_reply(broker),
@@ -79,19 +80,19 @@ class LoseZookeeperReply(BrokerFault):
         )
         return f"broker {broker} got no answer to {write}"
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Lie in wait no longer."""
-        assert isinstance(arena.driver, CanLoseReplies)
+        assert isinstance(context.driver, CanLoseReplies)
         for broker in injection.targets:
-            await arena.driver.cancel_reply_loss(broker)
+            await context.driver.cancel_reply_loss(broker)
 
 
-async def _unnoticed(arena: Arena, injection: Injection) -> list[str]:
-    registered = await arena.view.registrations()
+async def _unnoticed(context: FaultContext, injection: Injection) -> list[str]:
+    registered = await context.view.registrations()
     problems = [f"broker {broker} is not registered" for broker in injection.targets if broker not in registered]
     for broker in injection.targets:
         log_end = injection.state["log_ends"][str(broker)]
-        events, _ = await arena.state_changes.after(broker, log_end, "zk_session")
+        events, _ = await context.state_changes.after(broker, log_end, "zk_session")
         states = [event["state"] for event in events]
         if "suspended" not in states or "connected" not in states[states.index("suspended") :]:
             problems.append(f"broker {broker} has not lost its connection and made another")

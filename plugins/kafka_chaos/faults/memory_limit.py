@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
@@ -34,12 +34,12 @@ class MemoryLimit(Limiting):
 
     name: ClassVar[str] = "memory-limit"
     requires: ClassVar[tuple[str, ...]] = ("memory-limit",)
-    shortest_s: ClassVar[float] = 2.0
+    min_visible_s: ClassVar[float] = 2.0
     witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     resource: ClassVar[Resource] = Resource.MEMORY
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until its session has timed out, which a start waits for."""
         return session_timeout_s
 
@@ -47,9 +47,9 @@ class MemoryLimit(Limiting):
         """Return how many bytes more."""
         return float(parameters["spare_mib"] * _MIB)
 
-    async def seen(self, arena: Arena, injection: Injection) -> Effect:
+    async def seen(self, context: FaultContext, injection: Injection) -> Effect:
         """See every process gone, and that the kernel has killed for want of memory."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanLimit)
 
         async def not_killed() -> list[str]:
@@ -65,10 +65,10 @@ class MemoryLimit(Limiting):
         killed = until(not_killed, lambda seen: not seen, what="every broker killed by the kernel", timeout_s=timeout_s)
         return await confirmed_once(killed, f"broker {list(injection.targets)} killed by the kernel for want of memory")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Lift the limits, and start what does not run."""
-        await super().heal(arena, injection)
-        await start_stopped(arena, injection.targets)
+        await super().heal(context, injection)
+        await start_stopped(context, injection.targets)
 
 
 PLUGIN: type[Fault] = MemoryLimit

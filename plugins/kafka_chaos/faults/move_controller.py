@@ -10,12 +10,21 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.controllers import next_controller
-from harness.contracts.faults import CONTROLLER, Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import (
+    CONTROLLER,
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.zookeeper.view import Controller
 
 
@@ -32,41 +41,41 @@ class MoveController(BrokerFault):
     name: ClassVar[str] = "move-controller"
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER, Role.IDS)
-    touches: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller and its epoch."""
-        controller = await arena.view.controller()
-        if controller.broker_id not in (NOBODY, *brokers):
+        controller = await context.view.controller()
+        if controller.broker_id not in (NO_BROKER, *brokers):
             raise ClusterError(f"broker {list(brokers)} is not controller, {controller.broker_id} is")
         return {"controller_epoch": controller.controller_epoch}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Delete it, and wait for the next controller before deleting it again."""
         reigns: list[str] = []
         for _ in range(injection.parameters["times"]):
-            before = await arena.view.controller()
-            if not await arena.zookeeper.delete("/controller"):
+            before = await context.view.controller()
+            if not await context.zookeeper.delete("/controller"):
                 raise ClusterError("there was no controller to depose")
-            reigns.append(_described(await self._next(arena, injection, before)))
+            reigns.append(_described(await self._next(context, injection, before)))
         return injection.with_state(reigns=reigns)
 
-    async def _next(self, arena: Arena, injection: Injection, before: Controller) -> Controller:
+    async def _next(self, context: FaultContext, injection: Injection, before: Controller) -> Controller:
         return await next_controller(
-            arena,
-            lambda seen: seen.broker_id != NOBODY and seen.controller_epoch > before.controller_epoch,
+            context,
+            lambda seen: seen.broker_id != NO_BROKER and seen.controller_epoch > before.controller_epoch,
             what=f"a controller after {_described(before)}",
             timeout_s=injection.parameters["step_timeout_s"],
         )
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that the controller epoch has grown by exactly one each time."""
         epoch, times = injection.state["controller_epoch"], injection.parameters["times"]
         try:
             seen = await until(
-                arena.view.controller,
-                lambda seen: seen.broker_id != NOBODY and seen.controller_epoch >= epoch + times,
+                context.view.controller,
+                lambda seen: seen.broker_id != NO_BROKER and seen.controller_epoch >= epoch + times,
                 what=f"controller epoch {epoch + times}",
                 timeout_s=injection.parameters["step_timeout_s"],
             )
@@ -77,7 +86,7 @@ class MoveController(BrokerFault):
             return mismatch(grown)
         return confirmed("; ".join(injection.state["reigns"]))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: the brokers elect the next one themselves."""
 
 

@@ -13,10 +13,10 @@ from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_
 from harness.contracts.controllers import NO_BROKER, PATH, content
 from harness.contracts.faults import (
     CONTROLLER,
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -47,30 +47,30 @@ class OverwriteController(BrokerFault):
     name: ClassVar[str] = "overwrite-controller"
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
-    touches: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller's epoch, and who else lives."""
-        controller = await arena.view.controller()
-        others = sorted(set(await arena.view.registrations()) - {controller.broker_id})
+        controller = await context.view.controller()
+        others = sorted(set(await context.view.registrations()) - {controller.broker_id})
         return {"epoch": controller.controller_epoch, "others": others}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Overwrite it, and ask for an election of no partition."""
         if injection.parameters["names"] == "another" and not injection.state["others"]:
             raise ClusterError("no other broker lives that could be named")
-        if not await arena.zookeeper.write(PATH, _content(injection)):
+        if not await context.zookeeper.write(PATH, _content(injection)):
             raise ClusterError("there was no controller to overwrite")
-        await arena.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
+        await context.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that `/controller` still says so, in the old epoch, and that nobody takes the request up."""
         silent_s = injection.parameters["silent_s"]
         try:
             sign = await until(
-                lambda: _sign_of_a_controller(arena, injection),
+                lambda: _sign_of_a_controller(context, injection),
                 bool,
                 what="a controller that acts",
                 timeout_s=silent_s,
@@ -78,21 +78,21 @@ class OverwriteController(BrokerFault):
             )
         except DeadlineError:
             return confirmed(f"{PATH} is {_content(injection).decode()}, and nobody acted for {silent_s:g} s")
-        elected = (await arena.view.controller()).controller_epoch > injection.state["epoch"]
+        elected = (await context.view.controller()).controller_epoch > injection.state["epoch"]
         return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Delete what was written, and wait for a controller that was elected, and acts."""
-        if await arena.zookeeper.read(PATH) == _content(injection):
-            await arena.zookeeper.delete(PATH)
-        await acting_controller(arena, timeout_s=injection.parameters["step_timeout_s"])
+        if await context.zookeeper.read(PATH) == _content(injection):
+            await context.zookeeper.delete(PATH)
+        await acting_controller(context, timeout_s=injection.parameters["step_timeout_s"])
 
 
-async def _sign_of_a_controller(arena: Arena, injection: Injection) -> str:
+async def _sign_of_a_controller(context: FaultContext, injection: Injection) -> str:
     """Return what shows that somebody is or will be controller; empty for nothing."""
-    if await arena.zookeeper.read(PATH) != _content(injection):
+    if await context.zookeeper.read(PATH) != _content(injection):
         return f"{PATH} does not hold what was written"
-    return "" if await arena.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await context.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
 
 
 def _content(injection: Injection) -> bytes:

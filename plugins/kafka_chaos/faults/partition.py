@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanPartition
 from harness.contracts.faults import (
     AIMED_AT,
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -79,25 +79,31 @@ class Partition(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note who is not to see whom."""
         assert isinstance(parameters, Parameters)
-        every = tuple(status.broker_id for status in (await arena.driver.status()).brokers)
+        every = tuple(status.broker_id for status in (await context.driver.status()).brokers)
         cut = SHAPES[parameters.shape](brokers, [broker for broker in every if broker not in brokers])
         pairs = [list(pair) for pair in cut]
         state: dict[str, Any] = {"cut": pairs, "at_most_s": duration_s, AIMED_AT: list(brokers)}
         return Injection(fault=self.name, targets=every, parameters=parameters.model_dump(mode="json"), state=state)
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Cut the links."""
-        assert isinstance(arena.driver, CanPartition)
-        await arena.driver.separate(_cut(injection), at_most_s=injection.state["at_most_s"])
+        assert isinstance(context.driver, CanPartition)
+        await context.driver.separate(_cut(injection), at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Send something both ways between all brokers: it comes through where the shape says so, and nowhere else."""
-        driver, cut = arena.driver, _cut(injection)
+        driver, cut = context.driver, _cut(injection)
         assert isinstance(driver, CanPartition)
         if not cut:
             return inconclusive(f"{len(injection.targets)} brokers have no such shape")
@@ -113,15 +119,15 @@ class Partition(BrokerFault):
         passed = {link for link, taken_s in zip(links, taken, strict=True) if taken_s is not None}
         if wrong := sorted(passed ^ wanted):
             return mismatch(", ".join(f"broker {one} {_sees(passed, (one, other))} {other}" for one, other in wrong))
-        if why := await undisturbed(arena.driver):
+        if why := await undisturbed(context.driver):
             return inconclusive(why)
         cut_off = len(links) - len(wanted)
         return confirmed(f"no probe came through over {cut_off} links, one over {len(wanted)} others each")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Heal the links; those that are healed already are left alone."""
-        assert isinstance(arena.driver, CanPartition)
-        await arena.driver.reunite()
+        assert isinstance(context.driver, CanPartition)
+        await context.driver.reunite()
 
 
 def _sees(passed: set[Pair], link: Pair) -> str:

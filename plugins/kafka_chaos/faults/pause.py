@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.driver import CanPause
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.members import CLIENT, member_before
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.system.process_state import ProcessState
@@ -29,35 +29,41 @@ class Pause(BrokerFault):
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER, Role.CONSUMER)
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note whom, and how long."""
         if target.role not in CLIENTS:
-            return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
-        state = await member_before(arena.members, target, duration_s)
+            return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
+        state = await member_before(context.members, target, duration_s)
         return Injection(fault=self.name, targets=(), state=state)
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
         return {"at_most_s": duration_s}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Freeze them."""
-        if arena.members is not None and CLIENT in injection.state:
-            await arena.members.pause(injection.state[CLIENT], at_most_s=injection.state["at_most_s"])
+        if context.members is not None and CLIENT in injection.state:
+            await context.members.pause(injection.state[CLIENT], at_most_s=injection.state["at_most_s"])
             return injection
-        assert isinstance(arena.driver, CanPause)
+        assert isinstance(context.driver, CanPause)
         for broker in injection.targets:
-            await arena.driver.pause_broker(broker, at_most_s=injection.state["at_most_s"])
+            await context.driver.pause_broker(broker, at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Look at the states of the processes."""
 
         async def states() -> dict[int | str, ProcessState]:
-            if arena.members is not None and CLIENT in injection.state:
-                return {CLIENT: await arena.members.state(injection.state[CLIENT])}
-            status = await arena.driver.status()
+            if context.members is not None and CLIENT in injection.state:
+                return {CLIENT: await context.members.state(injection.state[CLIENT])}
+            status = await context.driver.status()
             return {broker: status.broker(broker).state for broker in injection.targets}
 
         def all_paused(seen: dict[int | str, ProcessState]) -> bool:
@@ -67,20 +73,20 @@ class Pause(BrokerFault):
         paused = until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
         return await confirmed_once(paused, "process paused")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Thaw them; those that run already, or ended meanwhile, are left alone."""
         process = injection.state.get(CLIENT)
         if (
-            arena.members is not None
+            context.members is not None
             and process is not None
-            and await arena.members.state(process) == ProcessState.PAUSED
+            and await context.members.state(process) == ProcessState.PAUSED
         ):
-            await arena.members.resume(process)
-        assert isinstance(arena.driver, CanPause)
-        status = await arena.driver.status()
+            await context.members.resume(process)
+        assert isinstance(context.driver, CanPause)
+        status = await context.driver.status()
         for broker in injection.targets:
             if status.broker(broker).state == ProcessState.PAUSED:
-                await arena.driver.resume_broker(broker)
+                await context.driver.resume_broker(broker)
 
 
 PLUGIN: type[Fault] = Pause

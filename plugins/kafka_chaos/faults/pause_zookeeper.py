@@ -6,7 +6,7 @@ Confirmed by: the state of the servers.
 from typing import ClassVar
 
 from harness.cluster.capabilities import CanPauseZookeeper
-from harness.contracts.faults import Arena, Effect, Fault, Injection, confirmed_once
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, servers_of, states_of
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
@@ -20,18 +20,18 @@ class PauseZookeeper(ZookeeperFault):
     name: ClassVar[str] = "pause-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-pause",)
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Freeze them."""
-        assert isinstance(arena.driver, CanPauseZookeeper)
+        assert isinstance(context.driver, CanPauseZookeeper)
         for server_id in injection.state[SERVERS]:
-            await arena.driver.pause_zookeeper(server_id, at_most_s=injection.state["at_most_s"])
+            await context.driver.pause_zookeeper(server_id, at_most_s=injection.state["at_most_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Look at the state of each."""
         servers = injection.state[SERVERS]
         paused = until(
-            lambda: states_of(arena),
+            lambda: states_of(context),
             lambda states: all(states[server_id] == ProcessState.PAUSED for server_id in servers),
             what=f"{in_words(servers)} paused",
             timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]),
@@ -39,13 +39,13 @@ class PauseZookeeper(ZookeeperFault):
         )
         return await confirmed_once(paused, f"{in_words(servers)} paused")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Thaw them; those that run already are left alone."""
-        assert isinstance(arena.driver, CanPauseZookeeper)
-        states = await states_of(arena)
+        assert isinstance(context.driver, CanPauseZookeeper)
+        states = await states_of(context)
         for server_id in servers_of(injection.state):
             if states[server_id] == ProcessState.PAUSED:
-                await arena.driver.resume_zookeeper(server_id)
+                await context.driver.resume_zookeeper(server_id)
 
 
 PLUGIN: type[Fault] = PauseZookeeper

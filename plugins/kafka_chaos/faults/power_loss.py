@@ -1,6 +1,6 @@
 """Kills a broker and removes or tears what its disk had not synced. Heals by starting it again.
 
-With `spares_committed` it begins when every record has another complete replica, and the broker starts when the ISR is
+With `protect_committed` it begins when every record has another complete replica, and the broker starts when the ISR is
 without it, so that a loss is a violation. Of Kafka, everything behind the last recovery point is lost, which is an
 upper bound.
 
@@ -12,11 +12,20 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanCutPower
-from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, Reach, confirmed_once, not_running
-from harness.contracts.sparing import Forfeiting, missed
+from harness.contracts.data_loss import LosesData, missed
+from harness.contracts.faults import (
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    MayLoseData,
+    Reach,
+    confirmed_once,
+    not_running,
+)
 
 
-class Parameters(MayForfeit):
+class Parameters(MayLoseData):
     """What the scenario may say about a power loss."""
 
     torn: Annotated[
@@ -24,7 +33,7 @@ class Parameters(MayForfeit):
     ] = True
 
 
-class PowerLoss(Forfeiting):
+class PowerLoss(LosesData):
     """Cuts brokers' power, waits until ZooKeeper has noticed, and starts them with what their disks have left."""
 
     name: ClassVar[str] = "power-loss"
@@ -32,25 +41,25 @@ class PowerLoss(Forfeiting):
     reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Cut the power of all at once."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanCutPower)
         before = {str(broker): await driver.bytes_on_disk(broker) for broker in injection.state["running"]}
         for broker in injection.state["running"]:
             await driver.cut_power(broker, torn=injection.parameters["torn"])
         return injection.with_state(bytes=before)
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until every process is gone, and its registration too; say what the disks have lost."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanCutPower)
         if idle := not_running(injection, "cut off"):
             return idle
         before = injection.state["bytes"]
         lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
         details = [f"broker {broker} is gone, and {size} unsynced bytes" for broker, size in lost.items()]
-        return await confirmed_once(missed(arena, injection), "; ".join(details))
+        return await confirmed_once(missed(context, injection), "; ".join(details))
 
 
 PLUGIN: type[Fault] = PowerLoss

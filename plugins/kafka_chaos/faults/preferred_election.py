@@ -15,7 +15,16 @@ from harness.contracts.administration import (
     partition_now,
     replicas_are,
 )
-from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive
+from harness.contracts.faults import (
+    ASSIGNMENT,
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
@@ -37,17 +46,23 @@ class PreferredElection(BrokerFault):
 
     name: ClassVar[str] = "preferred-election"
     zookeeper: ClassVar[bool] = True
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR)
-    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Choose who is to lead: the first of the ISR that does not."""
-        partition = await partition_of_role(target, arena.view)
-        before = await partition_now(arena, partition)
+        partition = await partition_of_role(target, context.view)
+        before = await partition_now(context, partition)
         successors = [replica for replica in before.assignment if replica in before.isr and replica != before.leader]
         if not successors:
             raise ClusterError(f"nobody but its leader is in the ISR of {named(partition)}: nothing was injected")
@@ -64,18 +79,18 @@ class PreferredElection(BrokerFault):
             },
         )
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Put the successor first, and ask for the election."""
-        await self._elect(arena, injection, injection.state["successor"])
+        await self._elect(context, injection, injection.state["successor"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See the successor lead in a later epoch, with the old leader in the ISR: nobody had to go."""
         partition, successor = _partition(injection), injection.state["successor"]
         try:
-            seen = await self._led_by(arena, injection, successor)
+            seen = await self._led_by(context, injection, successor)
         except DeadlineError as error:
-            return await late(arena, injection.targets, error)
+            return await late(context, injection.targets, error)
         if injection.state["leader"] not in seen.isr:
             return inconclusive(f"{named(partition)} has a new leader, but the old one had left the ISR")
         return confirmed(
@@ -83,24 +98,24 @@ class PreferredElection(BrokerFault):
             f" after broker {injection.state['leader']}, which is in the ISR"
         )
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Put whom it was before first again, if it is still a replica, and have it elected."""
         preferred = injection.state["preferred"]
-        now = await partition_now(arena, _partition(injection))
+        now = await partition_now(context, _partition(injection))
         if now.assignment[0] != preferred and preferred in now.assignment:
-            await self._elect(arena, injection, preferred)
+            await self._elect(context, injection, preferred)
 
-    async def _elect(self, arena: Arena, injection: Injection, first: int) -> None:
+    async def _elect(self, context: FaultContext, injection: Injection, first: int) -> None:
         partition, timeout_s = _partition(injection), injection.parameters["done_timeout_s"]
-        now = (await partition_now(arena, partition)).assignment
+        now = (await partition_now(context, partition)).assignment
         order = [first, *(replica for replica in now if replica != first)]
-        await ask_for_replicas(arena, partition, order, timeout_s=timeout_s)
-        await replicas_are(arena, partition, order, timeout_s=timeout_s)
-        await ask_for_election(arena, partition, timeout_s=timeout_s)
+        await ask_for_replicas(context, partition, order, timeout_s=timeout_s)
+        await replicas_are(context, partition, order, timeout_s=timeout_s)
+        await ask_for_election(context, partition, timeout_s=timeout_s)
 
-    async def _led_by(self, arena: Arena, injection: Injection, leader: int) -> PartitionView:
+    async def _led_by(self, context: FaultContext, injection: Injection, leader: int) -> PartitionView:
         return await until(
-            lambda: partition_now(arena, _partition(injection)),
+            lambda: partition_now(context, _partition(injection)),
             lambda seen: seen.leader == leader and seen.leader_epoch > injection.state["epoch"],
             what=f"broker {leader} leading {named(_partition(injection))}",
             timeout_s=injection.parameters["done_timeout_s"],

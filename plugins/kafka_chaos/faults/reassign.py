@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import ask_for_replicas, late, named, partition_now, replicas_are
-from harness.contracts.faults import ASSIGNMENT, Arena, BrokerFault, Effect, Fault, Injection, confirmed
+from harness.contracts.faults import ASSIGNMENT, BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
@@ -29,18 +29,24 @@ class Reassign(BrokerFault):
     """Takes the target's replica of its partition away, to a live broker that has none if there is one."""
 
     name: ClassVar[str] = "reassign"
-    composes: ClassVar[bool] = True
+    may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
-    touches: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Choose where the replica goes."""
-        topic, partition = await partition_of_role(target, arena.view)
-        before = (await partition_now(arena, (topic, partition))).assignment
-        free = sorted(set(await arena.view.registrations()) - set(before))
+        topic, partition = await partition_of_role(target, context.view)
+        before = (await partition_now(context, (topic, partition))).assignment
+        free = sorted(set(await context.view.registrations()) - set(before))
         leaves = brokers[0]
         if leaves not in before:
             raise ClusterError(f"broker {leaves} has no replica of {topic}-{partition} any more: nothing was injected")
@@ -54,36 +60,36 @@ class Reassign(BrokerFault):
             state={"topic": topic, "partition": partition, "before": list(before), "after": after},
         )
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Ask for it, after whatever else was asked for."""
-        await self._ask(arena, injection, injection.state["after"])
+        await self._ask(context, injection, injection.state["after"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that the partition has exactly the new replicas."""
         before, after = injection.state["before"], injection.state["after"]
         try:
-            await self._done(arena, injection, after)
+            await self._done(context, injection, after)
         except DeadlineError as error:
-            return await late(arena, after, error)
+            return await late(context, after, error)
         return confirmed(f"{named(_partition(injection))} moved from {before} to {after}")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Move it back, and wait until it is there."""
         before = injection.state["before"]
-        seen = (await partition_now(arena, _partition(injection))).assignment
-        if seen == tuple(before) and not await arena.view.reassigning():
+        seen = (await partition_now(context, _partition(injection))).assignment
+        if seen == tuple(before) and not await context.view.reassigning():
             return
-        await self._ask(arena, injection, before)
-        await self._done(arena, injection, before)
+        await self._ask(context, injection, before)
+        await self._done(context, injection, before)
 
-    async def _ask(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
+    async def _ask(self, context: FaultContext, injection: Injection, replicas: list[int]) -> None:
         timeout_s = injection.parameters["done_timeout_s"]
-        await ask_for_replicas(arena, _partition(injection), replicas, timeout_s=timeout_s)
+        await ask_for_replicas(context, _partition(injection), replicas, timeout_s=timeout_s)
 
-    async def _done(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
+    async def _done(self, context: FaultContext, injection: Injection, replicas: list[int]) -> None:
         timeout_s = injection.parameters["done_timeout_s"]
-        await replicas_are(arena, _partition(injection), replicas, timeout_s=timeout_s)
+        await replicas_are(context, _partition(injection), replicas, timeout_s=timeout_s)
 
 
 def _partition(injection: Injection) -> TopicPartition:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.capabilities import CanReset, Side
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
+from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, inconclusive
 from harness.contracts.links import Sides
 from harness.contracts.parameters import Strict
 from harness.system.waiting import until
@@ -30,9 +30,9 @@ class ResetConnections(BrokerFault):
     controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Note the connections, and break them."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanReset)
         before = {}
         for broker in injection.targets:
@@ -40,9 +40,9 @@ class ResetConnections(BrokerFault):
             await driver.reset_connections(broker, _sides(injection))
         return injection.with_state(connections=before)
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See that none of the connections of before is open any more."""
-        driver = arena.driver
+        driver = context.driver
         assert isinstance(driver, CanReset)
         before = {int(broker): set(names) for broker, names in injection.state["connections"].items()}
         count = sum(map(len, before.values()))
@@ -55,7 +55,7 @@ class ResetConnections(BrokerFault):
         gone = until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
         return await confirmed_once(gone, f"{count} connections are gone")
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: who wants a connection makes another one."""
 
 

@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    mismatch,
+    not_running,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import all_in_sync, end_of_late_stops, end_session, start_stopped
 from harness.errors import DeadlineError
@@ -39,32 +48,32 @@ class RollingRestart(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, how often each was started, under which registration, and where its log ends."""
-        status = await arena.driver.status()
-        registered = await arena.view.registrations()
+        status = await context.driver.status()
+        registered = await context.view.registrations()
         return {
             "running": status.running(brokers),
             "starts": status.starts(brokers),
             "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
-            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Restart one after the other, up to the first that does not stop in time; nobody, unless all run."""
         if not_running(injection, "restart"):
             return injection
         for broker in injection.targets:
-            await all_in_sync(arena, injection.targets, injection.parameters["in_sync_timeout_s"])
+            await all_in_sync(context, injection.targets, injection.parameters["in_sync_timeout_s"])
             try:
-                await _end(arena, injection, broker)
+                await _end(context, injection, broker)
             except DeadlineError as error:
                 return injection.with_state(late={str(broker): str(error)})
-            await arena.driver.start_broker(broker)
-        await all_in_sync(arena, injection.targets, injection.parameters["in_sync_timeout_s"])
+            await context.driver.start_broker(broker)
+        await all_in_sync(context, injection.targets, injection.parameters["in_sync_timeout_s"])
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See each broker's clean stop in its own log, and a later registration."""
         if idle := not_running(injection, "restart"):
             return idle
@@ -73,7 +82,7 @@ class RollingRestart(BrokerFault):
         hard = injection.parameters["hard"]
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
-            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+            stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
             if hard and stops:
                 return mismatch(f"broker {broker} logged a stop, and was to be killed")
             if not hard and not (stops and stops[0]["controlled"]):
@@ -82,7 +91,7 @@ class RollingRestart(BrokerFault):
         before = injection.state["czxids"]
         try:
             new = await until(
-                arena.view.registrations,
+                context.view.registrations,
                 lambda seen: all(it in seen and seen[it].czxid > before.get(str(it), -1) for it in injection.targets),
                 what="a later registration of every broker",
                 timeout_s=CONFIRM_TIMEOUT_S,
@@ -93,20 +102,20 @@ class RollingRestart(BrokerFault):
         details = [f"broker {it} {ended}, registered anew with czxid {new[it].czxid}" for it in injection.targets]
         return confirmed("; ".join(details))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""
-        await end_of_late_stops(arena, injection)
-        await start_stopped(arena, injection.targets)
+        await end_of_late_stops(context, injection)
+        await start_stopped(context, injection.targets)
 
 
-async def _end(arena: Arena, injection: Injection, broker: int) -> None:
+async def _end(context: FaultContext, injection: Injection, broker: int) -> None:
     """Stop or kill one; raises DeadlineError when it does not stop in time."""
     if injection.parameters["hard"]:
-        assert isinstance(arena.driver, CanKill)
-        await arena.driver.kill_broker(broker)
-        await end_session(arena, broker)
+        assert isinstance(context.driver, CanKill)
+        await context.driver.kill_broker(broker)
+        await end_session(context, broker)
     else:
-        await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+        await context.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
 
 
 PLUGIN: type[Fault] = RollingRestart

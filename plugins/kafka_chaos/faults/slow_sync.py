@@ -15,10 +15,10 @@ from harness.broker.zookeeper.znodes import BROKER_IDS
 from harness.cluster.capabilities import CanSlowSyncs
 from harness.cluster.layout import broker_process, zookeeper_process
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -47,35 +47,41 @@ class SlowSync(BrokerFault):
     name: ClassVar[str] = "slow-sync"
     requires: ClassVar[tuple[str, ...]] = ("slow-syncs",)
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.ZOOKEEPER)
-    shortest_s: ClassVar[float] = 2.0
+    min_visible_s: ClassVar[float] = 2.0
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note how long, and who runs; raises ClusterError for a ZooKeeper server that does not."""
-        injection = await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        injection = await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         if target.role is not Role.ZOOKEEPER:
             return injection
-        return injection.with_state(**{SERVERS: await running_servers(arena, target)})
+        return injection.with_state(**{SERVERS: await running_servers(context, target)})
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and who runs."""
-        return {"at_most_s": duration_s, "running": (await arena.driver.status()).alive(brokers)}
+        return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Slow the syncs of those that run."""
-        assert isinstance(arena.driver, CanSlowSyncs)
+        assert isinstance(context.driver, CanSlowSyncs)
         extra_s, at_most_s = injection.parameters["extra_ms"] / 1000, injection.state["at_most_s"]
         for process in _processes(injection, injection.state["running"]):
-            await arena.driver.slow_syncs(process, extra_s, at_most_s=at_most_s)
+            await context.driver.slow_syncs(process, extra_s, at_most_s=at_most_s)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until each has synced something, and see how long that took."""
         if idle := not_running(injection, "slow down"):
             return idle
-        driver, extra_s = arena.driver, injection.parameters["extra_ms"] / 1000
+        driver, extra_s = context.driver, injection.parameters["extra_ms"] / 1000
         assert isinstance(driver, CanSlowSyncs)
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
         servers = servers_of(injection.state)
@@ -84,7 +90,7 @@ class SlowSync(BrokerFault):
 
             async def times(process: str = process) -> list[float]:
                 if servers:
-                    await _have_servers_sync(arena)
+                    await _have_servers_sync(context)
                 return await driver.slow_sync_times(process)
 
             try:
@@ -96,17 +102,17 @@ class SlowSync(BrokerFault):
             sentences.append(f"{len(taken)} syncs of {who} took {extra_s:g} s or more")
         return confirmed("; ".join(sentences))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Let syncs take what they take."""
-        assert isinstance(arena.driver, CanSlowSyncs)
+        assert isinstance(context.driver, CanSlowSyncs)
         for process in _processes(injection, injection.targets):
-            await arena.driver.restore_syncs(process)
+            await context.driver.restore_syncs(process)
 
 
-async def _have_servers_sync(arena: Arena) -> None:
+async def _have_servers_sync(context: FaultContext) -> None:
     """Ask for a znode that exists: a quiet cluster has servers write nothing, and they log what they refuse too."""
     with suppress(ClusterError):  # an answer may be late where a majority is slow; what was asked for is logged
-        await arena.zookeeper.create(BROKER_IDS, b"")
+        await context.zookeeper.create(BROKER_IDS, b"")
 
 
 def _processes(injection: Injection, brokers: Iterable[int]) -> dict[str, str]:

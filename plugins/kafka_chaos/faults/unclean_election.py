@@ -11,13 +11,22 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Size, Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.values import NOBODY
+from harness.values import NO_BROKER
 from harness.zookeeper.view import PartitionView
 
 
@@ -42,15 +51,21 @@ class UncleanElection(BrokerFault):
     witnesses: ClassVar[tuple[str, ...]] = ("append",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until the followers' sessions have timed out, and then the leader's."""
         return 2 * session_timeout_s
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Note leader and followers, all of which will be disturbed."""
-        view = await _partition(arena, target.topic, target.partition)
+        view = await _partition(context, target.topic, target.partition)
         followers = [broker for broker in view.assignment if broker != view.leader]
         if not followers:
             raise ClusterError(
@@ -63,33 +78,33 @@ class UncleanElection(BrokerFault):
             state={"topic": target.topic, "partition": target.partition, "leader": view.leader, "followers": followers},
         )
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill the followers, let the leader go on alone, kill it, and start the followers."""
-        driver, state = arena.driver, injection.state
+        driver, state = context.driver, injection.state
         assert isinstance(driver, CanKill)
         timeout_s = injection.parameters["step_timeout_s"]
         for follower in state["followers"]:
             await driver.kill_broker(follower)
         alone = await until(
-            lambda: _partition(arena, state["topic"], state["partition"]),
+            lambda: _partition(context, state["topic"], state["partition"]),
             lambda seen: set(seen.isr) == {state["leader"]} and seen.leader == state["leader"],
             what="an ISR of the leader alone",
             timeout_s=timeout_s,
         )
-        since = await arena.state_changes.end_of(state["leader"])
-        lag = await self._leader_moves_on(arena, injection, since, timeout_s)
+        since = await context.state_changes.end_of(state["leader"])
+        lag = await self._leader_moves_on(context, injection, since, timeout_s)
         await driver.kill_broker(state["leader"])
-        await start_stopped(arena, tuple(state["followers"]))
+        await start_stopped(context, tuple(state["followers"]))
         return injection.with_state(isr=list(alone.isr), leader_epoch=alone.leader_epoch, lag_records=lag)
 
-    async def _leader_moves_on(self, arena: Arena, injection: Injection, since: int, timeout_s: float) -> int:
+    async def _leader_moves_on(self, context: FaultContext, injection: Injection, since: int, timeout_s: float) -> int:
         """Return how many records the leader took alone, once they are enough."""
         state = injection.state
         taken, offset = 0, since
 
         async def look() -> int:
             nonlocal taken, offset
-            events, offset = await arena.state_changes.after(state["leader"], offset, "append")
+            events, offset = await context.state_changes.after(state["leader"], offset, "append")
             taken += sum(int(event["last_offset"] - event["base_offset"] + 1) for event in events if _of(state, event))
             return taken
 
@@ -98,15 +113,17 @@ class UncleanElection(BrokerFault):
             look, lambda seen: seen >= wanted, what=f"{wanted} records at the leader alone", timeout_s=timeout_s
         )
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait for a leader from outside the last ISR, in a higher epoch."""
         state = injection.state
         if "isr" not in state:
             return inconclusive("the ISR was never the leader alone")
         try:
             view = await until(
-                lambda: _partition(arena, state["topic"], state["partition"]),
-                lambda seen: seen.leader not in (NOBODY, state["leader"]) and seen.leader_epoch > state["leader_epoch"],
+                lambda: _partition(context, state["topic"], state["partition"]),
+                lambda seen: (
+                    seen.leader not in (NO_BROKER, state["leader"]) and seen.leader_epoch > state["leader_epoch"]
+                ),
                 what="a leader from outside the ISR",
                 timeout_s=injection.parameters["step_timeout_s"],
             )
@@ -117,13 +134,13 @@ class UncleanElection(BrokerFault):
             f" {state['leader_epoch']}; the old leader had taken {state['lag_records']} records alone",
         )
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run."""
-        await start_stopped(arena, injection.targets)
+        await start_stopped(context, injection.targets)
 
 
-async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:
-    for view in await arena.view.partitions():
+async def _partition(context: FaultContext, topic: str, partition: int) -> PartitionView:
+    for view in await context.view.partitions():
         if (view.topic, view.partition) == (topic, partition):
             return view
     raise ClusterError(f"there is no state of {topic}-{partition}")

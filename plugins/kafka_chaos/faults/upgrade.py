@@ -15,10 +15,10 @@ from harness.cluster.capabilities import CanUpgrade
 from harness.cluster.driver import CanKill
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
-    Arena,
     BrokerFault,
     Effect,
     Fault,
+    FaultContext,
     Injection,
     confirmed,
     inconclusive,
@@ -59,40 +59,40 @@ class Upgrade(BrokerFault):
         assert isinstance(parameters, Parameters)
         return parameters.to
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, as which release, how often each was started, its registration, and where its log ends."""
-        status = await arena.driver.status()
-        registered = await arena.view.registrations()
+        status = await context.driver.status()
+        registered = await context.view.registrations()
         return {
             "running": status.running(brokers),
             "systems": {str(broker): status.system_of(broker) for broker in brokers},
             "starts": status.starts(brokers),
             "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
-            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
         }
 
-    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+    async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Upgrade one after the other, up to the first that does not stop in time or does not come up.
 
         Nobody, unless all run, and none is that release yet, or a later one.
         """
-        assert isinstance(arena.driver, CanUpgrade)
+        assert isinstance(context.driver, CanUpgrade)
         if not_running(injection, "upgrade") or _upgraded_before(injection):
             return injection
         own, systems = injection.parameters, injection.state["systems"]
         upgrades = {broker: system_named(systems[str(broker)]).upgraded(own["to"]) for broker in injection.targets}
         for broker, later in upgrades.items():
-            await all_in_sync(arena, injection.targets, own["in_sync_timeout_s"])
+            await all_in_sync(context, injection.targets, own["in_sync_timeout_s"])
             try:
-                await arena.driver.stop_broker(broker, timeout_s=own["stop_timeout_s"])
+                await context.driver.stop_broker(broker, timeout_s=own["stop_timeout_s"])
             except DeadlineError as error:
                 return injection.with_state(late={str(broker): str(error)})
-            await arena.driver.change_release(broker, later.name)
-            if failed := await _why_not_started(arena, broker, later.name, own["start_timeout_s"]):
+            await context.driver.change_release(broker, later.name)
+            if failed := await _why_not_started(context, broker, later.name, own["start_timeout_s"]):
                 return injection.with_state(failed=failed)
         return injection
 
-    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+    async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See each broker's clean stop, the release that it says it is since, a later registration, and it in its ISRs.
 
         The first two are in its own log.
@@ -106,29 +106,29 @@ class Upgrade(BrokerFault):
         if "failed" in injection.state:
             return mismatch(injection.state["failed"])
         try:
-            seen = [await _upgraded(arena, injection, broker) for broker in injection.targets]
+            seen = [await _upgraded(context, injection, broker) for broker in injection.targets]
         except DeadlineError as error:
             return mismatch(str(error))
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run, as what it was before: the rest stays what it is."""
-        assert isinstance(arena.driver, CanUpgrade)
-        await end_of_late_stops(arena, injection)
-        for broker in await stopped_of(arena, injection.targets):
-            await arena.driver.change_release(broker, injection.state["systems"][str(broker)])
-        await start_stopped(arena, injection.targets)
+        assert isinstance(context.driver, CanUpgrade)
+        await end_of_late_stops(context, injection)
+        for broker in await stopped_of(context, injection.targets):
+            await context.driver.change_release(broker, injection.state["systems"][str(broker)])
+        await start_stopped(context, injection.targets)
 
 
-async def _why_not_started(arena: Arena, broker: int, release: str, timeout_s: float) -> str:
+async def _why_not_started(context: FaultContext, broker: int, release: str, timeout_s: float) -> str:
     """Start a broker; return why it does not run as a release, or nothing where it does. One that hangs is killed."""
-    assert isinstance(arena.driver, CanKill)
+    assert isinstance(context.driver, CanKill)
     try:
         async with asyncio.timeout(timeout_s):
-            await arena.driver.start_broker(broker)
+            await context.driver.start_broker(broker)
     except TimeoutError:
-        if not await stopped_of(arena, [broker]):
-            await arena.driver.kill_broker(broker)
+        if not await stopped_of(context, [broker]):
+            await context.driver.kill_broker(broker)
         return f"broker {broker} did not come up as {release} within {timeout_s:g} s"
     except ClusterError as error:
         return f"broker {broker} did not come up as {release}: {_in_short(error)}"
@@ -147,30 +147,30 @@ def _upgraded_before(injection: Injection) -> list[int]:
     return [broker for broker in injection.targets if systems[str(broker)].partition(":")[2] == to]
 
 
-async def _upgraded(arena: Arena, injection: Injection, broker: int) -> Effect | str:
+async def _upgraded(context: FaultContext, injection: Injection, broker: int) -> Effect | str:
     """Return what shows that a broker was upgraded, in words, or what speaks against it; raises DeadlineError."""
     state, to = injection.state, injection.parameters["to"]
     log_end, before = state["log_ends"][str(broker)], state["czxids"].get(str(broker), -1)
-    stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+    stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
     if not (stops and stops[0]["controlled"]):
         return mismatch(f"broker {broker} logged {'a stop that was not controlled' if stops else 'no clean stop'}")
 
     async def release() -> str:
-        return await arena.state_changes.release(broker, log_end)
+        return await context.state_changes.release(broker, log_end)
 
     what = f"the release that broker {broker} says it is"
     said_to_be = await until(release, bool, what=what, timeout_s=CONFIRM_TIMEOUT_S)
     if said_to_be != to:
         return mismatch(f"broker {broker} says that it is {said_to_be}, not {to}")
     registered = await until(
-        arena.view.registrations,
+        context.view.registrations,
         lambda seen: broker in seen and seen[broker].czxid > before,
         what=f"a later registration of broker {broker}",
         timeout_s=CONFIRM_TIMEOUT_S,
     )
 
     async def outside() -> list[str]:
-        partitions = await arena.view.partitions()
+        partitions = await context.view.partitions()
         own = (view for view in partitions if broker in view.assignment and broker not in view.isr)
         return [f"{view.topic}-{view.partition} has the ISR {list(view.isr)}" for view in own]
 

@@ -136,7 +136,7 @@ except HarnessError as error:
 def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:
     script = """
 import threading
-from harness.analysis.engine.halves import by_halves
+from harness.analysis.engine.bisection import bisect_rows
 from harness.analysis.engine.session import spark_session
 from harness.errors import SparkError
 
@@ -147,7 +147,7 @@ def judge():
             started.set()
             spark.range(10**13).selectExpr("sum(hash(id))").collect()
         try:
-            for part, error in by_halves([1, 2, 3], job, (Exception,)):
+            for part, error in bisect_rows([1, 2, 3], job, (Exception,)):
                 print("it went on after", error)
         except SparkError:
             started.wait()

@@ -21,13 +21,13 @@ from harness.analysis.facts.steps import (
     send_reversals,
     send_reversals_of_many,
 )
-from harness.analysis.gate import sliced
 from harness.analysis.judge import Question, judge_sources
+from harness.analysis.prefilter import prefiltered
 from harness.analysis.sources.state_changes import StateChanges
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
-from tests.analysis.gate_histories import tables
+from tests.analysis.prefilter_histories import tables
 from tests.verdicts import FAIL, PASS
 from tools.typed_history import RUN_ID, make
 
@@ -37,7 +37,7 @@ SEEDS = range(800)
 SHIFT = 58
 """Of offsets: some answers are to batches that begin in one block of 64 offsets and end in another."""
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
-SLICED_CHECKS = [c for c in map(registry.check, registry.names(registry.Kind.CHECK)) if c.sliced]
+SLICED_CHECKS = [c for c in map(registry.check, registry.names(registry.Kind.CHECK)) if c.prefiltered]
 PLACE_IN_A_POLL = ("run_id", "process", "mode", "topic", "partition", "index", "position")
 PLACE_OF_A_SEND = ("run_id", "process", "topic", "partition", "index")
 
@@ -151,6 +151,6 @@ def test_a_long_history_is_judged_by_slices(
     judged = {check.name for check in SLICED_CHECKS}
     assert {check.check for check in judgement.checks if check.verdict == PASS} >= judged - finders
     facts = read_facts(spark, into.facts)
-    with sliced(facts, {RUN_ID: written_counts(into.facts)}, tmp_path) as slices:
+    with prefiltered(facts, {RUN_ID: written_counts(into.facts)}, tmp_path) as slices:
         assert 0 < slices["polls"].count() < facts["polls"].count() / 10
     assert not list(into.facts.glob(".*")), "slices are gone when they were judged"

@@ -59,7 +59,7 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from harness.analysis.engine.dialect import is_connect
+    from harness.analysis.engine.compat import is_connect
     from harness.analysis.sources.parsed_lines import rows_of
     from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
 

@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.analysis.sources.origins import ORIGINS, PLACES
+from harness.analysis.sources.lineage import LINEAGE, PLACES
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.tables.table import Table
 
@@ -19,8 +19,8 @@ def test_every_table_tells_runs_apart_and_says_what_its_columns_hold(table: Tabl
 
 
 def test_every_fact_says_what_evidence_it_is_made_of() -> None:
-    assert set(ORIGINS) == set(TABLES)
-    assert all(origin and set(origin) <= set(PLACES) for origin in ORIGINS.values())
+    assert set(LINEAGE) == set(TABLES)
+    assert all(origin and set(origin) <= set(PLACES) for origin in LINEAGE.values())
 
 
 @pytest.mark.spark

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.broker.coordinator.coordinator import GroupCoordinator
+from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.requests import GroupLimits
-from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.coordinator.topic import CoordinatorTopic
 from harness.broker.log.verification import Verification
@@ -97,7 +97,7 @@ def coordinator_on(
         store=store,
         topic=topic,
         members=members,
-        retirement=Retirement(store=store, topic=topic, members=members, wall_ms=wall_ms, retention_ms=RETENTION_MS),
+        expiration=Expiration(store=store, topic=topic, members=members, wall_ms=wall_ms, retention_ms=RETENTION_MS),
         state_log=state_log,
         wall_ms=wall_ms,
         max_metadata_bytes=max_metadata_bytes,

@@ -257,7 +257,7 @@ async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogC
 async def withdrawn(coordinating: GroupCoordinator) -> None:
     """Return when nothing is being written about deleted partitions any more."""
     for _ in range(50):
-        if not coordinating.retirement.under_way:
+        if not coordinating.expiration.under_way:
             return
         await asyncio.sleep(0)
     pytest.fail("the withdrawal does not end")

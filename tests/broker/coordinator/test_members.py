@@ -100,12 +100,12 @@ async def test_offsets_and_rebalances_are_counted_as_kafka_counts_them() -> None
     await coordinating.commit(replace(commit, generation=7))
     coordinating.members.leave("g", [(member, None)])
     for _ in range(2):
-        await coordinating.retirement.delete_offsets("g", [("t", 0), ("t", 9)])
+        await coordinating.expiration.delete_offsets("g", [("t", 0), ("t", 9)])
     offset_of_its_own = {("t", 1): replace(other, expires_ms=1)}
     await coordinating.commit(replace(commit, generation=-1, member="", offsets=offset_of_its_own))
     now_ms = 1
-    await coordinating.retirement.expire()
-    await coordinating.retirement.delete_group("g")
+    await coordinating.expiration.expire()
+    await coordinating.expiration.delete_group("g")
     counters = coordinating.statistics().counters
     assert counted(counters) == (5, 1, 1, 1)
 
@@ -140,8 +140,8 @@ async def test_what_could_not_be_taken_back_is_not_counted() -> None:
     commit = CommitRequest(group="g", generation=-1, member="", offsets=offsets, client="c", correlation_id=1)
     await coordinating.commit(commit)
     topic.error = ErrorCode.NOT_ENOUGH_REPLICAS
-    await coordinating.retirement.delete_offsets("g", [("t", 0)])
-    await coordinating.retirement.expire()
+    await coordinating.expiration.delete_offsets("g", [("t", 0)])
+    await coordinating.expiration.expire()
     assert counted(coordinating.statistics().counters) == (2, 0, 0, 0)
 
 
@@ -294,6 +294,6 @@ async def test_a_thousand_groups_that_are_not_heard_of_leave_nothing_behind() ->
     await asyncio.gather(*(stable(coordinating, f"g{number}") for number in range(1000)))
     assert {known.membership.group.state for _, known in coordinating.store.groups()} == {GroupState.STABLE}
     await asyncio.sleep(SESSION_S + 1)
-    await coordinating.retirement.expire()
+    await coordinating.expiration.expire()
     members = coordinating.members
     assert (coordinating.store.groups(), members._timers, members._waiting, members._stores) == ([], {}, {}, set())

@@ -49,7 +49,7 @@ async def a_life_of_a_group(coordinating: GroupCoordinator, topic: FakeTopic) ->
     await commits(coordinating, member, generation, "i")
     coordinating.members.leave("g", [(member, "i")])
     await asyncio.sleep(2 * NEW.session_timeout_ms / 1_000)
-    await coordinating.retirement.delete_group("g")
+    await coordinating.expiration.delete_group("g")
     assert coordinating.store.group("g") is None
     assert isinstance(coordinating.state_log, RecordingStateLog)
     coordinating.state_log.events.clear()

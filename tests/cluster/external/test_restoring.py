@@ -85,8 +85,8 @@ def test_of_two_runs_that_began_at_once_none_goes_on_unseen(topics: list[str], e
 @pytest.mark.parametrize("timeout_s", [1.0, 600.0])
 def test_undoing_has_the_time_that_all_its_steps_may_take(cluster: ExternalCluster, timeout_s: float) -> None:
     waits_s = restoring.SESSION_TIMEOUT_S + restoring.START_TIMEOUT_S
-    least_s = len(cluster.hosts) * (2 * timeout_s + waits_s) + restoring.TOPICS_TIMEOUT_S
-    assert grace_s(replace(cluster, timeout_s=timeout_s)) > least_s
+    min_hold_s = len(cluster.hosts) * (2 * timeout_s + waits_s) + restoring.TOPICS_TIMEOUT_S
+    assert grace_s(replace(cluster, timeout_s=timeout_s)) > min_hold_s
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from harness.errors import ClusterError
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
-from harness.system.growing import whole_lines
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
+from harness.system.tail import whole_lines
 from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 from tests.cluster.test_faketime import needs_faketime

@@ -291,7 +291,7 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
     read = [event for _, _, event in LogReader(wording("3.9.1")).events(iter(lines))]
     assert read == events
-    assert {event.ev for event in read} <= wording("3.9.1").tells
+    assert {event.ev for event in read} <= wording("3.9.1").emits
 
 
 def test_lines_are_stamped_with_what_their_process_knew() -> None:
@@ -380,12 +380,12 @@ def test_what_lines_of_older_releases_tell(version: str, lines: list[str], event
     reader = LogReader(wording(version))
     assert [event for _, _, event in reader.events(iter(lines))] == events
     assert reader.unknown.total() == 0
-    assert {event.ev for event in events} <= wording(version).tells
+    assert {event.ev for event in events} <= wording(version).emits
 
 
 def test_what_a_line_omits_is_null() -> None:
     events = [event for _, _, event in LogReader(wording("3.9.1")).events(iter([LEADER, APPENDED, MARKED, TRUNCATED]))]
     fields = {f"{event.ev}.{name}": getattr(event, name) for event in events for name in asdict(event)}
-    omitted = wording("3.9.1").omits & fields.keys()
+    omitted = wording("3.9.1").missing_fields & fields.keys()
     assert {fields[name] for name in omitted} <= {None, ""}
     assert "append.acks" in omitted

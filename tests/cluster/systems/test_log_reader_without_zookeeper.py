@@ -123,5 +123,5 @@ def test_words_that_are_new_are_counted(text: str) -> None:
 
 
 def test_controllers_ask_brokers_for_nothing() -> None:
-    assert ControlReceive.ev not in wording("4.4.0").tells
-    assert ControlReceive.ev in wording("3.9.1").tells
+    assert ControlReceive.ev not in wording("4.4.0").emits
+    assert ControlReceive.ev in wording("3.9.1").emits

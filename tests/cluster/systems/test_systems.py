@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.sources.origins import ORIGINS, untold
+from harness.analysis.sources.lineage import LINEAGE, missing_events
 from harness.cluster.driver import BrokerStatus
 from harness.cluster.systems.system import all_systems, declaring, system_named
 from harness.errors import ScenarioError
@@ -22,7 +22,7 @@ from tests.cluster.systems.test_log_reader import APPENDED, CONNECTED, FOLLOWER,
 def test_every_system_is_found_by_its_name() -> None:
     for system in all_systems():
         assert system_named(system.name) == system
-        assert system.tells <= set(KINDS)
+        assert system.emits <= set(KINDS)
 
 
 def test_a_system_registers_itself_by_what_its_module_or_package_declares(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:
     ],
 )
 def test_which_lines_a_fact_lacks(fact: str, tells: set[str], lacking: list[str]) -> None:
-    assert untold([fact], tells).get(fact, []) == lacking
+    assert missing_events([fact], tells).get(fact, []) == lacking
 
 
 def test_of_our_broker_no_fact_lacks_a_line() -> None:
-    assert untold(ORIGINS, system_named("python").tells) == {}
+    assert missing_events(LINEAGE, system_named("python").emits) == {}

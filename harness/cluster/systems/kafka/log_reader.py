@@ -43,9 +43,9 @@ class Wording:
     by_logger: dict[str, list[tuple[re.Pattern[str], Make]]]
     watched: dict[str, list[re.Pattern[str]]]
     """Lines of a logger that some pattern must know."""
-    tells: frozenset[str]
+    emits: frozenset[str]
     """The kinds of events that they make."""
-    omits: frozenset[str]
+    missing_fields: frozenset[str]
     """Fields that those never have, as kind.field."""
 
 
@@ -58,9 +58,9 @@ def wording(version: str, cluster: str = "") -> Wording:
     own = _patterns(version)
     if cluster:
         others = _patterns(cluster)
-        common, helping = {other.tells for other in others}, {other.make for other in others if other.tells is None}
-        own = [it for it in own if (it.make in helping if it.tells is None else it.tells in common)]
-    kinds = {pattern.tells for pattern in own if pattern.tells is not None}
+        common, helping = {other.emits for other in others}, {other.make for other in others if other.emits is None}
+        own = [it for it in own if (it.make in helping if it.emits is None else it.emits in common)]
+    kinds = {pattern.emits for pattern in own if pattern.emits is not None}
     by_logger: dict[str, list[tuple[re.Pattern[str], Make]]] = defaultdict(list)
     watched: dict[str, list[re.Pattern[str]]] = defaultdict(list)
     for pattern in own:

@@ -36,7 +36,7 @@ _QUORUM = (4,)
 class Pattern(NamedTuple):
     """A kind of line, and what is made of it."""
 
-    tells: type[Event] | None
+    emits: type[Event] | None
     """None for a line that says something of one to come."""
     logger: str
     text: str

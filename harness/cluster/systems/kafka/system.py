@@ -89,14 +89,14 @@ class ApacheKafka:
         return self.release.zookeeper
 
     @property
-    def tells(self) -> frozenset[str]:
+    def emits(self) -> frozenset[str]:
         """The kinds of lines that its log is turned into."""
-        return log_reader.wording(self.release.version).tells
+        return log_reader.wording(self.release.version).emits
 
     @property
-    def omits(self) -> frozenset[str]:
+    def missing_fields(self) -> frozenset[str]:
         """The fields that those lines never have."""
-        return log_reader.wording(self.release.version).omits
+        return log_reader.wording(self.release.version).missing_fields
 
     @property
     def in_containers(self) -> bool:

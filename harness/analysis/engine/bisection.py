@@ -7,7 +7,7 @@ from typing import TypeVar
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from harness.analysis.engine.jvm import still_there
+from harness.analysis.engine.jvm import raise_if_engine_lost
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 ATTEMPTS = 40
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def by_halves(
+def bisect_rows(
     items: Sequence[Item], job: Callable[[Sequence[Item]], Result], errors: tuple[type[Exception], ...] = SPARK_ERRORS
 ) -> Iterator[tuple[Sequence[Item], Result | Exception]]:
     """Do a job for all items, or else for their halves, so that one bad item costs no other its result.
@@ -35,7 +35,7 @@ def by_halves(
         try:
             result = job(part)
         except errors as error:
-            still_there(error)
+            raise_if_engine_lost(error)
             if len(part) == 1 or attempt >= ATTEMPTS:
                 yield part, error
             else:

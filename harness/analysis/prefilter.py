@@ -47,7 +47,7 @@ _VALUE = ("run_id", "topic", "value")
 
 
 @contextmanager
-def sliced(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder) -> Iterator[Facts]:
+def prefiltered(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder) -> Iterator[Facts]:
     """Yield the facts as sliced checks are handed them: the same where slices would spare nothing.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness.client_rules.steps import partitions_of
 from harness.cluster.systems.system import system_named
-from harness.contracts.faults import Arena, Fault, Injection
+from harness.contracts.faults import Fault, FaultContext, Injection
 from harness.errors import ClusterError
 from harness.experiment.load import Load
 from harness.experiment.machine import Machine
@@ -146,7 +146,7 @@ class _Sight:
 class Watch:
     """Looks at one cluster from its last heal on."""
 
-    arena: Arena
+    context: FaultContext
     load: Load
     probe: Probe
     terms: Terms
@@ -197,8 +197,8 @@ class Watch:
 
     async def _look(self) -> None:
         """See who is registered, who leads and who is in sync."""
-        view = self.arena.view
-        status = await self.arena.driver.status()
+        view = self.context.view
+        status = await self.context.driver.status()
         if status.severed:
             raise ClusterError(status.severed)
         partitions = {

@@ -14,22 +14,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.analysis.check_helpers.assumptions import UNIQUE_VALUES
+from harness.analysis.check_helpers.settings import settings_at_once
 from harness.analysis.engine.session import tuned
 from harness.analysis.facts.build import Facts, built_facts, fact_path, read_facts
 from harness.analysis.facts.steps import poll_steps
-from harness.analysis.gate import SLICED, dirty_blocks, slices
+from harness.analysis.prefilter import SLICED, dirty_blocks, slices
 from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.reading import LINES, from_table
-from harness.analysis.vocabulary.assumptions import UNIQUE_VALUES
-from harness.analysis.vocabulary.settings import settings_at_once
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, handed_to
 from harness.sweep.jobs import HISTORIES
 from harness.sweep.recorded import histories_in
 from tests.analysis.corruptions import CORRUPTIONS
-from tests.analysis.gate_histories import settings, tables
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import history
+from tests.analysis.prefilter_histories import settings, tables
 from tests.histories.one_table import one_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
@@ -41,7 +41,7 @@ BITS = (1, 2)
 """Of a block: so few offsets that many a tiny history has blocks that are left out."""
 SETTINGS = Settings(acks=frozenset({-1, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
-CHECKS = [check for check in map(registry.check, registry.names(registry.Kind.CHECK)) if check.sliced]
+CHECKS = [check for check in map(registry.check, registry.names(registry.Kind.CHECK)) if check.prefiltered]
 
 
 @dataclass(frozen=True)

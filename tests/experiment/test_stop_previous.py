@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.handover import end_in_other_process
+from harness.experiment.stop_previous import end_in_other_process
 from harness.progress import Silent
 from harness.store.folder import RunFolder
-from harness.store.phase_log import GATHERING, Phase, ends, entered
+from harness.store.phase_log import GATHERING, Phase, ends, record_phase
 
 pytestmark = pytest.mark.real_time("another process is waited for")
 
@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from harness.system.interruption import Interrupts
-from harness.store.phase_log import Phase, entered
+from harness.store.phase_log import Phase, record_phase
 from harness.progress import Silent
 from harness.store.folder import RunFolder
 
@@ -33,7 +33,7 @@ async def stubborn():
         except asyncio.CancelledError:
             pass
 
-with Interrupts() as interrupts, entered(RunFolder(Path(sys.argv[1])), Phase(sys.argv[3]), Silent()):
+with Interrupts() as interrupts, record_phase(RunFolder(Path(sys.argv[1])), Phase(sys.argv[3]), Silent()):
     interrupts.run({"obeys": endless, "does not": stubborn}[sys.argv[2]]())
 """
 
@@ -49,7 +49,7 @@ with Interrupts() as interrupts, entered(RunFolder(Path(sys.argv[1])), Phase(sys
 def test_a_phase_that_another_process_carries_out_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, manner: str, error: str
 ) -> None:
-    monkeypatch.setattr("harness.experiment.handover.GOOD_ORDER_TIMEOUT_S", 120.0 if manner == "obeys" else 0.2)
+    monkeypatch.setattr("harness.experiment.stop_previous.GOOD_ORDER_TIMEOUT_S", 120.0 if manner == "obeys" else 0.2)
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), manner, phase]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
         assert other.stdout is not None
@@ -65,7 +65,7 @@ def test_a_phase_that_is_over_or_ones_own_is_let_be(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "kill", lambda _pid, number: sent.append(number))
     folder = RunFolder(tmp_path)
     asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
-    with entered(folder, Phase.DRIVE, Silent()):
+    with record_phase(folder, Phase.DRIVE, Silent()):
         asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
     asyncio.run(end_in_other_process(folder, GATHERING, Silent()))
     assert sent == []

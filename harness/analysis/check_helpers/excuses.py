@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import POWER_LOSS
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.vocabulary.allowances import POWER_LOSS
 from harness.contracts import registry
 from harness.contracts.checks import Check, Severity
-from harness.contracts.faults import MayForfeit
+from harness.contracts.faults import MayLoseData
 
 _NEVER_NS = (1 << 63) - 1
 
@@ -42,7 +42,7 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
 def forfeiting() -> list[str]:
     """Return the names of the faults that can take committed records away, as their parameters say."""
     faults = registry.names(registry.Kind.FAULT)
-    return [name for name in faults if issubclass(registry.fault(name).Parameters, MayForfeit)]
+    return [name for name in faults if issubclass(registry.fault(name).Parameters, MayLoseData)]
 
 
 def _cuts(fault_windows: DataFrame) -> DataFrame:

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.allowances import POWER_LOSS
+from harness.analysis.check_helpers.excuses import within_power_losses
+from harness.analysis.check_helpers.findings import finding, severity
 from harness.analysis.tables.arrow import ARROW_TYPES
-from harness.analysis.vocabulary.allowances import POWER_LOSS
-from harness.analysis.vocabulary.excuses import within_power_losses
-from harness.analysis.vocabulary.findings import finding, severity
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import facts, sent

@@ -10,7 +10,7 @@ from harness.contracts.faults import Injection
 from harness.contracts.registry import fault
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError
-from harness.experiment.liveness import RETRIES_S, Probe, Terms, Watch, in_force
+from harness.experiment.liveness_probe import RETRIES_S, Probe, Terms, Watch, in_force
 from harness.experiment.load import Load
 from harness.experiment.machine import Busyness, ThisMachine
 from harness.experiment.probes import ClientProgress
@@ -116,7 +116,7 @@ class Peace:
         client = PlannedClient(process="consumer-1", workload="w", role="consumer", seed=1, stop_order=1, parameters={})
         plan = Plan(scenario="x", seed=1, faults=[], clients=[client])
         watch = Watch(
-            arena=self.cluster.arena,
+            context=self.cluster.context,
             load=Load(Readers(self.reader), plan, made.topics),
             probe=probe_of(self.ask, self.written),
             terms=Terms.of(made),
@@ -334,7 +334,7 @@ def test_where_zookeeper_stays_away_nobody_can_tell(peace: Peace) -> None:
 
 
 def test_what_began_late_is_asked_for_long_enough(peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.experiment.liveness._DELAYS", ())
+    monkeypatch.setattr("harness.experiment.liveness_probe._DELAYS", ())
     peace.ask = FakeAsks(wrong={"produce": "REQUEST_TIMED_OUT"})
     assert peace.watch()
     assert peace.took_s == pytest.approx(1 + RETRIES_S, abs=1)

@@ -5,39 +5,45 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from harness.contracts.faults import Arena, BrokerFault, Injection, MayForfeit
+from harness.contracts.faults import BrokerFault, FaultContext, Injection, MayLoseData
 from harness.contracts.restoring import start_stopped, stopped_of
 from harness.contracts.targets import Target
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 
-class Forfeiting(BrokerFault):
+class LosesData(BrokerFault):
     """What the faults have in common that end brokers and take records from their disks.
 
     Healing starts what does not run, once it is missed.
     """
 
-    Parameters: ClassVar[type[BaseModel]] = MayForfeit
+    Parameters: ClassVar[type[BaseModel]] = MayLoseData
 
-    def least_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
         """Return the time until its session has timed out, for which it waits."""
         return session_timeout_s
 
     async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+        self,
+        context: FaultContext,
+        target: Target,
+        brokers: tuple[int, ...],
+        parameters: BaseModel,
+        *,
+        duration_s: float,
     ) -> Injection:
         """Wait, if committed records are spared, until all are elsewhere too."""
-        assert isinstance(parameters, MayForfeit)
-        if parameters.spares_committed:
-            await replicated_on_others(arena, brokers, parameters.whole_timeout_s)
-        return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+        assert isinstance(parameters, MayLoseData)
+        if parameters.protect_committed:
+            await replicated_on_others(context, brokers, parameters.whole_timeout_s)
+        return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
 
-    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, under which sessions."""
-        return await lives(arena, brokers)
+        return await lives(context, brokers)
 
-    async def heal(self, arena: Arena, injection: Injection) -> None:
+    async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run; if committed records are spared, only what is missed.
 
         Whatever has become of the injection: it may have failed, or its run have ended, after records were taken away.
@@ -45,74 +51,74 @@ class Forfeiting(BrokerFault):
         Raises:
             ClusterError: they are not missed in time, and none was started; or one could not be started.
         """
-        stopped = await stopped_of(arena, injection.targets)
-        if stopped and injection.parameters["spares_committed"]:
-            await missed(arena, replace(injection, targets=tuple(stopped)))
-        await start_stopped(arena, tuple(stopped))
+        stopped = await stopped_of(context, injection.targets)
+        if stopped and injection.parameters["protect_committed"]:
+            await missed(context, replace(injection, targets=tuple(stopped)))
+        await start_stopped(context, tuple(stopped))
 
 
-async def lives(arena: Arena, brokers: tuple[int, ...]) -> dict[str, Any]:
+async def lives(context: FaultContext, brokers: tuple[int, ...]) -> dict[str, Any]:
     """Return who runs, and under which sessions: what `signs_of_life` has to know of the time before."""
-    status = await arena.driver.status()
-    registered = await arena.view.registrations()
+    status = await context.driver.status()
+    registered = await context.view.registrations()
     return {
         "running": status.running(brokers),
         "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
     }
 
 
-async def replicated_on_others(arena: Arena, brokers: tuple[int, ...], timeout_s: float) -> None:
+async def replicated_on_others(context: FaultContext, brokers: tuple[int, ...], timeout_s: float) -> None:
     """Return when all that these brokers have is elsewhere too; raises DeadlineError."""
     await until(
-        lambda: _at_stake(arena, brokers),
+        lambda: _at_stake(context, brokers),
         lambda seen: not seen,
         what="every partition whole, with a replica elsewhere",
         timeout_s=timeout_s,
     )
 
 
-async def missed(arena: Arena, injection: Injection) -> None:
+async def missed(context: FaultContext, injection: Injection) -> None:
     """Return when dead brokers are missed by all that would still count on what they had; raises DeadlineError."""
     await until(
-        lambda: _signs_of_life(arena, injection),
+        lambda: _signs_of_life(context, injection),
         lambda seen: not seen,
         what="end of processes and registrations",
         timeout_s=injection.parameters["confirm_timeout_s"],
     )
 
 
-async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:
+async def _at_stake(context: FaultContext, brokers: tuple[int, ...]) -> list[str]:
     """Return the partitions that are not whole, or that nobody but these brokers has.
 
     A broker that runs and is not registered yet is as good as gone: the controller will take it from the ISR first.
     """
     running = {
-        broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == ProcessState.RUNNING
+        broker.broker_id for broker in (await context.driver.status()).brokers if broker.state == ProcessState.RUNNING
     }
-    running &= (await arena.view.registrations()).keys()
+    running &= (await context.view.registrations()).keys()
     return [
         f"{view.topic}-{view.partition}"
-        for view in await arena.view.partitions()
+        for view in await context.view.partitions()
         if set(view.assignment) & set(brokers)
         and not (set(view.isr) == set(view.assignment) <= running and set(view.isr) - set(brokers))
     ]
 
 
-async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
-    status = await arena.driver.status()
-    registered = await arena.view.registrations()
+async def _signs_of_life(context: FaultContext, injection: Injection) -> list[str]:
+    status = await context.driver.status()
+    registered = await context.view.registrations()
     sessions = injection.state["sessions"]
     alive = [
         f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
     ]
-    if injection.parameters["spares_committed"]:
+    if injection.parameters["protect_committed"]:
         # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch,
         # when the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
         alive += [
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
-            for view in await arena.view.partitions()
+            for view in await context.view.partitions()
             if set(view.isr) & set(injection.targets)
-            and not await arena.view.deleting(view.topic)  # nobody misses its records
+            and not await context.view.deleting(view.topic)  # nobody misses its records
         ]
     return alive + [
         f"broker {it} is registered by session {sessions[str(it)]}"

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Retirement:
+class Expiration:
     """Ends offsets and groups."""
 
     store: GroupStore

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.vocabulary.findings import event, with_unclean_election
+from harness.analysis.check_helpers.findings import event, with_unclean_election
 from harness.contracts.checks import Settings
 
 

@@ -78,7 +78,7 @@ def holding(*records: OffsetRecord | GroupRecord) -> GroupCoordinator:
 )
 async def test_what_expires(records: list[OffsetRecord | GroupRecord], topics: list[str] | None) -> None:
     coordinating = holding(*records)
-    await coordinating.retirement.expire()
+    await coordinating.expiration.expire()
     known = coordinating.store.group("g")
     assert (None if known is None else list(coordinating.store.offsets_of("g"))) == topics
 
@@ -86,11 +86,11 @@ async def test_what_expires(records: list[OffsetRecord | GroupRecord], topics: l
 async def test_what_was_committed_anew_while_another_group_expired_stays() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
-    coordinating.retirement.wall_ms = lambda: NOW_MS
+    coordinating.expiration.wall_ms = lambda: NOW_MS
     for name in ("a", "g"):
         await coordinating.commit(replace(committing(5), group=name))
     topic.gate = asyncio.Event()
-    expiry = asyncio.create_task(coordinating.retirement.expire())
+    expiry = asyncio.create_task(coordinating.expiration.expire())
     await asyncio.sleep(0)
     coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 5)], [])
@@ -126,7 +126,7 @@ async def test_what_has_expired_or_was_deleted_is_so_for_the_next_coordinator_to
     topic = FakeTopic()
     coordinating = await leading(topic)
     await coordinating.commit(committing(5))
-    assert await coordinating.retirement.delete_group("g") is ErrorCode.NONE
+    assert await coordinating.expiration.delete_group("g") is ErrorCode.NONE
     assert (await leading(topic, leader_epoch=4)).store.group("g") is None
 
 
@@ -138,12 +138,12 @@ async def test_what_is_deleted_is_gone_here_even_if_that_cannot_be_stored(
     coordinating = await leading(topic)
     await coordinating.commit(committing(5))
     topic.error = error
-    assert await coordinating.retirement.delete_group("g") is ErrorCode.NONE
+    assert await coordinating.expiration.delete_group("g") is ErrorCode.NONE
     assert coordinating.store.group("g") is None
     assert [each.log_offset for each in retired(coordinating)] == [-1], "what is not stored is not told as stored"
     assert f"offsets.withdraw failed shard=0 offsets=1 error={error.name}" in caplog.text
     topic.error = ErrorCode.NONE
-    assert await coordinating.retirement.delete_group("g") is ErrorCode.GROUP_ID_NOT_FOUND
+    assert await coordinating.expiration.delete_group("g") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 async def test_what_is_taken_back_is_told_at_once_and_again_when_that_is_stored() -> None:
@@ -151,7 +151,7 @@ async def test_what_is_taken_back_is_told_at_once_and_again_when_that_is_stored(
     coordinating = await leading(topic)
     await coordinating.commit(committing(5))
     topic.gate = asyncio.Event()
-    deletion = asyncio.create_task(coordinating.retirement.delete_offsets("g", [("t", 0)]))
+    deletion = asyncio.create_task(coordinating.expiration.delete_offsets("g", [("t", 0)]))
     await asyncio.sleep(0)
     retirement = partial(OffsetRetired, group="g", coordinator_epoch=3, topic="t", partition=0)
     assert retired(coordinating) == [retirement(log_offset=-1)]
@@ -170,7 +170,7 @@ async def test_a_commit_that_follows_a_deletion_stays() -> None:
     coordinating = await leading(topic)
     await coordinating.commit(committing(5))
     topic.gate = asyncio.Event()
-    deletion = asyncio.create_task(coordinating.retirement.delete_group("g"))
+    deletion = asyncio.create_task(coordinating.expiration.delete_group("g"))
     await asyncio.sleep(0)
     commit = asyncio.create_task(coordinating.commit(committing(6)))
     await asyncio.sleep(0)
@@ -187,7 +187,7 @@ async def test_a_group_that_is_committing_is_not_over() -> None:
     coordinating = await leading(topic)
     commit = asyncio.create_task(coordinating.commit(committing(5)))
     await asyncio.sleep(0)
-    await coordinating.retirement.expire()
+    await coordinating.expiration.expire()
     assert topic.gate is not None
     topic.gate.set()
     assert await commit == {("t", 0): ErrorCode.NONE}
@@ -195,6 +195,6 @@ async def test_a_group_that_is_committing_is_not_over() -> None:
 
 
 async def test_what_another_broker_coordinates_is_not_deleted_here() -> None:
-    retirement = coordinator_on(FakeTopic()).retirement
-    assert await retirement.delete_group("g") is ErrorCode.NOT_COORDINATOR
-    assert await retirement.delete_offsets("g", [("t", 0)]) == (ErrorCode.NOT_COORDINATOR, {})
+    expiration = coordinator_on(FakeTopic()).expiration
+    assert await expiration.delete_group("g") is ErrorCode.NOT_COORDINATOR
+    assert await expiration.delete_offsets("g", [("t", 0)]) == (ErrorCode.NOT_COORDINATOR, {})

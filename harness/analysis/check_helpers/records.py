@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_turn, made_once
-from harness.analysis.vocabulary.findings import event
 from harness.store.history import OpType
 
 

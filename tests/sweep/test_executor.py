@@ -15,8 +15,8 @@ from harness.simulation.schedule import SimulatedHistory, simulate, simulate_pla
 from harness.store.coverage import Coverage, Played
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult, forbidding
-from harness.sweep import share
-from harness.sweep.share import simulate_candidates, simulate_share
+from harness.sweep import executor
+from harness.sweep.executor import simulate_candidates, simulate_share
 from harness.sweep.sweep import schedule_seed
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
 from tests.verdicts import CONFIRMED
@@ -58,7 +58,7 @@ def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest
             raise RecursionError("too deep")
         return simulate_plan(small, plan)
 
-    monkeypatch.setattr(share, "simulate_plan", breaking)
+    monkeypatch.setattr(executor, "simulate_plan", breaking)
     schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(3)))
     assert [schedule.error for schedule in schedules] == ["", "RecursionError: too deep", ""]
     assert [bool(schedule.digest) for schedule in schedules] == [True, False, True]
@@ -79,7 +79,7 @@ def test_schedules_that_end_their_process_are_errors_and_the_others_go_on(monkey
             os.kill(os.getpid(), signal.SIGKILL)
         return simulate_plan(small, plan)
 
-    monkeypatch.setattr(share, "simulate_plan", deadly)
+    monkeypatch.setattr(executor, "simulate_plan", deadly)
     schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(4), each_apart=True))
     assert [schedule.error for schedule in schedules] == [
         "its process ended by itself, with exit code 3",
@@ -96,8 +96,8 @@ def test_a_schedule_whose_memory_explodes_is_an_error(monkeypatch: pytest.Monkey
             bytearray(1 << 30)
         return simulate_plan(small, plan)
 
-    monkeypatch.setattr(share, "simulate_plan", hoarding)
-    monkeypatch.setattr(share, "MAX_MEMORY_BYTES", 1 << 28)
+    monkeypatch.setattr(executor, "simulate_plan", hoarding)
+    monkeypatch.setattr(executor, "MAX_MEMORY_BYTES", 1 << 28)
     schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(2)))
     assert [schedule.error for schedule in schedules] == ["MemoryError: ", ""]
 
@@ -108,8 +108,8 @@ def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytes
         folder.journal.write_text('{"detail":"one\u2028line"}\n{"detail":"another"}\n', encoding="utf-8")
 
     written = write_evidence
-    monkeypatch.setattr(share, "write_evidence", separated)
-    monkeypatch.setattr(share, "assembled", assembled_without)
+    monkeypatch.setattr(executor, "write_evidence", separated)
+    monkeypatch.setattr(executor, "assembled", assembled_without)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
 
@@ -125,7 +125,7 @@ def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch
         folder.zookeeper.write_text("")
 
     written = write_evidence
-    monkeypatch.setattr(share, "write_evidence", silent)
+    monkeypatch.setattr(executor, "write_evidence", silent)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
     assert [str(remark) for remark in forbidding(result.remarks)] == ["zookeeper.jsonl: it is missing or empty"]

@@ -62,7 +62,7 @@ def _znodes(*paths: str) -> Origin:
 
 _STATES = _znodes("/brokers/topics/…/state")
 
-ORIGINS: dict[str, Origin] = {
+LINEAGE: dict[str, Origin] = {
     "sends": _operations("send"),
     "polls": _operations("poll"),
     "replicas": {"replicas": "type `replica`"},
@@ -165,14 +165,14 @@ _ENOUGH_WITHOUT = {
 """Lines that add to a fact and without which it says what it must; by the fact's name."""
 
 
-def untold(facts: Collection[str], tells: Collection[str]) -> dict[str, list[str]]:
+def missing_events(facts: Collection[str], emits: Collection[str]) -> dict[str, list[str]]:
     """Return the kinds of state changes that facts lack, by fact, where brokers tell only of some; none if of all."""
-    lacking = {fact: _events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) - set(tells) for fact in facts}
+    lacking = {fact: _events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) - set(emits) for fact in facts}
     return {fact: sorted(events) for fact, events in lacking.items() if events}
 
 
 def _events_of(fact: str) -> set[str]:
-    return {event for event in KINDS if f"`{event}`" in ORIGINS[fact].get("state_changes", "")}
+    return {event for event in KINDS if f"`{event}`" in LINEAGE[fact].get("state_changes", "")}
 
 
 def all_of(kind: str) -> set[str]:
@@ -184,10 +184,10 @@ def has_no_rows(fact: str, absent: frozenset[str]) -> bool:
     """Return whether all that a fact is made of is among the kinds of evidence and of lines that there are none of."""
     if fact in _NOTHING_WITHOUT:
         return _NOTHING_WITHOUT[fact] in absent
-    named = {kind: re.findall(r"`([^`]+)`", lines) for kind, lines in ORIGINS[fact].items()}
+    named = {kind: re.findall(r"`([^`]+)`", lines) for kind, lines in LINEAGE[fact].items()}
     return all(kind in absent or (names and absent.issuperset(names)) for kind, names in named.items())
 
 
 def kinds_of(needs: Sequence[str]) -> list[str]:
     """Return the kinds of evidence that these facts are made of."""
-    return list(dict.fromkeys(kind for fact in needs for kind in ORIGINS[fact]))
+    return list(dict.fromkeys(kind for fact in needs for kind in LINEAGE[fact]))

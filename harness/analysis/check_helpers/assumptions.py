@@ -6,9 +6,9 @@ from functools import cache
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.findings import last_isr
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.tables.schemas import TORN, VALUE_IDS
-from harness.analysis.vocabulary.findings import last_isr
 from harness.contracts.checks import Assumption
 
 _REPLICA = "replica of {topic}-{partition} on broker {broker}: "

@@ -4,10 +4,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
+from harness.analysis.check_helpers.findings import event
+from harness.analysis.check_helpers.log_starts import deletable
 from harness.analysis.frames import PARTITION_KEY, in_order, made_once
-from harness.analysis.vocabulary.compaction import SUPERSEDED, with_superseded
-from harness.analysis.vocabulary.findings import event
-from harness.analysis.vocabulary.log_starts import deletable
 from harness.contracts.checks import Settings, Severity
 
 REBALANCED_MODES = ("subscribe", "")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.growing import BLOCK_BYTES, end_of_lines, whole_lines
+from harness.system.tail import BLOCK_BYTES, end_of_lines, whole_lines
 
 
 @pytest.mark.parametrize(
