@@ -132,13 +132,14 @@ def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
 
 
 def _value_of(name: str, text: str) -> Any:
-    source = Source(f"setting {name}", data={})
-    source.override(set_option(f"{name}={text}"))
+    value = parse_yaml(text, name)
+    problems = value.problems
     try:
-        settings = AllowedSettings.model_validate(source.data)
+        settings = AllowedSettings.model_validate({name: value.data})
     except ValidationError as error:
-        problem = problems_of(AllowedSettings, error)[0]
-        raise EvidenceError(f"a line of the history states {name}={text}: {problem.message}") from error
+        problems = problems or problems_of(AllowedSettings, error)
+    if problems:
+        raise EvidenceError(f"a line of the history states {name}={text}: {problems[0].message}")
     return getattr(settings, name)
 
 

@@ -35,7 +35,10 @@ def test_lines_of_a_history_state_what_options_do_not_and_the_most_lenient_of_th
     ("name", "value", "message"),
     [
         pytest.param("idempotent", "true", r"idempotent=true: unknown key", id="a name that is none"),
+        pytest.param("", "true", r"states =true: unknown key", id="an empty name"),
+        pytest.param("acks.x[0]", "{a: b", r"acks\.x\[0\]=\{a: b: not YAML", id="a path, and no YAML"),
         pytest.param("acks", "2", r"acks=2: must be -1, 0 or 1", id="a value that is none"),
+        pytest.param("idempotence", "{a", r"idempotence=\{a: not YAML", id="a value that is not YAML"),
     ],
 )
 def test_a_line_that_states_what_is_no_setting_is_refused(name: str, value: str, message: str) -> None:
