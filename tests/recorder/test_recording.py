@@ -83,6 +83,29 @@ def test_what_a_transaction_may_take_back_is_unknown(tmp_path: Path) -> None:
     assert [(end["type"], end["offset"]) for (end,) in ends] == [("ok", 7), ("info", -1)]
 
 
+def test_a_producer_that_is_closed_first_has_a_whole_file(tmp_path: Path) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+    with Recorder(tmp_path) as recorder:
+        assert Producer(config, recorder=recorder).close()
+        with Producer(config, recorder=recorder):
+            pass
+    assert [len(lines) for lines in recorded(tmp_path).values()] == [2, 2]
+
+
+def test_all_clients_finish_although_one_cannot(tmp_path: Path) -> None:
+    class Broken:
+        def finish_recording(self) -> None:
+            raise RuntimeError("the client is gone")
+
+    recorder = Recorder(tmp_path)
+    recorder.follow(Broken())
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, recorder=recorder)
+    with pytest.raises(RuntimeError, match="the client is gone"):
+        recorder.close()
+    assert producer._lines.closed
+    recorder.close()
+
+
 def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     lines = Recorder(tmp_path).lines("client")
     start = lines.send_begins("orders", 0, None, "v", -1)

@@ -73,6 +73,16 @@ class Producer(confluent_kafka.Producer):
             lines.send_ends(start, "fail", partition, -1, str(error))
             raise
 
+    def close(self) -> bool:
+        """Finish the recording, and close."""
+        self.finish_recording()
+        return super().close()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        """Finish the recording, and close."""
+        self.finish_recording()
+        return super().__exit__(*error)
+
     def finish_recording(self) -> None:
         """Wait for the ends of all sends; write the settings of their topics and the end of the file."""
         if not self._lines.closed:

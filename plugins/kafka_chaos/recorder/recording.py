@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import ExitStack
 from itertools import count
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
@@ -76,9 +77,11 @@ class Recorder:
         self._clients.append(client)
 
     def close(self) -> None:
-        """Finish the files of all clients that are not closed yet."""
-        while self._clients:
-            self._clients.pop(0).finish_recording()
+        """Finish the files of all clients that are not closed yet; an error is raised when all have been asked."""
+        clients, self._clients = self._clients, []
+        with ExitStack() as stack:
+            for client in reversed(clients):
+                stack.callback(client.finish_recording)
 
     def __enter__(self) -> Recorder:
         """Return the recorder."""
