@@ -1,5 +1,6 @@
 """What a recorder writes is whole, fits the format of operations, and says no more than is certain."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -8,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from harness.ingest.formats import formats
 from harness.system.chain import read_chain
 from kafka_chaos.recorder import Recorder
+from kafka_chaos.recorder.aio import Producer as AsyncProducer
 from kafka_chaos.recorder.confluent import Producer
 from kafka_chaos.recorder.recording import Lines, Reading, id_of, topic_settings, value_id
 
@@ -104,6 +107,15 @@ def test_all_clients_finish_although_one_cannot(tmp_path: Path) -> None:
         recorder.close()
     assert producer._lines.closed
     recorder.close()
+
+
+def test_batches_are_refused_as_their_records_would_not_be_recorded(tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder:
+        producer = Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, recorder=recorder)
+        with pytest.raises(NotImplementedError, match=r"produce_batch is not recorded: call produce"):
+            producer.produce_batch("orders", [{"value": "v"}])
+        with pytest.raises(NotImplementedError, match=r"send_batch is not recorded: call send"):
+            asyncio.run(AsyncProducer.send_batch(Mock(), "batch", "orders", partition=0))
 
 
 def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:

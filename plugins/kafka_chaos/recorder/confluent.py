@@ -73,6 +73,10 @@ class Producer(confluent_kafka.Producer):
             lines.send_ends(start, "fail", partition, -1, str(error))
             raise
 
+    def produce_batch(self, *_: Any, **__: Any) -> int:
+        """Refuse: records of a batch would be read and never sent, as the recorder sees it."""
+        raise NotImplementedError("produce_batch is not recorded: call produce for each record")
+
     def close(self) -> bool:
         """Finish the recording, and close."""
         self.finish_recording()
