@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.check_helpers.findings import severity, with_unclean_election
-from harness.analysis.check_helpers.records import passed_by_one, reading_spans
+from harness.analysis.check_helpers.log_starts import undecided
+from harness.analysis.check_helpers.records import passed_by_one, reading_spans, unread
 from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_once
 from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
@@ -220,6 +221,47 @@ RECORDS_READ = Subject(
     unseen="were reached by no reader",
 )
 """Readers came to every acknowledged record, or past it."""
+
+
+def _kept(
+    settings: Settings,
+    sends: DataFrame,
+    polls: DataFrame,
+    topics: DataFrame,
+    replicas: DataFrame,
+    claims: DataFrame,
+) -> DataFrame:
+    written, key = _written(sends, topics), list(PARTITION_KEY)
+    absent = unread(sends, polls).groupBy(*key).agg(F.count("*").alias("unseen"))
+    left_out = undecided(written.select(*key), replicas, claims, settings)
+    rows = written.join(left_out, on=key, how="left_semi").join(absent, on=key, how="left")
+    return _pieces(rows, _partition(), F.col("number"), F.coalesce("unseen", F.lit(0)))
+
+
+RECORDS_KEPT = Subject(
+    facts=("sends", "polls", "topics", "replicas", "leadership_claims"),
+    pieces=_kept,
+    what="acknowledged records",
+    unseen="were not read and may have been deleted or compacted",
+)
+"""No record is absent that retention, a client or a cleaner may have removed where no broker's evidence decides."""
+
+
+def _steps_kept(settings: Settings, poll_steps: DataFrame, replicas: DataFrame, claims: DataFrame) -> DataFrame:
+    key = list(PARTITION_KEY)
+    ahead = F.count_if(F.col("offset") > F.col("previous_offset") + 1)
+    counted = poll_steps.groupBy(*key).agg(F.count("*").alias("number"), ahead.alias("unseen"))
+    rows = counted.join(undecided(counted.select(*key), replicas, claims, settings), on=key, how="left_semi")
+    return _pieces(rows, _partition(), F.col("number"), F.col("unseen"))
+
+
+STEPS_KEPT = Subject(
+    facts=("poll_steps", "replicas", "leadership_claims"),
+    pieces=_steps_kept,
+    what="steps of readers",
+    unseen="pass offsets whose records may have been deleted or compacted",
+)
+"""No reader passes offsets whose records may have been removed where no broker's evidence decides."""
 
 
 def _placed(_: Settings, sends: DataFrame) -> DataFrame:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.compaction import SUPERSEDED
 from harness.analysis.check_helpers.excuses import within_power_losses
 from harness.analysis.facts.build import Facts
-from harness.analysis.frames import union
+from harness.analysis.facts.compaction import superseded
+from harness.analysis.frames import PARTITION_KEY, union
 from harness.analysis.running import broken_parts
 from harness.contracts.checks import Check, Settings, Severity, handed_to
 
@@ -25,6 +27,8 @@ class Otherwise:
     settings: Settings
     acks: int | None = None
     """The acks of all sends, if that is the setting."""
+    compacted: bool = False
+    """Whether topics are compacted of which no evidence states that they are or are not."""
 
 
 def hanging_on(
@@ -47,6 +51,7 @@ def hanging_on(
         decides="",
         settings=_most_lenient([each.settings for each in others]),
         acks=next((each.acks for each in others if each.acks is not None), None),
+        compacted=any(each.compacted for each in others),
     )
     tried = [*others, together]
     found: dict[tuple[str, str], int] = {}
@@ -84,13 +89,30 @@ def _most_lenient(settings: Sequence[Settings]) -> Settings:
         idempotence=all(each.idempotence for each in settings),
         power_loss=any(each.power_loss for each in settings),
         read_from_start=all(each.read_from_start for each in settings),
+        deleting_topics=settings[0].deleting_topics,
+        compacted_topics=settings[0].compacted_topics,
     )
+
+
+def _superseded_if_compacted(facts: Facts) -> DataFrame:
+    """Return what cleaners may have removed, if every topic is compacted of which no evidence states its cleaning."""
+    sends = facts["sends"]
+    cleaned = (
+        sends.select(*PARTITION_KEY)
+        .distinct()
+        .join(facts["topic_configs"].select("run_id", "topic"), on=["run_id", "topic"], how="left_anti")
+        .join(facts["leadership_claims"].select("run_id"), on="run_id", how="left_anti")
+        .withColumn("until_offset", F.lit(2**63 - 1))
+    )
+    return superseded(cleaned, sends, facts["replica_records"])
 
 
 def _violations(check: Check, facts: Facts, other: Otherwise) -> DataFrame:
     handed = handed_to(check, facts)
     if other.acks is not None:
         handed |= {name: handed[name].withColumn("acks", F.lit(other.acks)) for name in _WITH_ACKS if name in handed}
+    if other.compacted and SUPERSEDED in handed:
+        handed[SUPERSEDED] = handed[SUPERSEDED].unionByName(_superseded_if_compacted(facts)).distinct()
     rows = check.findings(handed, other.settings)
     if other.settings.power_loss:
         rows = within_power_losses(rows, facts, [check])

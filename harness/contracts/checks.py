@@ -60,6 +60,8 @@ class Settings:
     """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
     deleting_topics: str = ""
     """Names of the topics, with commas, from which retention or clients may delete records."""
+    compacted_topics: str = ""
+    """Names of the topics, with commas, that are compacted, where no broker's log states what cleaners removed."""
     first_deletion_ms: int = 0
     """How long after its start a broker looks for the first time for logs that it may delete."""
 

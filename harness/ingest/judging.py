@@ -19,7 +19,7 @@ from harness.experiment.judge import remark_on, within_holes
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.settings import AllowedSettings, otherwise
+from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
@@ -105,7 +105,12 @@ def _otherwise(settings: AllowedSettings, evidence: RecordedEvidence) -> list[Ot
     """Return the settings with each one that is not stated at its most lenient; acks only if a send leaves it open."""
     others = otherwise(settings)
     return [
-        Otherwise(decides=decides, settings=each.for_checks(), acks=each.acks if each.acks != settings.acks else None)
+        Otherwise(
+            decides=decides,
+            settings=each.for_checks(),
+            acks=each.acks if each.acks != settings.acks else None,
+            compacted=decides == COMPACTED,
+        )
         for decides, each in others.items()
         if each.acks == settings.acks or not evidence.says_acks()
     ]

@@ -94,9 +94,16 @@ class RecordedEvidence:
         )
 
     def said(self) -> list[tuple[str, str]]:
-        """Return the settings that lines of operations state, name and value of each."""
+        """Return the settings that lines of operations state, name and value of each.
+
+        Topics whose records a client asked to delete, and did not certainly fail to, are among `deleting_topics`.
+        """
         rows = self._having(OpKind.SETTING).select("key", "value").distinct()
-        return sorted((row.key, row.value) for row in rows.collect())
+        lines = self._having(OpKind.DELETE_RECORDS)
+        failed = lines.where(F.col("type") == OpType.FAIL).select("process", "index")
+        deleted = lines.join(failed, on=["process", "index"], how="left_anti").select("topic").distinct()
+        said = [(row.key, row.value) for row in rows.collect()]
+        return sorted([*said, *(("deleting_topics", json.dumps([row.topic])) for row in deleted.collect())])
 
     def says_acks(self) -> bool:
         """Return whether every send says its acks."""

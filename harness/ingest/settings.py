@@ -19,6 +19,8 @@ from harness.scenario.source import Problem, Source, parse_yaml, set_option, tex
 from harness.values import ACKS_ALL
 
 ALL = "all"
+NONE = "none"
+"""As a list of topics: no topic."""
 EVERY_REPLICA = 2**31 - 1
 """As `min.insync.replicas`: all replicas that a partition has."""
 
@@ -29,6 +31,16 @@ def _number(value: Any) -> Any:
 
 def _minimum(value: Any) -> Any:
     return EVERY_REPLICA if value == ALL else value
+
+
+def _topics(value: Any) -> Any:
+    """Return names of topics, with commas between them, from a list or from such a text; `none` is no topic."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "" if value == NONE else str(value) if isinstance(value, int) else value
+
+
+_Topics = Annotated[str, BeforeValidator(_topics), Field(pattern=r"^([^,\s]+(,[^,\s]+)*)?$")]
 
 
 class AllowedSettings(BaseModel):
@@ -61,6 +73,13 @@ class AllowedSettings(BaseModel):
         bool,
         Field(strict=True, description="Whether readers began at the start of each partition"),
     ] = True
+    deleting_topics: Annotated[
+        _Topics,
+        Field(description="Topics, with commas, from which retention or clients delete records, or none"),
+    ] = ""
+    compacted_topics: Annotated[
+        _Topics, Field(description="Topics, with commas, whose cleanup.policy has compact, or none")
+    ] = ""
 
     def for_checks(self) -> Settings:
         """Return them as checks take them."""
@@ -71,6 +90,8 @@ class AllowedSettings(BaseModel):
             idempotence=self.idempotence,
             power_loss=self.power_loss,
             read_from_start=self.read_from_start,
+            deleting_topics=self.deleting_topics,
+            compacted_topics=self.compacted_topics,
         )
 
     def is_stated(self, name: str) -> bool:
@@ -80,6 +101,8 @@ class AllowedSettings(BaseModel):
     def text(self, name: str) -> str:
         """Return the value of a setting as `--set` takes it."""
         value = getattr(self, name)
+        if isinstance(value, str):
+            return value or NONE
         return (
             ALL if (name, value) in (("acks", ACKS_ALL), ("min_insync_replicas", EVERY_REPLICA)) else str(value).lower()
         )
@@ -104,13 +127,19 @@ class AllowedSettings(BaseModel):
 class Lenient:
     """What excuses the most."""
 
-    value: int | bool
+    value: int | bool | str
+    """Of compacted topics no name: `Otherwise.compacted` stands for all of them."""
     of: Callable[..., Any]
     """Returns the more lenient of two values."""
     decides: str
-    """What `--set` states instead, so that checks may answer."""
+    """What `--set` states instead, so that checks may answer; empty where the strictest value is not doubted."""
 
 
+def _all_topics(some: str, more: str) -> str:
+    return ",".join(dict.fromkeys(name for names in (some, more) for name in names.split(",") if name))
+
+
+COMPACTED = "compacted_topics=none"
 _LENIENT: Mapping[str, Lenient] = {
     "acks": Lenient(1, lambda a, b: max((a, b), key=(-1, 1, 0).index), "acks=all"),
     "min_insync_replicas": Lenient(1, min, "min_insync_replicas=NUMBER"),
@@ -118,6 +147,8 @@ _LENIENT: Mapping[str, Lenient] = {
     "idempotence": Lenient(False, min, "idempotence=true"),
     "power_loss": Lenient(True, max, "power_loss=false"),
     "read_from_start": Lenient(False, min, "read_from_start=true"),
+    "deleting_topics": Lenient("", _all_topics, ""),
+    "compacted_topics": Lenient("", _all_topics, COMPACTED),
 }
 """By the name of the setting."""
 
@@ -127,7 +158,7 @@ def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
     return {
         each.decides: settings.model_copy(update={name: each.value})
         for name, each in _LENIENT.items()
-        if not settings.is_stated(name)
+        if each.decides and not settings.is_stated(name)
     }
 
 

@@ -1,6 +1,7 @@
 """Of no check is it a PASS that its subject is absent in one partition of three, or of one group or broker of three."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Subject
 from harness.store.history import Sign
 from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
-from tests.analysis.protocol_rows import superseded
+from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import STRICT
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,18 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
         lambda seen: [*sends()[: len(seen)], *(sent("v", partition=2, outcome="ok") for _ in THREE[len(seen) :])],
         "orders-2",
     ),
+    subjects.RECORDS_KEPT: (
+        lambda seen: [
+            *(sent(f"v{number}", 0, topic="deleted", partition=number) for number in THREE),
+            *(read(f"v{number}", 0, topic="deleted", partition=number) for number in seen),
+            read("v", 1, topic="deleted", partition=2),
+        ],
+        "deleted-2",
+    ),
+    subjects.STEPS_KEPT: (
+        lambda seen: [stepped(0, 2 if n not in seen else 1, topic="compacted", partition=n) for n in THREE],
+        "compacted-2",
+    ),
     subjects.BROKERS_TELL: (
         lambda seen: [
             *replicas(),
@@ -139,7 +152,7 @@ def judged(spark: SparkSession) -> Unseen:
             if evidence := evidence_of(subject):
                 runs[f"{called(subject)}: {len(seen)}"] = evidence[0](seen)
     runs["nothing"] = []
-    return unseen_in(spark, runs)
+    return unseen_in(spark, runs, replace(STRICT, deleting_topics="deleted", compacted_topics="compacted"))
 
 
 def unseen_in(spark: SparkSession, runs: dict[str, list[Row]], settings: Settings = STRICT) -> Unseen:

@@ -22,6 +22,7 @@ STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_el
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
 DELETING = replace(STRICT, deleting_topics="orders,events")
+COMPACTED = replace(STRICT, compacted_topics="orders")
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
 

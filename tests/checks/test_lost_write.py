@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 from harness.analysis.tables.schemas import TORN
 from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, replica, sent
 from tests.analysis.protocol_rows import configured, superseded
 from tests.checks.answers import (
+    COMPACTED,
     DELETING,
     FROM_ANYWHERE,
     NOT_UNIQUE,
@@ -41,6 +44,10 @@ CASES = {
         settings=DELETING,
         offsets=[1],
     ),
+    "it may have been deleted, and no replica states where the log begins": passes(*PASSED, settings=DELETING),
+    "it may have been compacted, and no broker has a log": passes(*PASSED, settings=COMPACTED),
+    "brokers' logs state no cleaning of it": fails(*PASSED, claimed(1, 0, high_watermark=0, end=0), settings=COMPACTED),
+    "records of another topic may be deleted": fails(*PASSED, settings=replace(DELETING, deleting_topics="events")),
     "the log begins after it, and nothing may be deleted": fails(*PASSED, replica(1, 2, log_start_offset=1)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),
     "the finding shows both sides": fails(*PASSED, facts=["sends", "polls"]),

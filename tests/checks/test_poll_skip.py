@@ -1,7 +1,19 @@
 from tests.analysis.fact_rows import elected_uncleanly, read, replica
 from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped, superseded
-from tests.checks.answers import POWER_LOSS, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
+from tests.checks.answers import (
+    COMPACTED,
+    DELETING,
+    POWER_LOSS,
+    UNCLEAN,
+    UNREADABLE,
+    excused,
+    fails,
+    noted,
+    passes,
+    table_of,
+    unknown,
+)
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
 
@@ -22,6 +34,12 @@ CASES = {
         *SEEN, read("d", 4), stepped(2, 5), superseded(3), offsets=[5], text="offset 4 was read by others"
     ),
     "a cleaner may have taken what lies before it": fails(*SEEN, stepped(2, 5), superseded(2), offsets=[5]),
+    "what it jumps over may have been deleted, and no replica states where the log begins": passes(
+        *SEEN, stepped(2, 5), settings=DELETING
+    ),
+    "what it jumps over may have been compacted, and no broker has a log": passes(
+        *SEEN, stepped(2, 5), settings=COMPACTED
+    ),
     "what it jumps over was deleted": passes(*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5)),
     "one replica has deleted what it jumps over": fails(
         *SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5), replica(2, 9), offsets=[5]

@@ -185,4 +185,6 @@ def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
         "idempotence": ("false", False),
         "power_loss": ("false", True),
         "read_from_start": ("true", True),
+        "deleting_topics": ("none", True),
+        "compacted_topics": ("none", True),
     }

@@ -21,6 +21,7 @@ def test_each_setting_that_is_not_stated_may_be_lenient() -> None:
         "unclean_leader_election=false": True,
         "idempotence=true": False,
         "read_from_start=true": False,
+        "compacted_topics=none": "",
     }
 
 
@@ -38,12 +39,20 @@ def test_lines_of_a_history_state_what_options_do_not_and_the_most_lenient_of_th
         pytest.param("", "true", r"states =true: unknown key", id="an empty name"),
         pytest.param("acks.x[0]", "{a: b", r"acks\.x\[0\]=\{a: b: not YAML", id="a path, and no YAML"),
         pytest.param("acks", "2", r"acks=2: must be -1, 0 or 1", id="a value that is none"),
+        pytest.param("compacted_topics", "a b", "compacted_topics=a b: must match", id="a topic that cannot be"),
         pytest.param("idempotence", "{a", r"idempotence=\{a: not YAML", id="a value that is not YAML"),
     ],
 )
 def test_a_line_that_states_what_is_no_setting_is_refused(name: str, value: str, message: str) -> None:
     with pytest.raises(EvidenceError, match=message):
         AllowedSettings().with_said([(name, value)])
+
+
+def test_topics_of_all_lines_hold_together() -> None:
+    lines = [("compacted_topics", "none"), ("deleting_topics", "a,b"), ("deleting_topics", '["b", "5"]')]
+    settings = AllowedSettings().with_said(lines)
+    assert (settings.for_checks().deleting_topics, settings.for_checks().compacted_topics) == ("a,b,5", "")
+    assert (settings.text("deleting_topics"), settings.text("compacted_topics")) == ("a,b,5", "none")
 
 
 def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: Path) -> None:

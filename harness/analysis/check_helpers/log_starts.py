@@ -20,6 +20,26 @@ def deletable(settings: Settings) -> Column:
     return F.array_contains(F.split(F.lit(settings.deleting_topics), ","), F.col("topic"))
 
 
+def undecided(rows: DataFrame, replicas: DataFrame, claims: DataFrame, settings: Settings) -> DataFrame:
+    """Return rows of `run_id`, `topic` and `partition` whose absent records may have been removed lawfully.
+
+    Records of their topics may be deleted and no replica states where the log begins, or cleaned and no broker has a
+    log.
+    """
+    dumped, told = replicas.select(*PARTITION_KEY), claims.select("run_id")
+    compacted = F.array_contains(F.split(F.lit(settings.compacted_topics), ","), F.col("topic"))
+    of_deleting = rows.where(deletable(settings)).join(dumped, on=list(PARTITION_KEY), how="left_anti")
+    of_compacted = rows.where(compacted).join(told, on="run_id", how="left_anti")
+    return of_deleting.unionByName(of_compacted).select(*PARTITION_KEY).distinct()
+
+
+def decided(rows: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+    """Leave out the rows whose absence proves nothing (`undecided`); subjects count them."""
+    places = rows.select(*PARTITION_KEY).distinct()
+    left_out = undecided(places, facts["replicas"], facts["leadership_claims"], settings)
+    return rows.join(left_out, on=list(PARTITION_KEY), how="left_anti")
+
+
 def not_deleted(rows: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
     """Leave out the rows whose `offset` lies before the start of a log from which records may be deleted."""
     kept = rows.join(begun(replicas), on=list(PARTITION_KEY), how="left")

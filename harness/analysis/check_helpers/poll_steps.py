@@ -6,7 +6,7 @@ from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
 from harness.analysis.check_helpers.findings import event
-from harness.analysis.check_helpers.log_starts import deletable
+from harness.analysis.check_helpers.log_starts import decided, deletable
 from harness.analysis.frames import PARTITION_KEY, in_order, made_once
 from harness.contracts.checks import Settings, Severity
 
@@ -23,7 +23,8 @@ def skips(facts: dict[str, DataFrame], settings: Settings, *, within_poll: bool)
     Columns: those of `poll_steps`, the first such offset as `skipped`, and where logs begin, `first_start` and
     `last_start`.
     """
-    rows = _skips(facts["poll_steps"], facts["polls"], facts["replicas"], facts[SUPERSEDED])
+    steps = decided(facts["poll_steps"], facts, settings)
+    rows = _skips(steps, facts["polls"], facts["replicas"], facts[SUPERSEDED])
     start = F.when(deletable(settings), F.col("last_start")).otherwise(F.col("first_start"))
     return _which(rows.where(F.coalesce(F.col("skipped") >= start, F.lit(True))), within_poll)
 

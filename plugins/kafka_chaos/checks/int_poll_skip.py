@@ -11,7 +11,8 @@ from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTION
 from harness.analysis.check_helpers.compaction import SUPERSEDED
 from harness.analysis.check_helpers.findings import finding
 from harness.analysis.check_helpers.poll_steps import skips, step_events
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.subjects import STEPS_KEPT
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 class IntPollSkip(Check):
@@ -21,6 +22,7 @@ class IntPollSkip(Check):
     title: ClassVar[str] = "int-poll-skip"
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (

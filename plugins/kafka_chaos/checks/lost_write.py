@@ -14,9 +14,9 @@ from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
 from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
 from harness.analysis.check_helpers.findings import finding, phrase, severity, with_unclean_election
-from harness.analysis.check_helpers.log_starts import not_deleted
+from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acks_text, passed_by_one, send_and_last_read, unread
-from harness.analysis.subjects import RECORDS_READ
+from harness.analysis.subjects import RECORDS_KEPT, RECORDS_READ
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
@@ -28,6 +28,7 @@ class LostWrite(Check):
     promise: ClassVar[str] = "A reader that reads past an acknowledged record has read it."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     about: ClassVar[Subject] = RECORDS_READ
+    covers: ClassVar[tuple[Subject, ...]] = (RECORDS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
@@ -40,7 +41,7 @@ class LostWrite(Check):
         rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
         rows = rows.where(F.lit(settings.read_from_start) | passed_by_one(F.col("offset")))
         rows = not_deleted(not_superseded(rows, facts[SUPERSEDED]), facts["replicas"], settings)
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(decided(rows, facts, settings), facts["leader_epochs"], settings)
         return finding(
             rows,
             self.name,

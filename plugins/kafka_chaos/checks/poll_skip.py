@@ -15,7 +15,8 @@ from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTION
 from harness.analysis.check_helpers.compaction import SUPERSEDED
 from harness.analysis.check_helpers.findings import finding, severity, with_unclean_election
 from harness.analysis.check_helpers.poll_steps import note_if_moved, skips, step_events, with_moves
-from harness.contracts.checks import Allowance, Assumption, Check, Settings
+from harness.analysis.subjects import STEPS_KEPT
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
 class PollSkip(Check):
@@ -25,6 +26,7 @@ class PollSkip(Check):
     title: ClassVar[str] = "poll-skip"
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (

@@ -14,10 +14,10 @@ from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
 from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
 from harness.analysis.check_helpers.findings import finding, last_isr, phrase, severity, with_unclean_election
-from harness.analysis.check_helpers.log_starts import not_deleted
+from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acks_text, send_and_last_read, unread
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.subjects import RECORDS_PLACED
+from harness.analysis.subjects import RECORDS_KEPT, RECORDS_PLACED
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Severity, Subject
 
 
@@ -29,6 +29,7 @@ class Unseen(Check):
     promise: ClassVar[str] = "An acknowledged record that was not read yet is in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
     about: ClassVar[Subject] = RECORDS_PLACED
+    covers: ClassVar[tuple[Subject, ...]] = (RECORDS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
@@ -52,7 +53,7 @@ class Unseen(Check):
         rows = with_superseded(late.join(held, on=record, how="left"), facts[SUPERSEDED])
         rows = rows.where(F.coalesce("held", ~F.col(SUPERSEDED)))
         rows = not_deleted(rows, facts["replicas"], settings)
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(decided(rows, facts, settings), facts["leader_epochs"], settings)
         lost = severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(
             rows,
