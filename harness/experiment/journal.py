@@ -141,7 +141,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str =
     by_number: dict[int, list[JournalEntry]] = {}
     for entry in entries:
         by_number.setdefault(entry.injection, []).append(entry)
-    results = _made_good(
+    results = _compensated(
         [
             (fault, _result(fault.injection, fault.fault, by_number.get(fault.injection, []), unreadable))
             for fault in plan.faults
@@ -156,7 +156,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str =
     return results
 
 
-def _made_good(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Container[int]) -> list[FaultResult]:
+def _compensated(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Container[int]) -> list[FaultResult]:
     """Return the results, with those marked in whose place a spare was confirmed; none that failed is."""
     spares = [each.injection for fault, each in pairs if fault.spare and each.verdict is FaultVerdict.CONFIRMED]
     results = []

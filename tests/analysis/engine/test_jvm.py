@@ -84,7 +84,7 @@ def chaos(scratch: Path, place: str, *arguments: str) -> subprocess.CompletedPro
 def test_a_run_is_unknown_and_can_be_judged_again(
     spark: "SparkSession", scratch: Path, scenario: Path, tmp_path: Path
 ) -> None:
-    place = "harness.analysis.judge._run_checks"
+    place = "harness.analysis.judge.run_checks"
     done = chaos(scratch, place, "run", str(scenario), "--seed", "1", "--runs", str(tmp_path / "runs"))
     assert done.stdout.count(ENDED) == 2, "the phase says it, and the run's remarks"
     assert done.stderr == ""
