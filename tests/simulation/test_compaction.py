@@ -53,7 +53,7 @@ def greedy(seed: int) -> SimulatedHistory:
 def test_what_cleaners_took_is_missed_by_nobody_unless_it_was_a_last_one(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.judge import judge_runs
 
-    histories = {f"intact-{seed}": compacted(seed) for seed in SEEDS} | {"greedy": greedy(1)}
+    histories = {f"intact-{seed}": compacted(seed) for seed in SEEDS} | {"greedy": greedy(10)}
     folders = [RunFolder(tmp_path / name) for name in histories]
     for folder, history in zip(folders, histories.values(), strict=True):
         folder.root.mkdir()
