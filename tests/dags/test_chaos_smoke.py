@@ -45,7 +45,7 @@ OUTCOMES = {
     "PASS": (0, {}),
     "FAIL": (1, {"smoke.checks": (Failure, "FAIL it is")}),
     "UNKNOWN": (3, {"smoke.checks": (Error, "UNKNOWN it is")}),
-    "lost in drive": (3, {"smoke.evidence": (Error, "the phase drive failed: the cluster is gone")}),
+    "lost in drive": (4, {"smoke.evidence": (Error, "the phase drive failed: the cluster is gone")}),
     "refused": (2, {"smoke.start": (Skipped, "the driver process cannot do this here")}),
 }
 """What a run comes to → exit code, and in JUnit XML: a violation is a failure, no answer and a hole in the evidence are
