@@ -89,7 +89,7 @@ class Person:
         field.send_keys(text)
         self.find("[id*='-option-']")
         options = self.driver.find_elements(By.CSS_SELECTOR, "[id*='-option-']")
-        next(option for option in options if option.text.lower().startswith(text)).click()
+        next(option for option in options if option.text.lower().startswith(text.lower())).click()
 
     def shot(self, name: str) -> None:
         """Keep what can be seen now as a picture among the artefacts."""
