@@ -144,7 +144,7 @@ class Check:
     covers: ClassVar[tuple[Subject, ...]] = ()
     """Further subjects that it must have seen, beside those that follow from the facts that it needs."""
     excused_by: ClassVar[tuple[Allowance, ...]] = ()
-    """What makes its anomaly lawful; the first that holds is the one that a finding names."""
+    """What makes its anomaly expected; the first that holds is the one that a finding names."""
     prefiltered: ClassVar[str] = ""
     """Why, in a sentence, it finds the same without the records on which all sources agree; empty if it does not.
 

@@ -43,8 +43,8 @@ MADE_OTHERWISE = ("sends", "availability", "poll_steps", "send_reversals")
 """Facts that are made in another way where a history is large."""
 SCANS = 2
 """How often a check may read a large fact."""
-MORE_SCANS = {("unseen", "polls"): 4}
-"""It looks twice for what is late, so that of the replicas' records only those are moved that may be it."""
+MORE_SCANS = {("unseen", "polls"): 5, ("unseen", "sends"): 3, ("lost-write", "polls"): 4}
+"""How often each of these reads what is large: to narrow the records that are moved, and to see what nothing read."""
 
 
 def plan_of(frame: DataFrame) -> str:
