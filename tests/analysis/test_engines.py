@@ -58,8 +58,8 @@ def sail() -> Iterator[SparkSession]:
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_answers_its_cases_as_on_apache_spark(check: str, sail: SparkSession) -> None:
     plugin = registry.check(check)
-    importlib.import_module(f"tests.checks.test_{check.replace('-', '_')}")
-    tables = [cases for name, cases in answers.TABLES if name.lower() == check]
+    importlib.import_module(f"tests.checks.test_{type(plugin).__module__.rpartition('.')[2]}")
+    tables = [cases for name, cases in answers.TABLES if name == check]
     for batch in batches_of(sail, tables[-1]):
         answer = judged(plugin, batch)
         for name, case in batch.cases.items():

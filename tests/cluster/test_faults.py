@@ -87,7 +87,7 @@ FILES = [
 ]
 FULL: tuple[str, str, dict[str, object], str] = ("disk-full", "1", {}, "nothing more fits")
 LIMITS = [
-    pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.05}, "0.05 CPUs, and was held back", id="little CPU time"),
+    pytest.param("cpu-limit", "leader(moved,0)", {"cpus": 0.02}, "0.02 CPUs, and was held back", id="little CPU time"),
     pytest.param("memory-limit", "0,1", {}, "broker [0, 1] killed by the kernel", id="no memory left"),
     pytest.param("file-limit", "controller", {}, "files open, and left a client waiting", id="no file more"),
 ]

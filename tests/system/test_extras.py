@@ -109,7 +109,10 @@ def test_a_command_names_the_extra_that_it_takes(
         pytest.param(["plan", "smoke", "--seed", "7"], 0, id="a plan is made"),
         pytest.param(["list", "drivers"], 0, id="what there is is listed"),
         pytest.param(
-            ["judge", "--operations", f"{EXAMPLE}/operations.jsonl", "--check", "lost-write"],
+            [
+                *("judge", "--operations", f"{EXAMPLE}/operations.jsonl"),
+                *("--settings", f"{EXAMPLE}/settings.yaml", "--check", "lost-write"),
+            ],
             1,
             id="a history is judged",
             marks=(pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")),

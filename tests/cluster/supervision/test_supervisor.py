@@ -19,6 +19,7 @@ from harness.cluster.supervision.supervisor import EVENTS_NAME
 from harness.errors import ClusterError
 from harness.store.history import read_jsonl
 from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -99,7 +100,7 @@ async def test_output_and_exit_status_are_kept_and_the_pid_file_goes(folder: Pat
     assert (folder / "a.log").read_text(encoding="utf-8") == "hi\n"
     assert not (folder / "pids" / "a.pid").exists()
     status = await process_status(folder, "a")
-    assert (status["state"], status["status"], status["starts"]) == ("exited", 7, 1)
+    assert (status["state"], status["status"], status["starts"]) == (ProcessState.STOPPED, 7, 1)
     assert [(line["event"], line["name"]) for line in read_jsonl(folder / "supervisor.jsonl")] == [
         ("spawned", "a"),
         ("exited", "a"),
