@@ -43,7 +43,7 @@ SET_FOR_QUORUM = frozenset(
         "metadata.max.retention.ms",
     }
 )
-"""The same without ZooKeeper: who is in the quorum, and that its log stays where it is, and whole."""
+"""The same without ZooKeeper: the voters of the quorum, and that its log stays in place and complete."""
 LOG_DIRS = "log.dirs"
 """A scenario gives names of data directories (JBOD); the driver makes paths of them."""
 _DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
@@ -93,7 +93,7 @@ def set_by_driver(*, zookeeper: bool) -> frozenset[str]:
 
 
 def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True, zookeeper: bool = True) -> None:
-    """Check that brokers would accept these properties; of another broker than ours, that they can be written down.
+    """Check that brokers accept these properties; for Apache Kafka, only that a properties file can hold them.
 
     Raises:
         ScenarioError: they would not; the message names the properties.
@@ -130,7 +130,7 @@ class DriverProperties:
     client_address: str
     peer_address: str
     listens_on: tuple[str, str] | None = None
-    """Addresses to bind for clients and for peers; None where they are those that others connect to."""
+    """Addresses to bind for clients and for peers; None if they are the advertised ones."""
     metrics_host: str = LOOPBACK
     """The address to serve metrics on, if the layout has a port for them."""
     log_dir: str
@@ -138,7 +138,7 @@ class DriverProperties:
     controllers: Mapping[int, str] = field(default_factory=dict)
     """Where servers reach each controller, host:port by id; empty with ZooKeeper."""
     controller_listens_on: str | None = None
-    """The address to bind as a controller; None where it is the one that others connect to."""
+    """The address to bind as a controller; None if it is the advertised one."""
 
 
 def write(
@@ -148,7 +148,7 @@ def write(
     driver: DriverProperties,
     change: Callable[[dict[str, str]], dict[str, str]] = dict,
 ) -> Path:
-    """Write a broker's properties file, with what a system makes of the properties, and return its path."""
+    """Write a broker's properties file, as its system needs the properties, and return its path."""
     advertised = _listeners(driver.client_address, driver.peer_address)
     own = {
         "broker.id": str(broker_id),
@@ -171,7 +171,7 @@ def write(
 
 
 def add(path: Path, properties: Mapping[str, str]) -> None:
-    """Write properties into a broker's file, but for those that it has."""
+    """Add properties to a broker's file; those already there stay."""
     _save(path, {**properties, **properties_in(path.read_text(encoding=ENCODING))})
 
 

@@ -1,7 +1,7 @@
 """Which capabilities can a cluster driver have over network, disks and ZooKeeper?
 
 Every disturbance ends by itself after `at_most_s`, even when the caller has died. The relay imports this, and consists
-of few modules: so those of disks are named for the type checker only.
+of few modules, so the modules of disks are imported for type checking only.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 
 class Side(StrEnum):
-    """The hosts that a broker, or a controller that is none, talks to."""
+    """The hosts at the other end of a link of a broker, or of a controller that is no broker."""
 
     PEERS = "peers"
     CLIENTS = "clients"
     ZOOKEEPER = "zookeeper"
     CONTROLLERS = "controllers"
     """Of a quorum, as far as they are no brokers: those are peers."""
+
+
+"""Controllers of a quorum that are not brokers; a broker that is one counts as a peer."""
 
 
 class Direction(StrEnum):
@@ -41,38 +44,38 @@ class Direction(StrEnum):
 
     @property
     def ways(self) -> tuple[Direction, ...]:
-        """The single directions that it consists of."""
+        """The single directions it consists of."""
         return (Direction.INBOUND, Direction.OUTBOUND) if self is Direction.BOTH else (self,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """A cut that comes and goes, beginning with the cut."""
+    """A cut that comes and goes, starting with the cut."""
 
     cut_s: float
     whole_s: float
 
     @property
     def period_s(self) -> float:
-        """After so long it begins anew."""
+        """Length of one cut and one pause."""
         return self.cut_s + self.whole_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slowness:
-    """How slow a link is, beyond what is usual."""
+    """How slow a link is, in addition to its usual delay."""
 
     extra_s: float = 0.0
-    """How much longer everything takes."""
+    """Added delay."""
     jitter_s: float = 0.0
-    """Up to how much longer than that, drawn for everything that is sent; the order stays."""
+    """Highest random delay on top, drawn for each message; the order stays."""
     bytes_per_s: float | None = None
-    """How much passes over it, of all connections together; None for any amount."""
+    """Rate of the link, for all its connections together; None for no limit."""
 
 
 @runtime_checkable
 class CanProbe(Protocol):
-    """Can say whether a network link carries anything."""
+    """Can check whether a network link carries bytes."""
 
     async def probe(
         self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
@@ -84,7 +87,7 @@ class CanProbe(Protocol):
         ...
 
     async def strangers(self) -> set[str]:
-        """Return the names of the connections to brokers' peer addresses of which it is not known who made them.
+        """Return the names of the connections to brokers' peer addresses of unknown origin.
 
         They may be brokers' own, and no fault disturbs them.
         """
@@ -175,11 +178,11 @@ class CanDamageDisk(Protocol):
     """Can change what is on the disk of a broker that does not run."""
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
-        """Do it; raises ClusterError where the broker runs, or nothing is there that could be damaged so."""
+        """Damage the disk; raises ClusterError if the broker runs, or no file can be damaged so."""
         ...
 
     async def files(self, broker_id: int) -> dict[str, str]:
-        """Return what each file on a broker's disk is, by its path: its size and checksum, in words."""
+        """Return the size and checksum of each file on a broker's disk, as text, by path."""
         ...
 
 
@@ -205,31 +208,31 @@ class CanFailDisk(Protocol):
     """Can let a broker's disk fail."""
 
     async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
-        """Let it fail, for the process that runs."""
+        """Make it fail for the running process."""
         ...
 
     async def mend_disk(self, broker_id: int) -> None:
-        """Let it work again; nothing happens when it does."""
+        """Repair it; no-op if it works."""
         ...
 
 
 @runtime_checkable
 class CanSlowSyncs(Protocol):
-    """Can let the disk of a broker, or of a ZooKeeper server, take its time to keep what was written.
+    """Can delay the syncs of a broker, or of a ZooKeeper server.
 
-    Either goes by the name of its process (`broker_process`, `zookeeper_process`).
+    Either is addressed by the name of its process (`broker_process`, `zookeeper_process`).
     """
 
     async def slow_syncs(self, process: str, extra_s: float, *, at_most_s: float) -> None:
-        """Let every sync of the process that runs take so much longer."""
+        """Delay every sync of the running process."""
         ...
 
     async def restore_syncs(self, process: str) -> None:
-        """Let them take what they take; nothing happens when they do."""
+        """Remove the delay; no-op if there is none."""
         ...
 
     async def slow_sync_times(self, process: str) -> list[float]:
-        """Return how long each took since `slow_syncs`, in seconds, of those that were held back."""
+        """Return the duration of each delayed sync since `slow_syncs`, in seconds."""
         ...
 
 
@@ -246,16 +249,16 @@ class CanLoseReplies(Protocol):
         ...
 
     async def cancel_reply_loss(self, broker_id: int) -> None:
-        """Lose no reply, if none was lost yet."""
+        """Cancel the loss, if no reply was lost yet."""
         ...
 
 
 @runtime_checkable
 class SeesZookeeper(Protocol):
-    """Can say what ZooKeeper servers are to each other."""
+    """Can read the modes of ZooKeeper servers."""
 
     async def zookeeper_modes(self) -> dict[int, str]:
-        """Return by server what it says it is: leader, follower, or standalone; empty where it takes no requests."""
+        """Return each server's own report of its mode: leader, follower or standalone; empty if it serves none."""
         ...
 
 
@@ -277,16 +280,16 @@ class CanStartEarly(Protocol):
     """Can start a broker whose earlier process is still registered."""
 
     async def start_early(self, broker_id: int) -> None:
-        """Start a stopped broker with its data at once, and return without waiting for what becomes of it."""
+        """Start a stopped broker with its data at once, without waiting for the result."""
         ...
 
 
 @runtime_checkable
 class CanUpgrade(Protocol):
-    """Can have a broker be another release than it was, with its data."""
+    """Can restart a broker with its data as another release."""
 
     async def change_release(self, broker_id: int, system: str) -> None:
-        """Have a stopped broker be started as this release from now on, by the name that scenarios give it."""
+        """Set the release of a stopped broker from its next start on, by the name that scenarios use."""
         ...
 
 
@@ -299,7 +302,7 @@ class CanPauseZookeeper(SeesZookeeper, Protocol):
         ...
 
     async def resume_zookeeper(self, server_id: int) -> None:
-        """Thaw it; nothing happens when it runs."""
+        """Resume it; no-op if it runs."""
         ...
 
 
@@ -322,7 +325,7 @@ class CanIsolateZookeeper(SeesZookeeper, Protocol):
 
 @runtime_checkable
 class CanAsk(Protocol):
-    """Can ask a broker what any client may."""
+    """Can send a broker what any client may."""
 
     async def connect(self, broker_id: int, *, timeout_s: float) -> Connection:
         """Connect to a broker's client listener; ends with this process at the latest. Raises ClusterError."""
@@ -331,7 +334,7 @@ class CanAsk(Protocol):
 
 @runtime_checkable
 class CanSendBytes(Protocol):
-    """Can send a broker what is no request."""
+    """Can send a broker bytes that are no request."""
 
     async def open_stream(self, broker_id: int, *, timeout_s: float) -> tuple[StreamReader, StreamWriter]:
         """Connect to a broker's client listener; ends with this process at the latest. Raises ClusterError."""
@@ -340,62 +343,62 @@ class CanSendBytes(Protocol):
 
 @runtime_checkable
 class CanSetClock(Protocol):
-    """Can let a broker's wall clock go apart from the machine's; no monotonic clock is touched."""
+    """Can set a broker's wall clock; monotonic clocks are not touched."""
 
     async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
-        """Put a broker's wall clock ahead of the machine's (back if negative), from where it goes at `rate`.
+        """Set a broker's wall clock ahead of the machine's (behind if negative); from there it runs at `rate`.
 
-        Return when it is so; it stays so for a process that is started meanwhile.
+        Return when it is set; a process that starts meanwhile gets the same clock.
         """
         ...
 
     async def reset_clock(self, broker_id: int) -> None:
-        """Put it to the machine's; nothing happens when it goes by that."""
+        """Set it to the machine's clock; no-op if it has that already."""
         ...
 
 
 @runtime_checkable
 class CanLimit(Protocol):
-    """Can let a broker have less of a resource than it takes."""
+    """Can limit a resource of a broker."""
 
     async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
-        """Limit it (`Resource` says what the amount is); of memory, have others take what is left of it.
+        """Limit it (`Resource` defines the amount); for memory, start processes that take the rest.
 
-        `usage` says when it is so.
+        `usage` says when the limit is reached.
         """
         ...
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
-        """Let it have what it wants; nothing happens when it may."""
+        """Lift the limit; no-op if there is none."""
         ...
 
     async def usage(self, broker_id: int, resource: Resource) -> Usage:
-        """Return what the kernel says of it."""
+        """Return the kernel's counters of the limit."""
         ...
 
     async def answers_all(self, broker_id: int, clients: int) -> bool:
-        """Return whether a broker answers so many new clients at once, within a second."""
+        """Return whether a broker answers this many new clients at once, within a second."""
         ...
 
 
 @runtime_checkable
 class CanDropPackets(Protocol):
-    """Can drop what a broker sends and gets: no connection hears of it, and no new one is answered."""
+    """Can drop packets of a broker: no connection is closed, and no new one is answered."""
 
     async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
-        """Drop every packet to or from anybody else."""
+        """Drop every packet between it and other hosts."""
         ...
 
     async def pass_packets(self, broker_id: int) -> None:
-        """Let them pass; nothing happens when they do."""
+        """Stop dropping; no-op if nothing is dropped."""
         ...
 
     async def dropped_packets(self, broker_id: int) -> int | None:
-        """Return how many were dropped since `drop_packets`, None where nothing is dropped."""
+        """Return the number of packets dropped since `drop_packets`; None if nothing is dropped."""
         ...
 
     async def answers_all(self, broker_id: int, clients: int) -> bool:
-        """Return whether a broker answers so many new clients at once, within a second."""
+        """Return whether a broker answers this many new clients at once, within a second."""
         ...
 
 
@@ -416,5 +419,5 @@ class CanDisturbClients(Protocol):
         ...
 
     async def resume_client(self, process: str) -> None:
-        """Thaw (SIGCONT); nothing happens when it runs."""
+        """Resume (SIGCONT); no-op if it runs."""
         ...

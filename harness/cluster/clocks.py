@@ -11,34 +11,34 @@ from pathlib import Path
 FOLDER = "clocks"
 """In the cluster's folder: for each server a file of its name, which libfaketime reads."""
 SET = "clock_set"
-"""What the supervisor calls it in its events."""
+"""Name of the supervisor's event for a set clock."""
 SECOND_NS = 1_000_000_000
 JITTER_NS = 20_000_000
-"""By so much a line may be out of order, or a clock late."""
+"""How far a line may be out of order, or a clock late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A wall clock that is set to a time once, and goes at a rate of its own from then on."""
+    """A wall clock that is set once, and runs at a rate of its own from then on."""
 
     since_ns: int
-    """Instant from which it goes so, on the machine's monotonic clock."""
+    """Instant at which it was set, on the machine's monotonic clock."""
     step_s: float = 0.0
-    """How far it was put ahead of the machine's wall clock then; back if negative."""
+    """How far it was set ahead of the machine's wall clock; behind if negative."""
     rate: float = 1.0
-    """Its seconds for each of the machine's."""
+    """Its seconds per second of the machine's."""
 
     def ahead_ns(self, now_ns: int) -> int:
         """Return how far it is ahead of the machine's wall clock at an instant of the monotonic clock."""
         return round(self.step_s * SECOND_NS + (self.rate - 1) * (now_ns - self.since_ns))
 
     def instant_ns(self, apart_ns: int) -> int:
-        """Return the instant at which it showed a time, that and the instant as if the machine's clocks were one."""
+        """Return the instant at which it showed a time; both count as if the machine's two clocks were one."""
         return round((apart_ns - self.step_s * SECOND_NS + (self.rate - 1) * self.since_ns) / self.rate)
 
 
 def setting_of(clock: Clock | None, started_ns: int) -> str:
-    """Return what libfaketime is told of the clock of a process that was started at this instant (monotonic clock).
+    """Return libfaketime's setting for a process that was started at this instant (monotonic clock).
 
     It counts from the start of the process.
     """
@@ -48,7 +48,7 @@ def setting_of(clock: Clock | None, started_ns: int) -> str:
 
 
 def read_clocks(events: Path, name: str) -> list[Clock]:
-    """Return what the supervisor did to a process's clock, by its own events, in order."""
+    """Return the changes of a process's clock, from the supervisor's events, in order."""
     with events.open("rb") as lines:
         settings = [json.loads(line) for line in lines if SET.encode() in line]
     return [
@@ -59,14 +59,14 @@ def read_clocks(events: Path, name: str) -> list[Clock]:
 
 
 class Rectified:
-    """Instants on the machine's monotonic clock, for those that a server's wall clock gave its lines, one by one.
+    """Converts the wall clock times of a server's lines to the machine's monotonic clock, line by line.
 
-    A clock may have shown the same twice. The earliest instant that is not before the last line's is meant, which is
-    right if lines come more often than by what the clock is wrong.
+    A clock that was set back shows a time twice. The earliest instant not before the last line's is taken, which is
+    right if lines are closer together than the clock was moved.
     """
 
     def __init__(self, clocks: Iterable[Clock], ahead_ns: int) -> None:
-        """`ahead_ns` is how far the machine's wall clock is ahead of its monotonic one; `clocks` are in order."""
+        """`ahead_ns` is the machine's wall clock minus its monotonic clock; `clocks` are in order."""
         whole = [Clock(since_ns=0), *clocks]
         ends = [*(clock.since_ns for clock in whole[1:]), None]
         self._spans = list(zip(whole, ends, strict=True))
@@ -80,7 +80,7 @@ class Rectified:
         return nearest[1]
 
     def _fit(self, wall_ns: int, clock: Clock, end_ns: int | None) -> tuple[int, int]:
-        """Return how far outside the clock's time, or before the last line, that would be, and the instant."""
+        """Return by how much the instant is outside the clock's validity, or before the last line, and the instant."""
         instant_ns = clock.instant_ns(wall_ns)
         early_ns = max(clock.since_ns, self._last_ns) - instant_ns
         late_ns = 0 if end_ns is None else instant_ns - end_ns

@@ -66,9 +66,9 @@ class BrokerStatus:
     metrics_url: str | None = None
     """Where Prometheus finds its metrics; None when it serves none."""
     clock_log: Path | None = None
-    """Where it stands what was done to its wall clock; None when nothing can be."""
+    """Record of the changes of its wall clock; None if it cannot be changed."""
     writers: tuple[Writer, ...] = ()
-    """Who wrote its log, in order; empty where all of it is the cluster's release's."""
+    """Writers of its log, in order; empty if the cluster's release wrote all of it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -99,21 +99,21 @@ class ClusterStatus:
     """Empty without ZooKeeper, or when the cluster is gone and its evidence complete."""
     brokers: tuple[BrokerStatus, ...]
     system: str = PYTHON
-    """What is under test, by the name that scenarios give it."""
+    """The system under test, by the name that scenarios use."""
     unseen: tuple[str, ...] = ()
-    """The kinds of evidence that cannot be had of it."""
+    """Kinds of evidence that cannot be collected from it."""
     prefix: str = ""
-    """How the names of all topics begin that are the run's; with one, nothing of other topics is evidence."""
+    """Prefix of all the run's topics; if set, other topics are no evidence."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
     quorum: tuple[BrokerStatus, ...] = ()
-    """Its controllers that are no brokers, as if they were some; their client address is where they listen."""
+    """Controllers that are not brokers, as `BrokerStatus`; the client address is their listener."""
     severed: str = ""
-    """Why no server can be expected to reach another one, although it is intact; empty when nothing is wrong."""
+    """Why intact servers may not reach each other; empty if nothing is known."""
 
     @property
     def has_metadata(self) -> bool:
-        """Whether somebody still keeps metadata; if not, there is nothing to heal and nothing to merge."""
+        """Whether a metadata service is still up; if not, there is nothing to heal and nothing to merge."""
         return bool(self.zookeeper or self.controllers)
 
     def broker(self, broker_id: int) -> BrokerStatus:
@@ -124,23 +124,23 @@ class ClusterStatus:
         raise KeyError(broker_id)
 
     def writers(self, broker_id: int) -> tuple[Writer, ...]:
-        """Return who wrote a broker's log, in order."""
+        """Return the writers of a broker's log, in order."""
         return self.broker(broker_id).writers or (Writer(0, self.system),)
 
     def system_of(self, broker_id: int) -> str:
-        """Return what a broker is, or will be when it is started, by the name that scenarios give it."""
+        """Return the system of a broker, as it runs or will be started, by the name that scenarios use."""
         return self.writers(broker_id)[-1].system
 
     def running(self, brokers: Iterable[int]) -> list[int]:
-        """Return those of these brokers that run, and do not stand still."""
+        """Return those of these brokers that run and are not paused."""
         return [broker for broker in brokers if self.broker(broker).state == ProcessState.RUNNING]
 
     def alive(self, brokers: Iterable[int]) -> list[int]:
-        """Return those that have a process, whether or not it stands still."""
+        """Return those that have a process, paused or not."""
         return [broker for broker in brokers if self.broker(broker).state != ProcessState.STOPPED]
 
     def starts(self, brokers: Iterable[int]) -> dict[str, int]:
-        """Return how often each was started, by its id, as JSON has it."""
+        """Return how often each was started, by its id; the keys are text, as in JSON."""
         return {str(broker): self.broker(broker).starts for broker in brokers}
 
     def as_dict(self) -> dict[str, Any]:
@@ -158,11 +158,11 @@ class ClusterStatus:
 ENSEMBLES = (1, 3)
 """How many ZooKeeper servers there may be, or controllers of a quorum."""
 FIRST_SEPARATE_ID = 101
-"""Of controllers that are no brokers: they share no id with those."""
+"""First id of controllers that are not brokers, so that ids do not collide."""
 
 
 def quorum_ids(brokers: int, controllers: int | None, *, separate: bool) -> range:
-    """Return the ids of the controllers where there is no ZooKeeper; None for as many as are usual."""
+    """Return the ids of the controllers without ZooKeeper; None stands for the default number."""
     if separate:
         return range(FIRST_SEPARATE_ID, FIRST_SEPARATE_ID + (controllers or 1))
     return range(controllers or max(number for number in ENSEMBLES if number <= brokers))
@@ -175,22 +175,22 @@ class ClusterRequest:
     brokers: int
     properties: dict[str, str]
     system: str = PYTHON
-    """What is under test, by the name that scenarios give it."""
+    """The system under test, by the name that scenarios use."""
     planted_bugs: tuple[str, ...] = ()
     zookeeper_servers: int = 1
     """1, or 3 for an ensemble; nothing to a system without ZooKeeper."""
     controllers: int | None = None
-    """How many controllers there are, in a quorum, where there is no ZooKeeper; None for as many as are usual."""
+    """Number of controllers in a quorum, without ZooKeeper; None for the default."""
     separate_controllers: bool = False
-    """Whether those are servers of their own; otherwise brokers are controllers too."""
+    """Whether controllers are servers of their own; otherwise brokers are controllers too."""
     needs: frozenset[str] = frozenset()
-    """The capabilities that faults will use; brokers and what is around them are started so that they can be."""
+    """The capabilities that faults will use; servers are started so that each is available."""
     zookeeper_syncs: bool = False
-    """Whether ZooKeeper's servers are to sync what they write."""
+    """Whether ZooKeeper's servers sync their writes."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     external: "ExternalCluster | None" = None
-    """Of a cluster that somebody else started, what the scenario says of it."""
+    """The scenario's description of an existing cluster."""
     owner_pid: int | None = None
     """The cluster ends itself when this process is gone; None for a cluster without an owner."""
     expires_after_s: float | None = None
@@ -198,21 +198,21 @@ class ClusterRequest:
 
     @property
     def relay(self) -> bool:
-        """Whether all traffic between brokers, their clients and ZooKeeper passes where links can be disturbed."""
+        """Whether traffic between brokers, clients and ZooKeeper passes a relay that can disturb links."""
         return not OVER_LINKS.isdisjoint(self.needs)
 
     @property
     def disk_files(self) -> bool:
-        """Whether brokers' files are to be where the harness can change them."""
+        """Whether brokers' files must be where the harness can change them."""
         return not self.needs.isdisjoint({DISK_FILES, POWER})
 
 
 @runtime_checkable
 class ClusterDriver(Protocol):
-    """What every driver can do. Every method raises `ClusterError` when the cluster does not do what it asks for."""
+    """What every driver can do. Every method raises `ClusterError` when the cluster does not do it."""
 
     families: ClassVar[frozenset[str]]
-    """The systems that it can start, without their releases."""
+    """The families of systems that it can start."""
 
     @property
     def name(self) -> str:
@@ -299,7 +299,7 @@ class CanRunClients(Protocol):
 class RunExecutor(Protocol):
     """Drives a whole run by itself, because its cluster exists only while it is driven.
 
-    `start` and `stop` have nothing to do; what it leaves is found through `status`, as with any driver.
+    `start` and `stop` do nothing; leftovers are found through `status`, as with any driver.
     """
 
     @classmethod
@@ -313,36 +313,36 @@ class RunExecutor(Protocol):
         ...
 
     def carry_out(self, progress: "Progress", notes: "PhaseNotes") -> None:
-        """Put a cluster under load and faults, as the run folder's scenario and plan say, and leave all evidence there.
+        """Run load and faults against a cluster, as the run folder's scenario and plan say; leave all evidence there.
 
-        No coroutine: a KeyboardInterrupt ends it.
+        Not a coroutine: a KeyboardInterrupt ends it.
 
         Raises:
-            ClusterError: the cluster, its topics or the steady state before the first fault could not be had.
+            ClusterError: the cluster, its topics or the first steady state could not be established.
         """
         ...
 
 
 BYTES = "bytes"
-"""What there are none of in virtual time, where connections carry messages."""
+"""Not available in virtual time, where connections carry messages."""
 CLOCK = "clock"
-"""What takes, on real machines, that brokers load libfaketime."""
+"""Needs libfaketime in brokers on real machines."""
 DISK_ERRORS = "disk-errors"
-"""What takes, on real machines, that brokers load libfiu."""
+"""Needs libfiu in brokers on real machines."""
 DISK_FILES = "disk-files"
-"""What takes, on real machines, that the harness sees brokers' files."""
+"""Needs access to brokers' files on real machines."""
 DISK_SPACE = "disk-space"
-"""What takes, on real machines, that brokers have file systems of their own."""
+"""Needs a file system for each broker on real machines."""
 POWER = "power"
-"""What takes, on real machines, that brokers note what they have synced."""
+"""Needs a record of syncs by brokers on real machines."""
 PACKETS = "packets"
-"""What takes a network namespace a broker, and the right to filter there."""
+"""Needs a network namespace for each broker, and the right to filter there."""
 SLOW_SYNCS = "slow-syncs"
-"""What takes, on real machines, the right to trace brokers."""
+"""Needs the right to trace brokers on real machines."""
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
-"""What takes, on real machines, the right to limit processes."""
+"""Needs the right to limit processes on real machines."""
 UPGRADE = "upgrade"
-"""What takes releases that brokers can be upgraded to."""
+"""Needs releases that brokers can be upgraded to."""
 CAPABILITIES: dict[str, type[Any]] = {
     "ask": CanAsk,
     BYTES: CanSendBytes,
@@ -371,8 +371,8 @@ CAPABILITIES: dict[str, type[Any]] = {
     "zookeeper-pause": CanPauseZookeeper,
     "zookeeper-replies": CanLoseReplies,
 }
-"""By the names that faults require."""
+"""By the names that faults use."""
 OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"})
-"""Those of them that take a relay on real machines."""
+"""Those that need a relay on real machines."""
 DRIVER = "driver"
-"""What `ClusterDriver.lacks` calls what every driver can do."""
+"""Key of `ClusterDriver.lacks` for what every driver can do."""

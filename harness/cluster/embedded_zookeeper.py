@@ -1,4 +1,4 @@
-"""How is a real ZooKeeper server configured and started, which jars does it need, and does it serve?"""
+"""A real ZooKeeper server: its configuration, jars, start, and whether it serves."""
 
 import asyncio
 import importlib.util

@@ -1,7 +1,7 @@
-"""How does a server get a wall clock of its own? By libfaketime, which is loaded before the C library.
+"""Gives a server its own wall clock, by libfaketime, which is loaded before the C library.
 
-What the clock shows it reads from a file, once a second. Only those who ask for the wall clock get to it: who waits for
-a while goes by the monotonic clock, which stays the machine's. libfaketime 0.9.10 replaces waits too, and gets those
+The clock's setting is read from a file, once a second. Only reads of the wall clock see it; a timed wait
+uses the monotonic clock, which stays the machine's. libfaketime 0.9.10 replaces waits too, and gets those
 wrong: a JVM no longer waits at all, and Python's `time.sleep` fails. So each cluster has a copy without these symbols.
 """
 
@@ -20,7 +20,7 @@ _WAITS = frozenset(
     b" pthread_cond_timedwait select sleep timer_gettime timer_settime timerfd_gettime timerfd_settime usleep".split()
 )
 _SHARED, _UNSHARED = b"/faketime_sem_%ld\0", b"/faketime/sem_%ld\0"
-"""A name that no semaphore can have: it then does without shared memory, which who is killed would leave behind."""
+"""A name that no semaphore can have: libfaketime then uses no shared memory, which a killed process would leave."""
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<40xQ10xHHH"), struct.Struct("<4xI16xQQI12xQ"), struct.Struct("<I2xHQ8x")
 """Of ELF for 64 bits: where sections are, how long each is and how many; a section's type, place, size, link and length
 of its entries; a symbol's name, section and value."""
@@ -33,7 +33,7 @@ def library() -> Path | None:
 
 
 def lacking() -> str:
-    """Return why no server can have a clock of its own here; empty if it can."""
+    """Return why no server can have its own clock here; empty if it can."""
     return "" if library() else f"there is no {_LIBRARY}: install libfaketime (on Debian: apt-get install faketime)"
 
 
@@ -51,9 +51,9 @@ def install(folder: Path) -> None:
 
 
 def environment(folder: Path, process: str, inside: str = "") -> dict[str, str]:
-    """Return what a process, started in the cluster's folder, needs in its environment to have its own wall clock.
+    """Return the environment of a process, started in the cluster's folder, that has its own wall clock.
 
-    `inside` is where it sees the folder of clocks, if that is elsewhere, as in a container.
+    `inside` is the path of the folder of clocks there, if different, as in a container.
     """
     file = folder / FOLDER / process
     if not file.exists():
@@ -69,7 +69,7 @@ def environment(folder: Path, process: str, inside: str = "") -> dict[str, str]:
 
 
 def without_waits(elf: bytes) -> bytes:
-    """Return the library with those symbols as undefined as if it had never had them."""
+    """Return the library with those symbols undefined, as if it had never had them."""
     image = bytearray(elf.replace(_SHARED, _UNSHARED))
     at, length, count, _ = _HEADER.unpack_from(image)
     sections = [_SECTION.unpack_from(image, at + number * length) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Which ports and folders does one cluster have? Saved, so that another process can attach."""
+"""The ports and folders of one cluster, saved so that another process can attach."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ class ZookeeperPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayPorts:
-    """Where the relay listens for those who connect to one broker, and for that broker itself."""
+    """Where the relay listens for clients of one broker, and for the broker's own connections."""
 
     client: int
     peer: int
@@ -69,25 +69,25 @@ class ClusterLayout:
     planted_bugs: tuple[str, ...]
     system: str = PYTHON
     quorum: dict[int, int] = field(default_factory=dict)
-    """The ports of controllers that are no brokers, by their ids among the brokers'; empty where brokers are those."""
+    """Ports of controllers that are not brokers, by id; empty if brokers are controllers."""
     relay: dict[int, RelayPorts] = field(default_factory=dict)
-    """By broker; empty when they connect to each other directly."""
+    """By broker; empty without a relay."""
     relay_servers: dict[int, ServerRelayPorts] = field(default_factory=dict)
-    """By ZooKeeper server; of a single one, or without a relay, empty."""
+    """By ZooKeeper server; empty for a single one, or without a relay."""
     relay_controllers: dict[int, int] = field(default_factory=dict)
-    """The ports of the relay for those who connect to a controller, by its id; without a quorum or a relay, empty."""
+    """Ports of the relay for connections to a controller, by its id; empty without a quorum or a relay."""
     clocks: bool = False
-    """Whether brokers load what their wall clocks can be set by."""
+    """Whether brokers load the library that sets their wall clocks."""
     syncs: bool = False
-    """Whether brokers that can note what they have synced."""
+    """Whether brokers that can do so record their syncs."""
     zookeeper_syncs: bool = False
-    """Whether ZooKeeper's servers sync what they write."""
+    """Whether ZooKeeper's servers sync their writes."""
     disk_files: bool = False
     """Whether brokers in containers have their data in folders of this machine."""
     disks: bool = False
-    """Whether each broker's data directory is a file system of its own, which only the cluster's processes see."""
+    """Whether each broker's data directory is a file system of its own, visible to the cluster's processes only."""
     disk_errors: bool = False
-    """Whether brokers load what lets their disks fail."""
+    """Whether brokers load the library that makes their disks fail."""
 
     @property
     def folder(self) -> Path:
@@ -141,9 +141,9 @@ class ClusterLayout:
         return ",".join(f"{LOOPBACK}:{port}" for port in relay.zookeeper.values())
 
     def ensemble_of(self, server_id: int, own: str, relay_host: str, others: Mapping[int, str]) -> dict[int, str]:
-        """Return host:quorum:election of every server, as one of them is told; empty for a single one.
+        """Return host:quorum:election of every server, as one of them is configured; empty for a single one.
 
-        Its `own` is where it listens; the `others` are reached there, or where the relay does, if there is one.
+        Its `own` is where it listens; the `others` are reached there, or through the relay, if there is one.
         """
         if len(self.zookeeper) == 1:
             return {}
@@ -169,15 +169,15 @@ class ClusterLayout:
         return self.folder / "brokers" / str(broker_id) / "broker.properties"
 
     def log_dir(self, broker_id: int) -> Path:
-        """Return where a broker keeps its replicas."""
+        """Return the folder of a broker's replicas."""
         return self.folder / "brokers" / str(broker_id) / "data"
 
     def sync_log(self, broker_id: int) -> Path:
-        """Return where a broker notes what it has synced."""
+        """Return the file of a broker's record of syncs."""
         return self.log_dir(broker_id).with_name("sync.log")
 
     def human_log(self, broker_id: int) -> Path:
-        """Return a broker's log file for people."""
+        """Return a broker's log for people."""
         return RunFolder(self.root).broker(broker_id) / "broker.log"
 
     def state_change_log(self, broker_id: int) -> Path:
@@ -256,7 +256,7 @@ def _server_relay_ports(own: dict[str, Any]) -> ServerRelayPorts:
 
 
 def resource_name(root: Path, process: str) -> str:
-    """Return the name of what the machine, or an engine, makes for a process of the run in this folder."""
+    """Return the name of a resource of the machine, or of an engine, for a process of the run in this folder."""
     return f"chaos-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:10]}-{process}"
 
 

@@ -114,7 +114,7 @@ def _claim(port: int) -> socket.socket | None:
 def _free(port: int) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind(("", port))  # all interfaces, without SO_REUSEADDR: nobody listens and nothing lingers
+            probe.bind(("", port))  # all interfaces, without SO_REUSEADDR: no listener and no lingering connection
         except OSError:
             return False
     return True

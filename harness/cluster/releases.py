@@ -1,7 +1,6 @@
 """As which release is a broker started, and which one wrote what part of its log? It may change while a run lasts.
 
-Each change is a line in a file beside the broker's properties, so that whoever starts it again, or reads what it told,
-knows.
+Each change is a line in a file beside the broker's properties, for later starts and for readers of its log.
 """
 
 import json
@@ -23,7 +22,7 @@ class Writer(NamedTuple):
 
 
 def writers(layout: ClusterLayout, broker_id: int) -> tuple[Writer, ...]:
-    """Return who wrote a broker's log, in order: at first what the whole cluster was started as."""
+    """Return the writers of a broker's log, in order; the first is the cluster's release at its start."""
     path = layout.config_file(broker_id).with_name(FILE_NAME)
     lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []
     return (Writer(0, layout.system), *(Writer(**json.loads(line)) for line in lines))
@@ -45,7 +44,7 @@ def change(layout: ClusterLayout, broker_id: int, system: str) -> None:
 
 
 def parts_of(lines: bytes, position: int, by: Sequence[Writer]) -> list[tuple[str, bytes]]:
-    """Return which system wrote what of some lines that stand at a position of a log; who wrote none is left out."""
+    """Return the system and its lines, for lines at a position of a log; a system without lines is left out."""
     ends = [writer.position for writer in by[1:]]
     bounds = zip(by, [*ends, position + len(lines)], strict=True)
     parts = [(each.system, lines[max(each.position - position, 0) : max(end - position, 0)]) for each, end in bounds]

@@ -223,7 +223,7 @@ class SupervisedDriver(RunsClients, ABC):
         await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=timeout_s))
 
     async def start_early(self, broker_id: int) -> None:
-        """Start a stopped broker with its data, whoever is registered under its id; what becomes of it, status says."""
+        """Start a stopped broker with its data, even if its id is registered; `status` reports the outcome."""
         await self._start_broker(await self._with_stopped(broker_id), broker_id)
 
     async def _with_stopped(self, broker_id: int) -> ClusterLayout:

@@ -103,9 +103,13 @@ PACKETS = [
     for direction, target in (("both", "leader(moved,0)"), ("inbound", "controller"), ("outbound", "1"))
 ]
 ASKED = [
-    pytest.param("overwrite-controller", "controller", {}, "nobody acted for 1 s", id="another broker is named"),
+    pytest.param("overwrite-controller", "controller", {}, "no controller acted for 1 s", id="another broker is named"),
     pytest.param(
-        "overwrite-controller", "controller", {"names": "nonsense"}, "nobody acted for 1 s", id="nonsense names nobody"
+        "overwrite-controller",
+        "controller",
+        {"names": "nonsense"},
+        "no controller acted for 1 s",
+        id="nonsense names nobody",
     ),
     pytest.param(
         "delete-controller-epoch", "controller", {}, "the controller wrote nothing for 1 s", id="no controller epoch"

@@ -1,4 +1,4 @@
-"""Which base are images built on? The requested one, or the official one if it can be pulled, or one made here."""
+"""The base of the images: the requested one, or the official one if it can be pulled, or one made here."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ PYTHON_PROBE = "import platform, sys; print('%d.%d' % sys.version_info[:2], plat
 
 
 def prepare(store: ImageStore, requested: str | None, *, fresh: bool, log: LogLine) -> tuple[str, str]:
-    """Return the base to build on, which is then on the engine, and where it is from, in words.
+    """Return the base to build on, which is then on the engine, and where it came from, as text.
 
     With `fresh` it is pulled or made again even when the engine has one.
 
@@ -54,7 +54,7 @@ def prepare(store: ImageStore, requested: str | None, *, fresh: bool, log: LogLi
 
 
 def platform_of(store: ImageStore, base: str) -> Platform:
-    """Return which Python a base has.
+    """Return the Python version and platform of a base.
 
     Raises:
         ClusterError: the broker does not run on it.

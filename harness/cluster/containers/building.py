@@ -1,4 +1,4 @@
-"""How are the images built? A base, the wheels, then the image of each kind of server, unless it is up to date."""
+"""Builds the images: a base, the wheels, then the image of each kind of server, unless it is up to date."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ from harness.cluster.containers.wheelhouse import wheels
 
 
 class BuildProgress(Protocol):
-    """Shows the user how a build goes on."""
+    """Receives the progress of a build."""
 
     def started(self, step: str, detail: str) -> None:
         """A step begins."""

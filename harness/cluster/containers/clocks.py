@@ -1,6 +1,6 @@
-"""How does a broker in a container get a wall clock of its own? The supervisor does not know when its process began.
+"""Wall clocks of brokers in containers; unlike for its children, the supervisor must be given their start times.
 
-The container has the folder read only in which libfaketime, and what each clock is to show, lie.
+The container has a read-only folder with libfaketime and the setting of each clock.
 """
 
 import time
@@ -14,7 +14,7 @@ class ContainerClocks(SupervisedDriver):
     """Implements CanSetClock, if the cluster was started for that."""
 
     async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
-        """Set a broker's wall clock apart; the supervisor puts it back after `at_most_s`."""
+        """Set a broker's wall clock; the supervisor resets it after `at_most_s`."""
         layout = self._layout_with_clocks(broker_id)
         await self._supervision.call(
             "set_clock",
@@ -26,17 +26,17 @@ class ContainerClocks(SupervisedDriver):
         )
 
     async def reset_clock(self, broker_id: int) -> None:
-        """Put a broker's wall clock to the machine's."""
+        """Set a broker's wall clock to the machine's."""
         self._layout_with_clocks(broker_id)
         await self._supervision.call("reset_clock", name=broker_process(broker_id))
 
     async def _clock_started(self, layout: ClusterLayout, broker_id: int) -> None:
-        """Tell the supervisor of another process, for what its clock shows counts from its start."""
+        """Give the supervisor the start of another process, from which its clock's setting counts."""
         if layout.clocks:
             began_ns = await self._started_ns(layout, broker_id)
             await self._supervision.call("clock_started", name=broker_process(broker_id), started_ns=began_ns)
 
     async def _started_ns(self, layout: ClusterLayout, broker_id: int) -> int:
-        """Return when a broker's process was started; of one that does not run, what is as good: now."""
+        """Return when a broker's process was started; now, if it does not run."""
         pid = (await self._servers(layout))[broker_process(broker_id)].pid
         return time.monotonic_ns() if pid is None else started_ns(pid)

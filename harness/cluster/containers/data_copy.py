@@ -1,4 +1,4 @@
-"""How does the servers' data get from volumes into the run folder, also from stopped or frozen containers?"""
+"""Copies the servers' data from volumes into the run folder, also from stopped or frozen containers."""
 
 import contextlib
 import fcntl
@@ -21,7 +21,7 @@ LOCK_NAME = "containers.lock"
 OUTPUT_NAME = "output.log"
 LOCK_POLL_S = 0.05
 BOUNDS = Bounds()
-"""Of one server's data."""
+"""Limits of one server's data."""
 
 
 @contextlib.contextmanager

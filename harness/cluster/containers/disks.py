@@ -1,7 +1,7 @@
-"""What can be done to the disks of brokers in containers?
+"""Faults of the disks of brokers in containers.
 
-Where files are to be changed, a broker's data lies in a folder of this machine instead of a volume of the engine. Where
-disks are to be full, each is a small file system in memory, and one more container keeps them while no broker does.
+For changes to files, a broker's data is in a folder of this machine instead of a volume of the engine. For full
+disks, each is a small file system in memory, and an extra container keeps them while no broker has them mounted.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ class ContainerDisks(FilePowers, TracedDisks):
     """`FilePowers` and `TracedDisks`, with CanFillDisk if the cluster was started for that."""
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
-        """Change what is in the folder of a broker that does not run; whatever is new there is the broker's."""
+        """Change files in the folder of a stopped broker; new files belong to the broker's user."""
         await super().damage_disk(broker_id, damage)
         for path in self._disk(self._layout_with(broker_id), broker_id).rglob("*"):
             plans.own(path)
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
-        """Have a process beside the broker fill its disk, which frees it after `at_most_s` at the latest."""
+        """Run a process beside the broker that fills its disk, and frees it after `at_most_s` at the latest."""
         await self.free_disk(broker_id)
         argv = ["python3", "-m", ballast.__name__, plans.disk_of(broker_id), str(at_most_s)]
         await self._beside(broker_id, argv, detached=True)
 
     async def free_disk(self, broker_id: int) -> None:
-        """Make the space available again; nothing happens when it is, or when the disks went with the run."""
+        """Free the space; no-op if it is free, or if the disks went with the run."""
         if self._keeper_pid() is None:
             return
         path = f"{plans.disk_of(broker_id)}/{ballast.NAME}"
         await self._beside(broker_id, [*_IN_PYTHON, f"import pathlib; pathlib.Path('{path}').unlink(missing_ok=True)"])
 
-        async def is_full() -> bool:  # until what filled it has seen that
+        async def is_full() -> bool:  # until the filler has ended
             return await self.disk_is_full(broker_id)
 
         await until(is_full, lambda full: not full, what="space on the disk", timeout_s=_FREE_TIMEOUT_S)
@@ -57,7 +57,7 @@ class ContainerDisks(FilePowers, TracedDisks):
         return await self._beside(broker_id, [*_IN_PYTHON, look]) == "0"
 
     async def _beside(self, broker_id: int, argv: list[str], *, detached: bool = False) -> str:
-        """Run a command where the disks are kept; return its output, if somebody waits for it."""
+        """Run a command where the disks are kept; return its output, unless it is detached."""
         if not self._layout_with(broker_id).disks:
             raise ClusterError("no disk can be filled: this cluster was started without disks of its own")
 

@@ -129,7 +129,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
             except ClusterError as error:
                 problem = error
         with contextlib.suppress(ClusterError):  # a supervisor that does not answer is ended below, and its guard too
-            await self._supervision.signal_if_running(guard.GUARD, "KILL")  # it would only do the same again
+            await self._supervision.signal_if_running(guard.GUARD, "KILL")  # it would do the same again
         await super().stop()
         if problem is not None:
             raise problem
@@ -207,7 +207,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
             self._count_start(process)
 
     def _create_network(self, engine: Engine, layout: ClusterLayout) -> dict[str, str]:
-        """Create the run's network; where a relay has to know who connects, return every server's address on it."""
+        """Create the run's network; for a relay, which identifies senders by it, return every server's address."""
         if layout.relay:
             return plans.addresses_on(engine.create_addressed_network(self._names.network, self._owner), layout)
         engine.create_network(self._names.network, self._owner)
@@ -233,7 +233,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
         await self._pause(broker_process(broker_id), at_most_s)
 
     async def resume_broker(self, broker_id: int) -> None:
-        """Thaw a broker; nothing happens when it runs."""
+        """Resume a broker; no-op if it runs."""
         self._layout_with(broker_id)
         await self._resume(broker_process(broker_id))
 
@@ -243,7 +243,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
         await self._pause(zookeeper_process(server_id), at_most_s)
 
     async def resume_zookeeper(self, server_id: int) -> None:
-        """Thaw a ZooKeeper server; nothing happens when it runs."""
+        """Resume a ZooKeeper server; no-op if it runs."""
         self._layout_with_server(server_id)
         await self._resume(zookeeper_process(server_id))
 
@@ -257,7 +257,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
         argv = [sys.executable, "-m", guard.__name__, guard.THAW, self._names.of(process), str(at_most_s)]
         log = RunFolder(self._root).cluster / f"{thawer}.log"
         await self._supervision.spawn(thawer, argv, log, LAST_STAGE, guard.GRACE_S)
-        within_s = min(at_most_s, FREEZE_TIMEOUT_S)  # nobody would thaw what freezes after its time
+        within_s = min(at_most_s, FREEZE_TIMEOUT_S)  # a container frozen later would stay frozen
         await self._with_engine(lambda engine: engine.pause(self._names.of(process), within_s=within_s))
 
     async def _resume(self, process: str) -> None:
@@ -374,7 +374,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
 
 
 async def _in_thread(act: Callable[[], T]) -> T:
-    """Return what a blocking call returns; a cancellation waits for its end, so that it creates nothing afterwards."""
+    """Return what a blocking call returns; a cancellation waits for its end, so that nothing is created afterwards."""
     work = asyncio.ensure_future(asyncio.to_thread(act))
     try:
         return await asyncio.shield(work)

@@ -1,4 +1,4 @@
-"""What does the harness request of the Docker engine? The only place that uses the Docker SDK.
+"""Requests to the Docker engine; the only module that uses the Docker SDK.
 
 Every method blocks; every failure is a `ClusterError` that says what was requested and what the engine answered. Every
 resource that is created carries three labels, so that a reaper finds it with nothing but the engine.
@@ -36,7 +36,7 @@ FREEZE_POLL_S = 0.05
 PARALLEL_REQUESTS = 8
 _CPU_PERIOD_US = 100_000
 MOST_NETWORKS = 10
-"""How often to ask for another range of addresses when somebody else got the one that was free."""
+"""How often to ask for another range of addresses after a race for a free one is lost."""
 
 ResourceKind = Literal["container", "network", "volume"]
 
@@ -94,22 +94,22 @@ class ContainerPlan:
     alias: str
     """Name under which the other containers of the network find it."""
     address: str | None = None
-    """Its address there; None for whichever is free when it is started."""
+    """Its address there; None for any free one."""
     limits: Limits
     entrypoint: list[str] | None = None
     """None for the image's own."""
     volumes: dict[str, str] = field(default_factory=dict)
     """Path in the container by name of the volume."""
     volume_options: dict[str, str] = field(default_factory=dict)
-    """What the engine is told of the volumes, if they are no folders."""
+    """Options of the volumes for the engine, unless they are folders."""
     files: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; read only."""
     folders: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; writable."""
     seen: dict[Path, str] = field(default_factory=dict)
-    """Folders likewise, read only."""
+    """Folders likewise, read-only."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Beside the image's."""
+    """Added to the image's."""
     ports: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Address on the host by port in the container."""
 
@@ -166,7 +166,7 @@ class Engine:
 
     @contextlib.contextmanager
     def request(self, what: str) -> Iterator[None]:
-        """Turn every error of the SDK into one sentence that begins with `what` is requested.
+        """Turn every error of the SDK into one sentence that starts with the request.
 
         Raises:
             EngineUnavailable: the engine does not answer any more.
@@ -203,7 +203,7 @@ class Engine:
     def create_addressed_network(self, name: str, owner: Owner) -> IPv4Network:
         """Create a bridge network on which plans may name addresses, and return its range.
 
-        An engine allows that only for a range that it was told, and it alone knows one that is free.
+        Docker allows this only for a range given at creation, but only the engine knows which one is free.
         """
         from docker.errors import APIError
         from docker.types import IPAMConfig, IPAMPool
@@ -233,7 +233,7 @@ class Engine:
         """Create a container: no capabilities, no new privileges, read-only but for its mounts, limited.
 
         A signal other than its stop signal reaches a frozen container without thawing it, as it reaches a stopped
-        process; that is why the stop signal is none that anybody sends.
+        process. Hence the stop signal is one that no other code sends.
         """
         from docker.types import EndpointConfig, LogConfig, Mount
 
@@ -295,7 +295,7 @@ class Engine:
                     return self.client.api.pause(name)
                 except APIError as error:
                     if gave_up and "is already paused" in str(error.explanation):
-                        return None  # the request that the runtime gave up took effect all the same
+                        return None  # the request timed out, but took effect
                     gave_up = "unable to freeze" in str(error.explanation)
                     if not gave_up or time.monotonic() > deadline:
                         raise
@@ -323,34 +323,34 @@ class Engine:
         )
 
     def limit_cpus(self, name: str, cpus: float) -> None:
-        """Let a container have so much CPU time, whether it runs or not."""
+        """Set a container's CPU limit, whether it runs or not."""
         with self.request(f"limiting the CPU time of the container {name}"):
             quota = round(cpus * _CPU_PERIOD_US)
             self.client.api.update_container(name, cpu_period=_CPU_PERIOD_US, cpu_quota=quota)
 
     def limit_memory(self, name: str, size: int) -> None:
-        """Let a container have so many bytes of memory; raises ClusterError if it has more that cannot be taken."""
+        """Set a container's memory limit; raises ClusterError if it uses more that cannot be reclaimed."""
         with self.request(f"limiting the memory of the container {name}"):
             self.client.api.update_container(name, mem_limit=size, memswap_limit=size)
 
     def cpus(self, name: str) -> float:
-        """Return how much CPU time a container may have."""
+        """Return a container's CPU limit."""
         with self.request(f"looking at the container {name}"):
             host = self.client.api.inspect_container(name)["HostConfig"]
         return float(host["CpuQuota"] / host["CpuPeriod"])
 
     def memory_limit(self, name: str) -> float:
-        """Return how many bytes of memory a container may have."""
+        """Return a container's memory limit in bytes."""
         with self.request(f"looking at the container {name}"):
             return float(self.client.api.inspect_container(name)["HostConfig"]["Memory"])
 
     def times_throttled(self, name: str) -> int:
-        """Return in how many periods the kernel has held a container back since its start; 0 if it does not run."""
+        """Return in how many periods the kernel throttled a container since its start; 0 if it does not run."""
         cpu = self._statistics(name).get("cpu_stats", {})
         return int(cpu.get("throttling_data", {}).get("throttled_periods", 0))
 
     def memory_used(self, name: str) -> int:
-        """Return how many bytes of memory a container uses beyond what the kernel can take back (pages of files)."""
+        """Return how many bytes of memory a container uses that the kernel cannot reclaim (without page cache)."""
         memory = self._statistics(name).get("memory_stats", {})
         details = memory.get("stats", {})
         return int(memory.get("usage", 0) - details.get("active_file", 0) - details.get("inactive_file", 0))
@@ -437,7 +437,7 @@ class Engine:
                     return
 
     def remove_run(self, root: Path) -> list[Resource]:
-        """Remove all resources of one run folder and return them; containers first, because they use the others."""
+        """Remove all resources of one run folder and return them; containers first, as they use the others."""
         everything = self.resources(root)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             for kinds in (("container",), ("network", "volume")):
@@ -458,7 +458,7 @@ def _address() -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the operating system's message, which the SDK wraps in three layers, or else the SDK's."""
+    """Return the operating system's message, which the SDK wraps three times, or else the SDK's."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

@@ -1,6 +1,6 @@
-"""How does a container drop packets without a word? By rules of its own network namespace, which go with it.
+"""Silently drops packets of a container, by rules in its network namespace, which end with it.
 
-They are the kernel's, so who is at the other end hears nothing: neither a reset nor an answer to a new connection.
+The kernel drops them, so the other end receives nothing: neither a reset nor an answer to a new connection.
 """
 
 import os
@@ -26,21 +26,21 @@ def lacking() -> str:
 
 
 def drop(pid: int, direction: Direction) -> None:
-    """Drop what a process's network namespace sends or gets, but for what it says to itself; raises ClusterError."""
+    """Drop all packets of a process's network namespace, except on its loopback; raises ClusterError."""
     for way in direction.ways:
         chain, device = _CHAINS[way]
         _inside(pid, "-I", chain, *_rule(device))
 
 
 def let_pass(pid: int) -> None:
-    """Drop nothing any more; raises ClusterError."""
+    """Remove the rule; raises ClusterError."""
     for chain, device in _CHAINS.values():
         for _ in _marked(pid, chain):
             _inside(pid, "-D", chain, *_rule(device))
 
 
 def dropped(pid: int) -> int | None:
-    """Return how many packets were dropped, or None where nothing drops them; raises ClusterError."""
+    """Return the number of dropped packets; None if nothing drops them; raises ClusterError."""
     counts = [int(line.split()[0]) for chain, _ in _CHAINS.values() for line in _marked(pid, chain)]
     return sum(counts) if counts else None
 
@@ -54,10 +54,10 @@ def _marked(pid: int, chain: str) -> Iterator[str]:
 
 
 def _inside(pid: int, *arguments: str) -> str:
-    """Have iptables look at or change another network namespace, never this process's own."""
+    """Run iptables in another network namespace, never in this process's own."""
     argv = ["iptables", "-w", *arguments]
     try:
-        with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:  # held: the pid may be somebody else's later
+        with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:  # kept open: the pid may be reused later
             if os.path.samestat(os.fstat(namespace.fileno()), _OWN.stat()):
                 raise ClusterError(f"process {pid} has the harness's own network namespace, which is not filtered")
             done = subprocess.run(  # noqa: S603

@@ -1,4 +1,4 @@
-"""Who cleans up a run's containers when its supervisor and its driver have died? Watchdog processes.
+"""Watchdog processes that clean up a run's containers when its supervisor and its driver have died.
 
 - `python -m harness.cluster.containers.guard guard ROOT RUN_ID` waits for SIGTERM, then copies the data out of the
   run's containers and removes everything.
@@ -31,7 +31,7 @@ THAW = "thaw"
 LIFT = "lift"
 UNFILTER = "unfilter"
 GRACE_S = 30.0
-"""How long to try again to reach an engine that does not answer."""
+"""How long to retry an engine that does not answer."""
 RETRY_S = 0.5
 SETTLE_S = 1.0
 """By then the engine has carried out the last request of a driver that was killed."""

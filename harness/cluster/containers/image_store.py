@@ -1,4 +1,4 @@
-"""How are an engine's images listed, pulled, imported, built, run and removed? It removes only those with our label."""
+"""Lists, pulls, imports, builds, runs and removes an engine's images; only images with our label are removed."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ RUN_TIMEOUT_S = 60
 STEP_ID = re.compile(r" ---> (?:Running in )?([0-9a-f]{12})$")
 """A line of the builder's output with the id of the layer or the container of a step."""
 BOOKKEEPING = (" --->", "Removing intermediate container")
-"""Beginnings of output lines that do not help to see why a step failed."""
+"""Prefixes of output lines that do not help to see why a step failed."""
 
 LogLine = Callable[[str], None]
 """Takes one line of output for the user."""

@@ -1,4 +1,4 @@
-"""Which images does a cluster in containers need, what goes into each, and what is its tag?
+"""The images of a cluster in containers, the files of each, and its tag.
 
 A tag is a digest of all inputs (Dockerfile, base recipe, sources, locked requirements, jars), so an image whose tag
 exists is up to date. The base is a label instead, because it depends on what can be pulled where the image is built.

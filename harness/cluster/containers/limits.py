@@ -1,4 +1,4 @@
-"""How are brokers in containers limited? By the engine; in open files by a process of the container's own user."""
+"""Limits brokers in containers: by the engine; for open files, by a process of the container's own user."""
 
 import asyncio
 import contextlib
@@ -16,13 +16,13 @@ from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 
 _BEYOND = 64 * plans.MIB
-"""So many bytes more than what is left are taken."""
+"""How much more memory than is left to take."""
 _TRIES = 32
-"""How often the kernel is asked for a limit, each time a MiB above the one before, that it can bring about."""
+"""How often to try a memory limit, each time one MiB higher, until the kernel can enforce it."""
 
 
 class ContainerLimits(SupervisedDriver):
-    """Implements CanLimit. A child of the supervisor lifts each limit in the end."""
+    """Implements CanLimit. A child of the supervisor lifts each limit at the end."""
 
     async def limit(self, broker_id: int, resource: Resource, amount: float, *, at_most_s: float) -> None:
         """Limit the container, or in open files the process in it."""
@@ -37,7 +37,7 @@ class ContainerLimits(SupervisedDriver):
         await asyncio.to_thread(_limit, container, resource, amount)
 
     async def lift(self, broker_id: int, resource: Resource) -> None:
-        """Let it have what it had before, whether or not anybody did so already."""
+        """Restore the earlier limit; no-op if it was restored already."""
         layout = self._layout_with(broker_id)
         ended_well = await self._supervision.end_child(_lifter(broker_id, resource), guard.GRACE_S)
         if resource is not Resource.FILES or not ended_well:  # a limit may have come after the watchdog's end
@@ -45,7 +45,7 @@ class ContainerLimits(SupervisedDriver):
             await asyncio.to_thread(_lift, container, resource, _at_first(layout, resource))
 
     async def usage(self, broker_id: int, resource: Resource) -> Usage:
-        """Return what the kernel says of it."""
+        """Return the kernel's counters of the limit."""
         self._layout_with(broker_id)
         return await asyncio.to_thread(_usage, resource_name(self._root, broker_process(broker_id)), resource)
 
@@ -58,7 +58,7 @@ def _limit(container: str, resource: Resource, amount: float) -> None:
             case Resource.MEMORY:
                 _limit_memory(engine, container, round(amount))
                 size = str(round(amount) + _BEYOND)
-                with contextlib.suppress(ClusterError):  # the kernel may kill what the engine starts it by
+                with contextlib.suppress(ClusterError):  # the kernel may kill the engine's own starter
                     engine.run_inside(container, in_python(pressure.__name__, SERVER, size))
             case Resource.FILES:
                 spare = str(round(amount))
@@ -66,7 +66,7 @@ def _limit(container: str, resource: Resource, amount: float) -> None:
 
 
 def _limit_memory(engine: Engine, container: str, spare: int) -> None:
-    """Leave a container so much memory more than it uses, or as little as the kernel allows beyond that."""
+    """Leave a container this much memory more than it uses, or the least above that which the kernel allows."""
     least = engine.memory_used(container) + spare
     for more in range(_TRIES):
         try:
@@ -79,7 +79,7 @@ def _limit_memory(engine: Engine, container: str, spare: int) -> None:
 
 
 def _at_first(layout: ClusterLayout, resource: Resource) -> float:
-    """Return what a broker had at its start."""
+    """Return a broker's limits at its start."""
     limits = plans.broker_limits(layout)
     amounts = {Resource.CPU: limits.cpus, Resource.MEMORY: limits.memory_bytes, Resource.FILES: ALL_FILES}
     return amounts[resource]

@@ -1,4 +1,4 @@
-"""What can be done to the packets of brokers in containers?"""
+"""Drops packets of brokers in containers."""
 
 import asyncio
 import sys
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class ContainerPackets(SupervisedDriver):
-    """Implements CanDropPackets. A child of the supervisor lets them pass in the end."""
+    """Implements CanDropPackets. A child of the supervisor removes the rule at the end."""
 
     async def drop_packets(self, broker_id: int, direction: Direction, *, at_most_s: float) -> None:
-        """Drop them in the container that runs; one that is started again drops nothing."""
+        """Drop packets of the running container; a restarted one drops nothing."""
         await self.pass_packets(broker_id)
         container, name = resource_name(self._root, broker_process(broker_id)), _watchdog(broker_id)
         argv = [sys.executable, "-m", guard.__name__, guard.UNFILTER, container, str(at_most_s)]
@@ -29,13 +29,13 @@ class ContainerPackets(SupervisedDriver):
         await self._in_its_network(broker_id, lambda pid: filters.drop(pid, direction))
 
     async def pass_packets(self, broker_id: int) -> None:
-        """Drop nothing any more; nothing happens when nothing is dropped, or it does not run."""
+        """Stop dropping; no-op if nothing is dropped, or the container does not run."""
         await self._supervision.end_child(_watchdog(broker_id), guard.GRACE_S)
         if await self._pid(broker_id) is not None:
             await self._in_its_network(broker_id, filters.let_pass)
 
     async def dropped_packets(self, broker_id: int) -> int | None:
-        """Return how many were dropped since `drop_packets`, None where nothing is dropped."""
+        """Return the number of packets dropped since `drop_packets`; None if nothing is dropped."""
         return await self._in_its_network(broker_id, filters.dropped)
 
     async def _in_its_network(self, broker_id: int, act: Callable[[int], T]) -> T:

@@ -1,4 +1,4 @@
-"""Which containers does a cluster consist of: names, images, mounts, ports and limits of each?"""
+"""The containers of a cluster: names, images, mounts, ports and limits of each."""
 
 import os
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 
 MIB = 1 << 20
 LIMITS = Limits(memory_bytes=768 * MIB, cpus=1.0, processes=256)
-"""Enough: a broker of ours under load takes 100 MiB and five threads; a JVM's heap is 256 MiB at most."""
+"""Ample: our broker under load takes 100 MiB and five threads; a JVM's heap is at most 256 MiB."""
 IMAGES = {"broker": images.broker, "java": images.java}
 DISKS = "disks"
-"""What keeps the brokers' disks where these are in memory."""
+"""Container that keeps the brokers' disks when these are in memory."""
 NOBODY = 65_534
 """User and group of the servers when the harness runs as root."""
 
@@ -66,7 +66,7 @@ def user() -> tuple[int, int]:
 
 
 def addresses_on(network: IPv4Network, layout: ClusterLayout) -> dict[str, str]:
-    """Return the address of every server by its process, from the end of a range that begins with others'."""
+    """Return the address of every server by its process, from the end of a range whose start the engine uses."""
     processes = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
     return {process: str(network.broadcast_address - number) for number, process in enumerate(processes, start=1)}
 
@@ -115,7 +115,7 @@ def zookeeper(layout: ClusterLayout, server_id: int, addresses: Mapping[str, str
 
 
 def relay(layout: ClusterLayout, addresses: Mapping[str, str]) -> ContainerPlan:
-    """Write down what the relay is told and return its container; clients reach it over the host's loopback."""
+    """Write the relay's setup and return its container; clients reach it over the host's loopback."""
     brokers = {
         broker_id: Place(address=broker_process(broker_id), client=own.client, peer=PEER_PORT)
         for broker_id, own in layout.brokers.items()
@@ -150,7 +150,7 @@ def broker(
     """Write the configuration of a broker and return its container.
 
     Clients and the harness reach it through a port of the host's loopback, which has the same number inside because the
-    broker advertises it; other brokers reach it by its name. Where there is a relay, both are the relay's.
+    broker advertises it; other brokers reach it by its name. With a relay, both addresses are the relay's.
     """
     name = Names(layout.root).of(broker_process(broker_id))
     port = layout.brokers[broker_id].client
@@ -187,7 +187,7 @@ def broker(
 
 
 def _clock(layout: ClusterLayout, broker_id: int) -> dict[str, str]:
-    """Return what a broker's process needs in its environment to have a wall clock of its own."""
+    """Return the environment variables that give a broker's process its own wall clock."""
     own = faketime.environment(layout.folder, broker_process(broker_id), CLOCKS_INSIDE)
     for path in (layout.folder / CLOCKS).iterdir():
         _readable(path)
@@ -200,7 +200,7 @@ def broker_limits(layout: ClusterLayout) -> Limits:
 
 
 def disks(layout: ClusterLayout) -> ContainerPlan:
-    """Return the container that keeps the brokers' disks, which are in memory, while no broker does."""
+    """Return the container that keeps the brokers' in-memory disks while no broker has them mounted."""
     names = Names(layout.root)
     return ContainerPlan(
         name=names.of(DISKS),
@@ -217,7 +217,7 @@ def disks(layout: ClusterLayout) -> ContainerPlan:
 
 
 def disk_of(broker_id: int) -> str:
-    """Return where a broker's disk is in the container that keeps it."""
+    """Return the path of a broker's disk in the container that keeps it."""
     return f"/disks/{broker_id}"
 
 
@@ -229,7 +229,7 @@ def _volume_options(layout: ClusterLayout) -> dict[str, str]:
 
 
 def _seen_files(layout: ClusterLayout, broker_id: int) -> dict[Path, str]:
-    """Return what a broker has on this machine's disk where its files are changed: its data, and what it has synced."""
+    """Return a broker's files on this machine's disk, for faults that change them: its data and its record of syncs."""
     seen: dict[Path, str] = {}
     if layout.disk_files and not layout.disks:
         seen[_writable(layout.log_dir(broker_id).resolve())] = BROKER_DATA

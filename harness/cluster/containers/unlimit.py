@@ -1,4 +1,4 @@
-"""How does a container get back what it had before it was limited? Done by the driver, or by a watchdog."""
+"""Restores a limit of a container; used by the driver and by a watchdog."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ INSIDE = "/opt/kafka-chaos"
 """Where a container has modules of the harness; the image of our broker brings them."""
 SERVER = "0"
 """What programs that run beside a server in its container are told instead of its pid."""
-
+"""Stands for the server's pid in programs that run beside it in its container."""
 
 ALL_FILES = 0
-"""What a process had before it was limited, if nobody knows: it may have as many as the kernel lets it."""
+"""Limit of open files before the fault, if unknown: the most that the kernel allows."""
 
 
 def lift(engine: Engine, container: str, resource: Resource, before: float) -> None:
-    """Let a container have what it had before; raises ClusterError."""
+    """Restore a container's earlier limit; raises ClusterError."""
     match resource:
         case Resource.CPU:
             engine.limit_cpus(container, before)
@@ -25,7 +25,7 @@ def lift(engine: Engine, container: str, resource: Resource, before: float) -> N
             engine.limit_memory(container, round(before))
         case Resource.FILES:
             state = engine.state(container)
-            if state is not None and state.runs:  # who is started later has what it had at first
+            if state is not None and state.runs:  # a process started later has the original limits
                 argv = in_python(descriptors.__name__, SERVER, "--limit", str(round(before)))
                 engine.run_inside(container, argv)
 
@@ -36,6 +36,6 @@ def in_python(module: str, *arguments: str) -> list[str]:
 
 
 def programs() -> dict[Path, str]:
-    """Return path in the container by path here, of what runs beside a server that is not ours."""
+    """Return path in the container by path here, of programs that run beside a server of Apache Kafka."""
     modules = (descriptors, pressure)
     return {Path(str(each.__file__)): f"{INSIDE}/{each.__name__.replace('.', '/')}.py" for each in modules}

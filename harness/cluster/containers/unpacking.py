@@ -1,4 +1,4 @@
-"""How does a tar stream from a container become files? Its content is somebody else's, so little of tar is taken.
+"""Unpacks a tar stream from a container into files; its content is untrusted, so few features of tar are accepted.
 
 Regular files and folders, below one new folder, within bounds. No links, no devices, no sparse files: `tarfile` unpacks
 these, and its filter `data` has let archives out of their folder (CVE-2025-4517). Only its decoder of headers is used.
@@ -18,13 +18,13 @@ NOT_TAKEN = {
     tarfile.GNUTYPE_SPARSE: "a sparse file",
 }
 LONG_NAMES = frozenset({tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME})
-"""Entries before the one that they are about, with a name or size that does not fit in its header."""
+"""Entries that precede the one they describe, with a name or size too long for its header."""
 LONG_NAME_BYTES = 1 << 20
 SPARSE = "GNU.sparse."
 LONGEST_NUMBER = 18
 """Digits."""
 SHOWN = 200
-"""Characters of a name."""
+"""Characters of a name in a message."""
 NOTHING_FOLLOWS = bytes(tarfile.BLOCKSIZE)
 
 
@@ -35,10 +35,10 @@ class Bounds:
     entries: int = 1_000_000
     """Files, folders, and the entries with their long names."""
     size_bytes: int = 64 << 30
-    """Of all files."""
+    """Sum of all files."""
 
     def check(self, entries: int, size_bytes: int) -> None:
-        """Raise ClusterError where there is more."""
+        """Raise ClusterError if a limit is exceeded."""
         if entries > self.entries:
             raise ClusterError(f"its archive has more than {self.entries} entries")
         if size_bytes > self.size_bytes:
@@ -49,7 +49,7 @@ def unpack(chunks: Iterable[bytes], folder: Path, bounds: Bounds) -> None:
     """Unpack a tar stream into a new folder.
 
     Raises:
-        ClusterError: it is cut off, or holds what is not taken; what came before stays in the folder.
+        ClusterError: it is cut off, or has an entry of a refused kind; earlier entries stay in the folder.
         OSError: a file cannot be written.
     """
     folder.mkdir(parents=True)
@@ -73,10 +73,10 @@ class _Member:
 
 
 def _members(stream: "_Stream", bounds: Bounds) -> Iterator[_Member]:
-    """Yield every file and folder; the content of a file is to be read before the next one is asked for."""
+    """Yield every file and folder; read the content of a file before asking for the next one."""
     entries = size_bytes = 0
     attributes: dict[str, str] = {}
-    """What the entries before one have told of it."""
+    """Attributes of the next member, from the entries before it."""
     while (block := stream.read(tarfile.BLOCKSIZE)) != NOTHING_FOLLOWS:
         try:
             header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -99,7 +99,7 @@ def _members(stream: "_Stream", bounds: Bounds) -> Iterator[_Member]:
 
 
 def _attributes(type_: bytes, data: bytes) -> dict[str, str]:
-    """Return what an entry tells of the next one; a PAX header is lines `LENGTH KEY=VALUE`."""
+    """Return what an entry says about the next one; a PAX header is lines `LENGTH KEY=VALUE`."""
     if type_ == tarfile.GNUTYPE_LONGNAME:
         return {"path": data.partition(b"\0")[0].decode("utf-8", "surrogateescape")}
     attributes = {}
@@ -141,7 +141,7 @@ class _Stream:
         return b"".join(self._pieces(size))
 
     def content(self, size: int) -> Iterator[bytes | memoryview]:
-        """Yield so many bytes; what fills their last block is read too."""
+        """Yield this many bytes, and read the padding of their last block."""
         yield from self._pieces(size)
         self.read(-size % tarfile.BLOCKSIZE)
 

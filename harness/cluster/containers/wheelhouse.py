@@ -1,4 +1,4 @@
-"""Which wheels go into an image? Those that the host's pip downloads for its Python, locked by version and hash.
+"""The wheels of an image: those that the host's pip downloads for its Python, locked by version and hash.
 
 The host may be behind a proxy or need a company's own certificates; the build then needs no network.
 """
@@ -28,7 +28,7 @@ class Platform:
 
 
 def locked(requirements: str, packages: Iterable[str]) -> str:
-    """Return the entries of some packages out of locked requirements, a line each: version, marker and hashes.
+    """Return the entries of some packages in locked requirements, one a line: version, marker and hashes.
 
     Raises:
         ClusterError: one of the packages is not pinned with hashes.

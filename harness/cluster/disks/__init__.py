@@ -1,1 +1,1 @@
-"""What becomes of the disk of one server: damaged, full, failing, slow, or changed behind its back."""
+"""Faults of one server's disk: damaged, full, failing or slow."""

@@ -1,7 +1,7 @@
 """Keeps a disk full for a while: `python -m harness.cluster.disks.ballast FOLDER SECONDS`; SIGTERM ends it at once,
-and so does whoever removes its file.
+and so does the removal of its file.
 
-It writes a file until nothing more fits, takes what others give back meanwhile, and removes the file in the end. If it
+It writes a file until the disk is full, fills space that is freed meanwhile, and removes the file at the end. If it
 is killed, the file goes with the disk.
 """
 

@@ -1,6 +1,6 @@
-"""What can become of the files on a disk? Done to those of a broker that does not run, wherever they lie.
+"""Damages files on the disk of a stopped broker, in a folder or a volume.
 
-Format and names are Kafka's: segments of batches, checkpoints, and indexes that can be made again.
+Formats and names are Kafka's: segments of batches, checkpoints, and indexes that can be rebuilt.
 """
 
 import random
@@ -32,7 +32,7 @@ class What(StrEnum):
     DISK = "disk"
     """Everything is gone: the disk was replaced by an empty one."""
     BIT_FLIP = "bit-flip"
-    """A bit of a closed segment is another one; the recovery points are gone too, or nobody would read it again."""
+    """One bit of a closed segment is flipped; recovery points are removed too, so that the segment is read again."""
     TAIL = "tail"
     """The end of a log is gone."""
 
@@ -48,20 +48,20 @@ class Checkpoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What is to be done to a disk."""
+    """One kind of damage to a disk."""
 
     what: What
     log: str = ""
-    """As `orders-0`; empty for the one with the most bytes, among those that can be damaged so."""
+    """As `orders-0`; empty for the largest one that can be damaged so."""
     checkpoint: Checkpoint = Checkpoint.RECOVERY_POINTS
     tail_bytes: int = 1
 
 
 def do_damage(disk: Storage, done: Damage) -> None:
-    """Do it.
+    """Damage the files.
 
     Raises:
-        ClusterError: there is nothing on the disk that could be damaged so.
+        ClusterError: no file on the disk can be damaged so.
     """
     match done.what:
         case What.INDEXES:
@@ -83,7 +83,7 @@ def do_damage(disk: Storage, done: Damage) -> None:
 
 
 def torn(tail: bytes, rng: random.Random) -> bytes:
-    """Return what a power loss may leave of bytes that were written and not synced: a part, its end perhaps garbled."""
+    """Return what a power loss may leave of unsynced bytes: a part, perhaps with a garbled end."""
     left = tail[: rng.randint(0, len(tail))]
     if left and rng.random() < 0.5:
         garbled = rng.randint(1, min(len(left), 512))
@@ -97,7 +97,7 @@ def states(disk: Storage) -> dict[str, str]:
 
 
 def logs_in(files: dict[str, str]) -> set[str]:
-    """Return the names of the logs that some files are of, those apart that were deleted."""
+    """Return the names of the logs that these files belong to; deleted logs are left out."""
     parts = (path.rpartition("/") for path in files)
     return {folder for folder, _, name in parts if _LOG.fullmatch(folder) and _SEGMENT.fullmatch(name)}
 
@@ -109,12 +109,12 @@ def _contents(disk: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
             yield path, disk.read(path)
         except IsADirectoryError:
             yield from _contents(disk, path)
-        except FileNotFoundError:  # a folder where the disk is in memory, or what a live broker has removed since
+        except FileNotFoundError:  # a folder, if the disk is in memory, or a file that a live broker removed
             yield from _contents(disk, path)
 
 
 def _chosen(disk: Storage, done: Damage) -> str:
-    """Return the log to damage: the one that was named, else the one with the most bytes."""
+    """Return the log to damage: the named one, else the largest."""
     least = 2 if done.what is What.BIT_FLIP else 1
     logs = [name for name in disk.list("") if _LOG.fullmatch(name)]
     sizes = {log: _size(disk, log) for log in logs if len([*_files(disk, log, _SEGMENT)]) >= least}
@@ -162,7 +162,7 @@ def _batches(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
 
 
 def _cut(disk: Storage, log: str, size: int) -> None:
-    """Take bytes from the end of the last segment that has some, as many as it has at most."""
+    """Cut up to this many bytes from the end of the last segment that is not empty."""
     path = next((path for path in reversed([*_files(disk, log, _SEGMENT)]) if disk.read(path)), None)
     if path is None:
         raise ClusterError(f"{log} is empty")

@@ -1,9 +1,9 @@
-"""How does a broker's disk fail while the machine's does not? By libfiu, which is loaded before the C library.
+"""Makes a broker's disk fail while the machine's works, by libfiu, which is loaded before the C library.
 
-Told through a named pipe, it fails the calls by which our broker writes, reads and syncs its logs at a position, and no
-others: logs for people, sockets and configuration go through other ones.
+On a command through a named pipe, it fails the calls by which our broker writes, reads and syncs its logs at a
+position, and no others: text logs, sockets and configuration use other calls.
 
-`python -m harness.cluster.disks.disk_errors PIPE ERROR SECONDS` has them fail for a while; SIGTERM ends it at once.
+`python -m harness.cluster.disks.disk_errors PIPE ERROR SECONDS` makes them fail for a while; SIGTERM ends it at once.
 """
 
 import argparse
@@ -17,18 +17,18 @@ from typing import TextIO
 from harness.system.libraries import installed
 
 FOLDER = "disk-errors"
-"""In the cluster's folder: for each process that can be told so, two named pipes."""
+"""In the cluster's folder: two named pipes for each process that loads libfiu."""
 _LIBRARIES = ("fiu_run_preload.so", "fiu_posix_preload.so")
 _ANSWER_TIMEOUT_S = 10
 
 
 class DiskError(StrEnum):
-    """What the disk says."""
+    """The error of the disk."""
 
     IO = "io"
-    """That it cannot read, write or sync (EIO)."""
+    """It cannot read, write or sync (EIO)."""
     READ_ONLY = "read-only"
-    """That it takes nothing (EROFS)."""
+    """It takes no writes (EROFS)."""
 
 
 _WRITES = ("posix/io/rw/pwrite", "posix/io/rw/ftruncate")
@@ -40,12 +40,12 @@ _FAILING = {
 
 
 def error_number(error: DiskError) -> int:
-    """Return the number by which the operating system knows an error."""
+    """Return the operating system's number of an error."""
     return _FAILING[error][0]
 
 
 def libraries() -> list[Path]:
-    """Return where what servers load is installed; nothing where it is not."""
+    """Return the folder of the libraries that servers load; None if they are not installed."""
     return installed("fiu", *_LIBRARIES)
 
 
@@ -55,13 +55,13 @@ def lacking() -> str:
 
 
 def environment(folder: Path, process: str) -> dict[str, str]:
-    """Return what a process, started in the cluster's folder, needs in its environment for its disk to fail."""
+    """Return the environment of a process, started in the cluster's folder, whose disk can fail."""
     (folder / FOLDER).mkdir(exist_ok=True)
     return {"LD_PRELOAD": " ".join(map(str, libraries())), "FIU_CTRL_FIFO": f"{FOLDER}/{process}"}
 
 
 def pipe_of(folder: Path, process: str, pid: int) -> Path:
-    """Return the pipe of a process, without the ending of either."""
+    """Return the path of a process's pipes, without either suffix."""
     return folder / FOLDER / f"{process}-{pid}"
 
 
@@ -74,9 +74,9 @@ def _tell(commands: TextIO, answers: TextIO, command: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Have the calls fail until the time is over or a signal says so; a broker that has died fails no more.
+    """Make the calls fail until the time is over or a signal arrives; a dead broker ends it too.
 
-    The pipes stay open meanwhile: a process that opens its ends anew loses what is written just then.
+    The pipes stay open meanwhile, as a process that reopens its ends loses what is written in between.
     """
     parser = argparse.ArgumentParser(prog="harness.cluster.disks.disk_errors", description=__doc__)
     parser.add_argument("pipe", type=Path)

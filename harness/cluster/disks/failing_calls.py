@@ -1,9 +1,9 @@
-"""How does a disk fail for a broker that writes its logs by the calls that it writes to sockets by? File by file.
+"""Makes a disk fail, file by file, for a broker that writes its logs by the same calls as its sockets.
 
-`python -m harness.cluster.disks.failing_calls PID ERROR SECONDS FOLDER SEEN TRACE` has calls on the logs fail that are
-in a data directory now, FOLDER to us and SEEN to the broker, and on checkpoints; it writes a line for each into TRACE,
-and SIGTERM ends it at once. Logs that are made meanwhile are whole: the broker has met an error by then, or writes
-little.
+`python -m harness.cluster.disks.failing_calls PID ERROR SECONDS FOLDER SEEN TRACE` makes calls fail on the logs that
+are in a data directory now, FOLDER to us and SEEN to the broker, and on checkpoints. It writes a line for each into
+TRACE, and SIGTERM ends it at once. Logs created meanwhile do not fail: by then the broker has met an error, or it
+writes little.
 """
 
 import argparse
@@ -23,17 +23,17 @@ _CHECKPOINTS = (
     "log-start-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-"""Each is written as another file first, of this name and `.tmp`."""
+"""Each is first written to a file of this name and `.tmp`."""
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Yield the paths within a data directory of what is to fail."""
+    """Yield the paths in a data directory whose calls will fail."""
     yield from (str(path.relative_to(folder)) for path in sorted(folder.glob("*/*.log")))
     yield from (f"{name}.tmp" for name in _CHECKPOINTS)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Have the calls fail until the time is over or a signal says so; a broker that has died fails no more."""
+    """Make the calls fail until the time is over or a signal arrives; a dead broker ends it too."""
     parser = argparse.ArgumentParser(prog="harness.cluster.disks.failing_calls", description=__doc__)
     parser.add_argument("pid", type=int)
     parser.add_argument("error", type=DiskError)

@@ -1,6 +1,6 @@
-"""How do the syncs of one server take longer than the machine's? A tracer holds them back and times them.
+"""Delays the syncs of one server: a tracer holds them back and times them.
 
-`python -m harness.cluster.disks.slow_syncs PID EXTRA_S SECONDS TRACE` has them take longer for a while, and writes a
+`python -m harness.cluster.disks.slow_syncs PID EXTRA_S SECONDS TRACE` delays them for a while, and writes a
 line for each into TRACE; SIGTERM ends it at once.
 """
 
@@ -16,14 +16,14 @@ _HELD_BACK = re.compile(r"\(DELAYED\) <([\d.]+)>")
 
 
 def times_s(trace: Path) -> list[float]:
-    """Return how long each sync took that was held back, in seconds; nothing where there is no trace."""
+    """Return the duration of each delayed sync, in seconds; empty without a trace."""
     if not trace.exists():
         return []
     return [float(taken) for taken in _HELD_BACK.findall(trace.read_text(encoding="utf-8", errors="replace"))]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Hold syncs back until the time is over or a signal says so; return 1 if the process cannot be traced."""
+    """Delay syncs until the time is over or a signal arrives; return 1 if the process cannot be traced."""
     parser = argparse.ArgumentParser(prog="harness.cluster.disks.slow_syncs", description=__doc__)
     parser.add_argument("pid", type=int)
     parser.add_argument("extra_s", type=float)

@@ -1,7 +1,7 @@
-"""How does a broker get a disk that can be full? A file system in memory of its own, over its data directory.
+"""Gives a broker a disk that can fill up: a file system in memory, mounted over its data directory.
 
 The supervisor has a mount namespace of its own, in which its children run and these file systems are. With the last of
-its processes the kernel removes both, whoever was killed. From outside their files are seen through the supervisor.
+its processes the kernel removes both, even after a kill. From outside their files are seen through the supervisor.
 """
 
 import functools
@@ -12,7 +12,7 @@ from pathlib import Path
 
 DISK_BYTES = 128 << 20
 IN_A_NAMESPACE = ("unshare", "--mount", "--propagation", "private")
-"""What a command is put behind that is to have a mount namespace of its own."""
+"""Prefix of a command that gives it a mount namespace of its own."""
 _PROBE_TIMEOUT_S = 10.0
 
 

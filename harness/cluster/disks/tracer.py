@@ -1,6 +1,6 @@
-"""How does one process hold up the calls of another, or have them fail? By strace, for a while.
+"""Delays calls of another process, or makes them fail, by strace, for a while.
 
-If who holds strace is killed, so is strace, and the kernel lets the process go.
+When the parent of strace is killed, strace is too, and the kernel releases the traced process.
 """
 
 import functools
@@ -31,14 +31,14 @@ def lacking() -> str:
 
 
 def tracing(pid: int, calls: str, effect: str, trace: Path, files: Iterable[str] = ()) -> list[str]:
-    """Return the command that has an effect on some calls of a process, on certain files alone if any are named."""
+    """Return the strace command for an effect on some calls of a process, only on certain files if any are named."""
     only = [part for file in files for part in ("-P", file)]
     what = ["-e", f"trace={calls}", "-e", f"inject={calls}:{effect}"]
     return ["strace", "-f", "-qq", "-p", str(pid), *only, *what, "-T", "-o", str(trace)]
 
 
 def hold(argv: list[str], seconds: float) -> int:
-    """Trace until the time is over or a signal says so; return 1 if the process cannot be traced, or has ended."""
+    """Trace until the time is over or a signal arrives; return 1 if the process cannot be traced, or has ended."""
     bound = bound_to_parent(os.getpid(), signal.SIGKILL)
     with subprocess.Popen(argv, preexec_fn=bound) as tracer:  # noqa: S603
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})  # also the end of the tracer

@@ -1,1 +1,1 @@
-"""A cluster that somebody else started: reached by addresses, disturbed and collected by its owner's commands only."""
+"""An existing cluster: reached by addresses, disturbed and collected only by its owner's commands."""

@@ -1,4 +1,4 @@
-"""How is a command of the user's carried out: without a shell, in bounded time, and with nothing of the run's own?"""
+"""Carries out a user's command: without a shell, in bounded time, and without the run's environment."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ def problem_of(template: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> list[str]:
-    """Return the words of a command; a value never becomes more than a part of one word.
+    """Return the arguments of a command; a value never spans more than one argument.
 
     Raises:
         ClusterError: the template cannot be a command.
@@ -49,17 +49,17 @@ def filled(template: str, values: Mapping[str, str]) -> list[str]:
 
 
 def carry_out(argv: list[str], what: str, timeout_s: float) -> None:
-    """Carry out a command; `what` names it in messages, as its words may hold what is nobody's business.
+    """Carry out a command; `what` names it in messages, as its arguments may hold secrets.
 
-    What it leaves running is nobody's of this run: it is in a session of its own, without the mark by which processes
+    What it leaves running is no part of this run: it is in a session of its own, without the mark by which processes
     of a run are found and ended, and takes signals as usual.
 
     Raises:
-        ClusterError: there is no such program, or it ended with another status than 0; the end of its stderr is told.
+        ClusterError: there is no such program, or it ended with a status other than 0; quotes the end of its stderr.
         DeadlineError: it did not end in time, and was killed.
     """
     environment = {name: value for name, value in os.environ.items() if name != CLUSTER_VARIABLE}
-    with tempfile.TemporaryFile() as errors:  # a pipe would be held open by what it starts
+    with tempfile.TemporaryFile() as errors:  # a pipe would be held open by its children
         try:
             process = subprocess.Popen(  # noqa: S603  the user's own words
                 argv,
@@ -67,7 +67,7 @@ def carry_out(argv: list[str], what: str, timeout_s: float) -> None:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 env=environment,
-                cwd="/",  # whoever carries it out, the same
+                cwd="/",  # the same for the driver and the guard
                 start_new_session=True,
                 preexec_fn=_unmasked,
             )

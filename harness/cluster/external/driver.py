@@ -1,8 +1,8 @@
-"""The `external` driver: brokers that somebody else started, which it never starts but by their owner's command.
+"""The `external` driver: an existing cluster, started and stopped only by its owner's commands.
 
-Nothing is done before the cluster has proved to be the one that the scenario names: by its id, the same from brokers
-and from ZooKeeper, and by its brokers, no more and no fewer. What the run does to it is noted first, and undone by
-`stop`, or by a guard when everybody else has died.
+Nothing is done before the cluster is identified as the one that the scenario names: its id, as brokers and ZooKeeper
+report it, and the exact set of brokers must match. What the run does to it is noted first, and undone by
+`stop`, or by a guard when all other processes of the run have died.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from harness.system.waiting import until
 
 PROBE_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 0.5
-"""In which a broker that was paused would answer, were it not."""
+"""How long to wait for an answer from a broker that was paused."""
 DOWN_TIMEOUT_S = 60.0
 ZOOKEEPER_COPY, BROKER_COPY = "zookeeper/data", "brokers/{}/data"
 """Where commands copy data to, in the cluster's folder."""
@@ -57,14 +57,14 @@ class ExternalDriver(RunsClients):
     # --- the whole cluster ---
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
-        """Look whether this is the cluster that is meant, and whole; nothing of it is started.
+        """Check that this is the intended cluster, and that it is complete; nothing of it is started.
 
         Raises:
             ClusterError: it is not, or does not answer; nothing was touched.
         """
         cluster = request.external
         if cluster is None or not cluster.prefix:
-            raise ClusterError("nobody says which cluster, or which topics are the run's")
+            raise ClusterError("no external cluster, or no topic prefix, is given")
         cluster = replace(cluster, addresses=await _proved(cluster))
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner)
@@ -79,7 +79,7 @@ class ExternalDriver(RunsClients):
         return await self.status()
 
     async def status(self) -> ClusterStatus:
-        """Return what is seen from here: who takes connections, and of those that were paused who answers."""
+        """Return what is seen from here: which brokers take connections, and which of the paused ones answer."""
         cluster = ExternalCluster.load(self._root)
         states = await asyncio.gather(*(self._state(cluster, broker_id) for broker_id in cluster.hosts))
         folder = RunFolder(self._root).cluster
@@ -142,14 +142,14 @@ class ExternalDriver(RunsClients):
             except ClusterError as error:
                 left = [str(error)]
         with contextlib.suppress(ClusterError):  # one that does not answer is ended below, and its guard too
-            await self._supervision.signal_if_running(restoring.GUARD, "KILL")  # it would only do the same again
+            await self._supervision.signal_if_running(restoring.GUARD, "KILL")  # it would do the same again
         await self._supervision.end()
         left += await asyncio.to_thread(self._without_copies)
         if left:
             raise ClusterError("; ".join(left))
 
     async def residue(self) -> list[str]:
-        """Return a sentence for each process and socket of the run, its topics, and brokers that it left otherwise."""
+        """Return a sentence for each process and socket of the run, its topics, and brokers in a changed state."""
         left = self._supervision.residue()
         if not self._was_begun():
             return left
@@ -169,7 +169,7 @@ class ExternalDriver(RunsClients):
         return left + [f"broker {broker_id} does not answer" for broker_id in silent]
 
     def _without_copies(self) -> list[str]:
-        """Remove what was copied here, others' records and configurations too; what is evidence was taken from it."""
+        """Remove the copies made here, with others' records and configurations; evidence was extracted before."""
         folder, left = RunFolder(self._root).cluster, []
         for copy in (folder / ZOOKEEPER_COPY, *folder.glob(BROKER_COPY.format("*"))):
             try:
@@ -198,15 +198,15 @@ class ExternalDriver(RunsClients):
     # --- one broker ---
 
     async def kill_broker(self, broker_id: int) -> None:
-        """Have it killed, and return when it takes no connections any more, as the others still do."""
+        """Run the owner's command to kill it; return when it refuses connections and the others accept them."""
         await self._take_down("kill", broker_id, DOWN_TIMEOUT_S)
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
-        """Have it stopped in order, and return likewise."""
+        """Run the owner's command to stop it; return likewise."""
         await self._take_down("stop", broker_id, timeout_s)
 
     async def start_broker(self, broker_id: int) -> None:
-        """Have it started, once its old registration is gone; return when it is registered and answers."""
+        """Run the owner's command to start it, once its old registration is gone; return when it serves again."""
         cluster = self._with(broker_id)
         await restoring.started(cluster, self._notes, broker_id)
 
@@ -216,7 +216,7 @@ class ExternalDriver(RunsClients):
         await until(answering, bool, what=f"broker {broker_id} answering", timeout_s=restoring.START_TIMEOUT_S)
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
-        """Have it frozen; a child of the supervisor lets it go on after `at_most_s` at the latest."""
+        """Run the owner's command to pause it; a child of the supervisor resumes it after `at_most_s` at the latest."""
         cluster, child = self._with(broker_id), f"resume-{broker_id}"
         await self._supervision.signal_if_running(child, "TERM")
         if child in await self._supervision.children():
@@ -226,7 +226,7 @@ class ExternalDriver(RunsClients):
         await asyncio.to_thread(restoring.paused, cluster, self._notes, broker_id)
 
     async def resume_broker(self, broker_id: int) -> None:
-        """Let it go on; nothing happens when it was not paused."""
+        """Resume it; no-op if it was not paused."""
         cluster = self._with(broker_id)
         if broker_id in self._notes.of("paused"):
             await restoring.resumed(cluster, self._notes, broker_id)
@@ -286,7 +286,7 @@ def _zookeeper(cluster: ExternalCluster, folder: Path) -> tuple[ZookeeperStatus,
 
 
 async def _proved(cluster: ExternalCluster) -> dict[int, str]:
-    """Return the brokers' addresses, if this is the cluster that is meant, and whole.
+    """Return the brokers' addresses, if this is the intended cluster, and complete.
 
     Raises:
         ClusterError: it is not; says what was expected, and what was seen.
@@ -298,9 +298,9 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
         in_metadata = await view.cluster_id() if isinstance(view, KazooView) else cluster.cluster_id
         registered = sorted(await view.registrations())
         taken = taken_by_runs(await view.topics(), cluster.prefix)
-    for who, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_metadata)):
+    for named, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_metadata)):
         if seen != cluster.cluster_id:
-            raise ClusterError(f"{who} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
+            raise ClusterError(f"{named} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
     if not sorted(cluster.hosts) == registered == sorted(addresses):
         raise ClusterError(
             f"the scenario names the brokers {sorted(cluster.hosts)}; {sorted(addresses)} serve,"

@@ -1,4 +1,4 @@
-"""What is known of a cluster of somebody else's, and what this run has done to it that is to be undone."""
+"""What is known of an existing cluster, and what this run has done to it and must undo."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ NOTES_NAME = "disturbed.json"
 LOCK_NAME = "disturbed.lock"
 CONNECT_TIMEOUT_S = 5.0
 OF_A_RUN = re.compile("chaos-[0-9a-f]{10}-")
-"""How the names of a run's topics begin."""
+"""Prefix of the names of a run's topics."""
 TOUCHED = "touched"
 """Every broker that was ever taken down or paused."""
 
@@ -36,35 +36,35 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalCluster:
-    """What a scenario says of it."""
+    """The scenario's description of it."""
 
     cluster_id: str
     bootstrap_servers: str
     zookeeper_connect: str
-    """Empty where it has none."""
+    """Empty if it has none."""
     hosts: dict[int, Host]
-    """By broker id; there are no other brokers."""
+    """By broker id; the cluster has no other brokers."""
     commands: dict[str, str]
-    """Templates by what they do: kill, stop, start, pause, resume, and for evidence data and zookeeper."""
+    """Templates by action: kill, stop, start, pause, resume, and for evidence data and zookeeper."""
     timeout_s: float
     """For each command."""
     prefix: str
-    """How the names of all topics and groups begin that are the run's."""
+    """Prefix of the names of all topics and groups of the run."""
     addresses: dict[int, str] = field(default_factory=dict)
-    """host:port by broker id, as the cluster itself says; known once it was looked at."""
+    """host:port by broker id, as advertised by the cluster; known after the first look."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The kinds of evidence that cannot be had of it; a quorum's metadata log lies with its voters' data."""
+        """Kinds of evidence that cannot be collected; a quorum's metadata log is with its voters' data."""
         voters_are_brokers = self.controllers.keys() <= self.hosts.keys()
         metadata = ("data" if voters_are_brokers else "") if self.controllers else "zookeeper"
         absent = {"replicas": "data", "zookeeper": metadata}
         return ("state_changes", *(kind for kind, command in absent.items() if command not in self.commands))
 
     def view(self) -> OpenableView:
-        """Return the view of its metadata, to be opened; controllers of another cluster answer nothing."""
+        """Return the view of its metadata, not yet open; controllers of another cluster answer nothing."""
         return view_of(self.zookeeper_connect, self.controllers, self.cluster_id)
 
     def carry_out(self, action: str, broker_id: int | None = None, into: Path | None = None) -> None:
@@ -73,9 +73,9 @@ class ExternalCluster:
             raise ClusterError(f"the scenario gives no command for {action}")
         own = Host(host="", name="") if broker_id is None else self.hosts[broker_id]
         values = {"host": own.host, "name": own.name, "id": "" if broker_id is None else str(broker_id)}
-        whom = "" if broker_id is None else f" of broker {broker_id}"
+        target = "" if broker_id is None else f" of broker {broker_id}"
         argv = filled(self.commands[action], values | {"into": str(into or "")})
-        carry_out(argv, f"the command for {action}{whom}", self.timeout_s)
+        carry_out(argv, f"the command for {action}{target}", self.timeout_s)
 
     def save(self, root: Path) -> None:
         """Write it into the cluster's folder."""
@@ -101,12 +101,12 @@ class ExternalCluster:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Which brokers this run has taken down or paused; noted before it does, so that whoever is left can undo it."""
+    """Which brokers this run has taken down or paused; noted first, so that any process of the run can undo it."""
 
     root: Path
 
     def of(self, state: str) -> list[int]:
-        """Return the brokers that are `down` or `paused` by this run's doing, or were ever `touched`."""
+        """Return the brokers that are `down` or `paused` because of this run, or were ever `touched`."""
         return self._all().get(state, [])
 
     def add(self, state: str, broker_id: int) -> None:
@@ -122,7 +122,7 @@ class Notes:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep the driver and what ends a pause from overwriting each other's notes."""
+        """Keep the driver and the end of a pause from overwriting each other's notes."""
         with (RunFolder(self.root).cluster / LOCK_NAME).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -139,7 +139,7 @@ class Notes:
 
 
 async def listens(address: str) -> bool:
-    """Return whether somebody takes connections at host:port."""
+    """Return whether a server accepts connections at host:port."""
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -151,7 +151,7 @@ async def listens(address: str) -> bool:
 
 
 def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
-    """Return which topics forbid a run to begin: those that begin as its own will, or as another run's; or nothing."""
+    """Return the topics that forbid a run to start: with its own prefix, or another run's; empty if none."""
     names = sorted(topics)
     if own := [name for name in names if name.startswith(prefix)]:
         return f"there are topics already whose names begin as the run's will: {', '.join(own)}"
@@ -159,7 +159,7 @@ def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
 
 
 def of_other_runs(topics: Iterable[str], prefix: str) -> str:
-    """Return which topics are another run's, as a reason for this one to end; or nothing."""
+    """Return the topics of another run, as a reason to end this one; empty if none."""
     others = sorted(name for name in topics if OF_A_RUN.match(name) and not name.startswith(prefix))
     why = "another run disturbs this cluster, or has left topics that are to be deleted first"
     return f"{why}: {', '.join(others)}" if others else ""

@@ -1,4 +1,4 @@
-"""What makes a cluster of somebody else's what it was: paused brokers go on, stopped ones start, our topics go.
+"""Restores an existing cluster: paused brokers resume, stopped ones start, the run's topics are deleted.
 
 `python -m harness.cluster.external.restoring guard ROOT` waits for SIGTERM, which the supervisor's end sends, and then
 does all of it. `… resume ROOT BROKER SECONDS` lets one broker go on after that time, or at SIGTERM. Both are children
@@ -18,7 +18,7 @@ from harness.system.waiting import until
 
 GUARD, RESUME = "guard", "resume"
 MARGIN_S = 60.0
-"""For all that takes no command and waits for nothing."""
+"""For all steps that run no command and wait for nothing."""
 START_TIMEOUT_S = 240.0
 SESSION_TIMEOUT_S = 90.0
 TOPICS_TIMEOUT_S = 60.0
@@ -28,7 +28,7 @@ ANSWERING_TIMEOUT_S = 30.0
 
 
 def grace_s(cluster: ExternalCluster) -> float:
-    """Return how long undoing everything may take: each broker goes on and is started, twice, one after the other."""
+    """Return how long undoing everything may take: each broker is resumed and started, twice, one after the other."""
     once_s = 2 * cluster.timeout_s + SESSION_TIMEOUT_S + START_TIMEOUT_S
     each_s = 2 * once_s + ANSWERING_TIMEOUT_S + 2 * PROBE_TIMEOUT_S
     return len(cluster.hosts) * each_s + TOPICS_TIMEOUT_S + MARGIN_S
@@ -37,7 +37,7 @@ def grace_s(cluster: ExternalCluster) -> float:
 async def restore(root: Path) -> list[str]:
     """Undo what the notes say, and remove the run's topics; return a sentence for each thing that is left.
 
-    A command that was given up may have had its effect since: who was ever touched is looked at again.
+    A command that timed out may have had its effect later, so every broker that was ever touched is checked again.
     """
     cluster, notes = ExternalCluster.load(root), Notes(root)
     left: list[str] = []
@@ -57,7 +57,7 @@ async def _each(left: list[str], doings: Iterable[Awaitable[None]]) -> None:
 
 
 async def _put_right(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
-    """Have a broker that was touched answer, if it does not; one that is noted still could not be helped before."""
+    """Make a touched broker answer, if it does not; one that is still noted could not be restored before."""
     address = cluster.addresses[broker_id]
     if broker_id in {*notes.of("down"), *notes.of("paused")}:
         return
@@ -76,10 +76,10 @@ async def _put_right(cluster: ExternalCluster, notes: Notes, broker_id: int) -> 
 
 
 def paused(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
-    """Pause a broker that is noted; when the command took so long that the pause is over, let it go on at once."""
+    """Pause a broker that is noted; if the command outlasts the pause, resume it at once."""
     try:
         cluster.carry_out("pause", broker_id)
-    finally:  # also one that was killed may have been heard
+    finally:  # a command that was killed may have had its effect
         if broker_id not in notes.of("paused"):
             notes.add("paused", broker_id)
             cluster.carry_out("resume", broker_id)
@@ -87,14 +87,14 @@ def paused(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
 
 
 async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
-    """Let a paused broker go on."""
+    """Resume a paused broker."""
     await asyncio.to_thread(cluster.carry_out, "resume", broker_id)
     notes.remove("paused", broker_id)
 
 
 async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
-    """Start a broker, unless it runs, when its old registration is gone; while that exists, it would end at once."""
-    if await listens(cluster.addresses[broker_id]):  # it never went down, or somebody else has started it
+    """Start a broker, unless it runs, once its old registration is gone; before that it would exit at once."""
+    if await listens(cluster.addresses[broker_id]):  # it never went down, or another process has started it
         notes.remove("down", broker_id)
         return
     async with cluster.view() as view:
@@ -108,7 +108,7 @@ async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> Non
 
 
 async def refuses(address: str, timeout_s: float) -> bool:
-    """Return whether nobody listens at host:port; somebody who is paused says nothing, once enough wait for him."""
+    """Return whether no server listens at host:port; a paused one does not answer once its backlog is full."""
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(timeout_s):

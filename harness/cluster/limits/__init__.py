@@ -1,1 +1,1 @@
-"""What one server can have less of: CPU time, memory, open files."""
+"""Limits of one server: CPU time, memory, open files."""

@@ -1,8 +1,8 @@
-"""How does one process get less CPU time or memory than the machine has? In a control group of its own, for a while.
+"""Limits CPU time or memory of one process for a while, in a control group of its own.
 
-The kernel's groups are folders, of version 1 (a tree for each resource) or 2. Who makes one needs the right to; its
-name says whose run it belongs to, so that a reaper finds it. A group takes what its processes use from then on: what
-they had before counts where they were before.
+The kernel's groups are folders, of version 1 (a tree for each resource) or 2. Creating one needs a privilege; its
+name contains the run, so that a reaper finds it. A group counts what its processes take from then on; earlier use
+counts in the earlier group.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _PROBE_BYTES = 64 << 20
 _REMOVAL_S = 2.0
 _POLL_S = 0.01
 _UNLIMITED = 1 << 62
-"""The greatest number of bytes is about that, where nobody has set one."""
+"""A limit of at least that many bytes means that none is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +37,23 @@ class Tree:
     """Whether they are of version 2."""
     root: Path
     home: Path
-    """The group of this process, to which others go back."""
+    """The group of this process, to which the others return."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One group, whether it exists or not. All methods raise OSError where the kernel refuses."""
+    """One group, existing or not. All methods raise OSError if the kernel refuses."""
 
     tree: Tree
     name: str
 
     @property
     def folder(self) -> Path:
-        """Where the kernel shows it."""
+        """Its folder in the kernel's file system."""
         return self.tree.root / self.name
 
     def limit(self, amount: float) -> None:
-        """Make the group, if it is not there, and limit it: to so many CPUs, or bytes."""
+        """Create the group, if needed, and limit it: to a number of CPUs, or of bytes."""
         self.folder.mkdir(exist_ok=True)
         for file, value in self._settings(amount).items():
             if (self.folder / file).exists():  # not without swap
@@ -64,13 +64,13 @@ class Group:
         (self.folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
     def usage(self) -> Usage:
-        """Return what the kernel says of it; nothing limits what is in no group."""
+        """Return the kernel's counters; without a group there is no limit."""
         with contextlib.suppress(FileNotFoundError):
             return Usage(limit=self._limit(), hits=self._hits())
         return Usage(limit=None)
 
     def remove(self) -> None:
-        """Move its processes to the group of this one, and remove it; nothing happens when it is gone."""
+        """Move its processes to this process's group, and remove it; no-op if it is gone."""
         deadline = time.monotonic() + _REMOVAL_S
         while self.folder.exists():
             for pid in self._pids():
@@ -91,7 +91,7 @@ class Group:
         return []
 
     def _settings(self, amount: float) -> dict[str, str]:
-        """Return what is written, by file and in order."""
+        """Return the settings to write, by file and in order."""
         match self.tree.resource, self.tree.unified:
             case Resource.CPU, True:
                 return {"cpu.max": f"{round(amount * PERIOD_US)} {PERIOD_US}"}
@@ -125,12 +125,12 @@ class Group:
 
 
 def group_of(root: Path, process: str, resource: Resource) -> Group:
-    """Return the group in which a process of a run is limited; raises ClusterError where there are none."""
+    """Return the group for limits of a process of a run; raises ClusterError if there are no groups."""
     return Group(tree=_tree(resource), name=f"{resource_name(root, process)}")
 
 
 def groups_of(root: Path) -> Iterator[Group]:
-    """Yield the groups that exist of a run, which may be dead."""
+    """Yield the existing groups of a run, which may be dead."""
     for resource in RESOURCES:
         with contextlib.suppress(ClusterError):
             tree = _tree(resource)
@@ -161,7 +161,7 @@ def lacking(resource: Resource) -> str:
 
 
 def _tree(resource: Resource) -> Tree:
-    """Find where the kernel shows its groups; raises ClusterError where it does not."""
+    """Find the kernel's file system of groups; raises ClusterError if there is none."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
         own = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()

@@ -1,8 +1,8 @@
-"""How many files may a process have open? The kernel's soft limit, which anybody may change for his own processes.
+"""How many files a process may have open: the kernel's soft limit, which a user may change for own processes.
 
 In a container it is run by the engine, as the user of the server there: `python -m harness.cluster.limits.descriptors
 PID`, 0 for the child of the container's first process. `--spare N` leaves it N more than now, `--limit N` so many in
-all, 0 for as many as it may have. It prints the limit. Standard library only.
+in all, 0 for the maximum. It prints the limit. Standard library only.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 KEPT_FREE = 256
-"""So many files more than it was asked for does a process need for all else."""
+"""Descriptors that a process needs beyond the requested number."""
 
 
 def limit_of(pid: int) -> int:
@@ -21,7 +21,7 @@ def limit_of(pid: int) -> int:
 
 
 def leave(pid: int, spare: int) -> int:
-    """Let a process open so many files more than it has; return the limit before. Raises OSError when it is gone."""
+    """Limit a process to this many files more than it has; return the earlier limit. Raises OSError when it is gone."""
     before, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     held = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(held + spare, before), most))
@@ -29,13 +29,13 @@ def leave(pid: int, spare: int) -> int:
 
 
 def lift(pid: int, limit: int | None = None) -> None:
-    """Let a process have so many files open; None for as many as it may. Raises OSError when it is gone."""
+    """Set the limit of a process; None for the maximum. Raises OSError when it is gone."""
     most = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most if limit is None else limit, most))
 
 
 def room_for(files: int) -> str:
-    """Let this process open as many files as it may; return why so many more are still too many, empty if not."""
+    """Raise this process's limit to the maximum; return why this many more are still too many, empty if not."""
     lift(os.getpid())
     held, most = sum(1 for _ in Path("/proc/self/fd").iterdir()), limit_of(os.getpid())
     fits = held + files + KEPT_FREE <= most
@@ -51,7 +51,7 @@ def server_here() -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Change the limit if that is asked for, and print it."""
+    """Change the limit if requested, and print it."""
     parser = argparse.ArgumentParser(prog="harness.cluster.limits.descriptors", description=__doc__)
     parser.add_argument("pid", type=int)
     parser.add_argument("--spare", type=int)

@@ -1,4 +1,4 @@
-"""Lets a process have less of a resource for a while; SIGTERM ends it at once. A child of the cluster's supervisor.
+"""Limits a resource of a process for a while; SIGTERM ends it at once. A child of the cluster's supervisor.
 
 `python -m harness.cluster.limits.limiter ROOT PROCESS PID RESOURCE AMOUNT SECONDS`. If it is killed, the driver or a
 reaper lifts the limit.
@@ -20,12 +20,12 @@ from harness.system.pids import ProcessIdentity, identify
 
 _AGAIN_S = 0.1
 _BEYOND = 64 << 20
-"""So many bytes more than what is left are taken."""
+"""How much more memory than is left to take."""
 
 
 @contextmanager
 def few_files(pid: int, spare: int) -> Iterator[None]:
-    """Leave a process so many files more than it has open."""
+    """Limit the open files of a process to this many more than it has."""
     before = descriptors.leave(pid, spare)
     try:
         yield
@@ -36,7 +36,7 @@ def few_files(pid: int, spare: int) -> Iterator[None]:
 
 @contextmanager
 def confined(pid: int, group: Group, amount: float) -> Iterator[None]:
-    """Have a process in a group of its own."""
+    """Keep a process in a group of its own."""
     try:
         group.limit(amount)
         group.add(pid)
@@ -46,7 +46,7 @@ def confined(pid: int, group: Group, amount: float) -> Iterator[None]:
 
 
 def press(process: ProcessIdentity, group: Group, spare: int, end_s: float) -> bool:
-    """Have others take the memory that is left until the process is killed; return whether a signal came first."""
+    """Take the remaining memory by other processes until the process is killed; return whether a signal came first."""
     argv = [sys.executable, "-m", pressure.__name__, str(process.pid), str(spare + _BEYOND)]
     while process.alive() and time.monotonic() < end_s:
         with subprocess.Popen(argv, preexec_fn=lambda: group.add(0)) as eater:  # noqa: S603
@@ -57,7 +57,7 @@ def press(process: ProcessIdentity, group: Group, spare: int, end_s: float) -> b
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Limit the process until the time is over or a signal says so."""
+    """Limit the process until the time is over or a signal arrives."""
     parser = argparse.ArgumentParser(prog="harness.cluster.limits.limiter", description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("process")

@@ -1,4 +1,4 @@
-"""Takes memory until the kernel has killed a process, 0 for the child of a container's first one, or itself.
+"""Takes memory until the kernel kills a process, or this one; PID 0 is the child of a container's first process.
 
 `python -m harness.cluster.limits.pressure PID BYTES`, in the control group of that process, which is the first to be
 killed then. Standard library only.
@@ -14,7 +14,7 @@ _STEP = 1 << 20
 
 
 def main(arguments: list[str]) -> int:
-    """Take so much, piece by piece."""
+    """Take this many bytes, piece by piece."""
     pid, size = map(int, arguments)
     Path(f"/proc/{pid or server_here()}/oom_score_adj").write_text(FIRST_TO_GO, encoding="ascii")
     held = [b"x" * _STEP for _ in range(size // _STEP)]

@@ -1,25 +1,25 @@
-"""Of what can a broker have less than it takes, and what does the kernel say of that?"""
+"""The resources of a broker that can be limited, and the kernel's counters for each."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Resource(StrEnum):
-    """What a limit is of."""
+    """The resource of a limit."""
 
     CPU = "cpu"
     """CPU time. The amount is how many CPUs, as 0.1."""
     MEMORY = "memory"
-    """Memory. The amount is how many bytes more than now; whoever has more than that is killed by the kernel."""
+    """Memory. The amount is how many bytes more than now; the kernel kills a process that needs more."""
     FILES = "files"
     """Open files, sockets among them. The amount is how many more than now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the kernel says of a broker and one resource."""
+    """The kernel's counters of a broker and one resource."""
 
     limit: float | None
-    """CPUs, bytes or files; None where nothing limits it but the machine."""
+    """CPUs, bytes or files; None if only the machine limits it."""
     hits: int = 0
-    """Of CPU: in how many periods it was held back. Of memory: how often something was killed. Of files: not known."""
+    """CPU: throttled periods. Memory: processes killed. Files: unknown."""

@@ -1,1 +1,1 @@
-"""Who reaches whom, and how fast: between real servers by a relay, and in virtual time."""
+"""Which host reaches which, and how fast: between real servers by a relay, and in virtual time."""

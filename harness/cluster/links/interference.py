@@ -1,4 +1,4 @@
-"""What holds the links between hosts cut or slow: a link is as usual again when nobody holds it any more."""
+"""What keeps links between hosts cut or slow; a link is normal again when the last interference on it ends."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,58 +8,58 @@ from harness.cluster.capabilities import Rhythm, Slowness
 from harness.cluster.links.links import Link, Links
 
 PARTITION = "partition"
-"""The name of what holds the links between brokers that are separated."""
+"""Name of the interference on links between separated brokers."""
 
 
 def isolation_of(broker_id: int) -> str:
-    """Return the name of what holds an isolated broker's links."""
+    """Return the name of the interference on an isolated broker's links."""
     return f"isolation of broker {broker_id}"
 
 
 def delay_of(broker_id: int) -> str:
-    """Return the name of what holds a slow broker's links."""
+    """Return the name of the interference on a slow broker's links."""
     return f"delay of broker {broker_id}"
 
 
 def isolation_of_servers(server_ids: Iterable[int]) -> str:
-    """Return the name of what holds the links between these ZooKeeper servers and the others."""
+    """Return the name of the interference on links between these ZooKeeper servers and the others."""
     return f"isolation of ZooKeeper servers {', '.join(map(str, sorted(server_ids)))}"
 
 
 class _Hold(NamedTuple):
-    """What one holder does to its links."""
+    """The effect of one interference on its links."""
 
     links: tuple[Link, ...]
     slowness: Slowness | None
     """How slow they are; None for a cut."""
     rhythm: Rhythm | None = None
-    """Of a cut that comes and goes."""
+    """Set for a cut that comes and goes."""
     rests: bool = False
-    """Whether such a cut has gone for now."""
+    """Whether such a cut is off at present."""
 
 
 class Interference:
-    """All that is done to links, by the name of whoever does it."""
+    """All interference on links, by the name of its cause."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self._holds: dict[str, _Hold] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._turns: dict[str, asyncio.TimerHandle] = {}
-        """When a cut that has a rhythm comes or goes next."""
+        """Timers of the next turn of cuts that have a rhythm."""
 
     def cut(self, holder: str, links: Iterable[Link], *, at_most_s: float, rhythm: Rhythm | None = None) -> None:
-        """Let nothing pass over some links, all the time or in a rhythm, instead of what the holder held before."""
+        """Cut some links, all the time or in a rhythm; replaces the holder's earlier interference."""
         self._hold(holder, _Hold(tuple(links), None, rhythm), at_most_s)
         if rhythm is not None:
             self._turn_after(rhythm.cut_s, holder)
 
     def slow(self, holder: str, links: Iterable[Link], slowness: Slowness, *, at_most_s: float) -> None:
-        """Slow some links down; where several do, the longest delay and jitter count, and the lowest rate."""
+        """Slow some links down; if several holders do, the longest delay and jitter and the lowest rate apply."""
         self._hold(holder, _Hold(tuple(links), slowness), at_most_s)
 
     def release(self, holder: str) -> None:
-        """Give up all that a holder holds; nothing happens when that is nothing."""
+        """End all interference of a holder; no-op if there is none."""
         hold = self._holds.pop(holder, None)
         if hold is not None:
             self._timers.pop(holder).cancel()
@@ -67,7 +67,7 @@ class Interference:
             self._apply(hold)
 
     def holds(self, holder: str) -> bool:
-        """Return whether something is in force."""
+        """Return whether any interference is in force."""
         return holder in self._holds
 
     def _hold(self, holder: str, hold: _Hold, at_most_s: float) -> None:

@@ -1,7 +1,7 @@
-"""Who reaches whom, and how fast: one-way links between hosts, and the pipes that run over them.
+"""Which host reaches which, and how fast: one-way links between hosts, and the pipes that run over them.
 
-What is sent over a cut link is not lost, as TCP sends it again: it waits, in order, until the link is healed or the
-connection is gone. Over a link with a rate it waits until all that came before it has passed, of whichever connection.
+What is sent over a cut link is not lost, as TCP resends it: it waits, in order, until the link is healed or the
+connection is gone. Over a link with a rate it waits until everything sent before it has passed, on any connection.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from harness.cluster.capabilities import Direction
 SHORTEST_S = 0.0001
 LONGEST_S = 0.001
 SPIKE_SHARE = 0.01
-"""How many of all messages take far longer than usual …"""
+"""Share of messages that take far longer than usual …"""
 SPIKE_S = 0.03
-"""… at most by this."""
+"""… and by how much at most."""
 
 Link = tuple[str, str]
 """Sender and receiver."""
@@ -30,12 +30,12 @@ def ways(own: str, others: Sequence[str], way: Direction) -> list[Link]:
 
 
 def bytes_in(item: Any) -> int:
-    """Return how long something is that is sent, if it is bytes; all else is of no length."""
+    """Return the length of what is sent, if it is bytes; anything else has length 0."""
     return len(item) if isinstance(item, bytes) else 0
 
 
 class Links:
-    """All links between hosts; without `rng` nothing takes any time, unless it is slowed down."""
+    """All links between hosts; without `rng` they have no delay, unless slowed down."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Links:
         size_of: Callable[[Any], int] = bytes_in,
         usual_s: Callable[[Link], float] | None = None,
     ) -> None:
-        """Make links of which none is cut.
+        """Make links, none of them cut.
 
         Args:
-            rng: Draws how long messages take.
-            size_of: How many bytes something is that is sent over a link with a rate.
-            usual_s: How much longer the next message over a link takes, whether that is slowed down or not.
+            rng: Draws the delays of messages.
+            size_of: Size in bytes of what is sent over a link with a rate.
+            usual_s: Usual delay of the next message over a link, added to that of a slowed link.
         """
         self.size_of = size_of
         self._usual_s = usual_s
@@ -58,13 +58,13 @@ class Links:
         self._slow_s: dict[Link, tuple[float, float]] = {}
         self._rates: dict[Link, float] = {}
         self._passing: dict[Link, asyncio.TimerHandle] = {}
-        """When what is passing over a link with a rate will have passed."""
+        """When the item in transit over a link with a rate will have passed."""
         self._stalled: dict[Link, dict[Pipe, None]] = {}
         self._context = copy_context()
-        """Of what no host does: a link that lets something pass."""
+        """Context of timers of links, which belong to no host."""
 
     def delay_s(self, link: Link) -> float:
-        """Return how long the next message takes, drawn from the seed."""
+        """Return the delay of the next message, drawn from the seed."""
         if self._rng is None:
             return self._slowed_s(link)
         drawn = self._rng.random()
@@ -80,17 +80,17 @@ class Links:
         return extra_s + self._jitter.random() * jitter_s if jitter_s else extra_s
 
     def passes(self, link: Link) -> bool:
-        """Whether what is sent now gets through at once."""
+        """Whether what is sent now passes at once."""
         return link not in self._cut and link not in self._rates
 
     def cut(self, sender: str, receiver: str) -> None:
-        """Let nothing pass from one host to another; the other way is another link."""
+        """Cut the link from one host to another; the reverse direction is another link."""
         self._cut.add((sender, receiver))
         if self._rates:
             self._go_on((sender, receiver))
 
     def heal(self, sender: str, receiver: str) -> None:
-        """Let everything pass again, first what waited."""
+        """Restore a link; what waited passes first."""
         self._cut.discard((sender, receiver))
         self._go_on((sender, receiver))
 
@@ -107,14 +107,14 @@ class Links:
             self.heal(other, host)
 
     def slow(self, sender: str, receiver: str, extra_s: float, jitter_s: float = 0.0) -> None:
-        """Let everything take longer from now on, by up to `jitter_s` more; 0 for as usual."""
+        """Add a delay to a link, with up to `jitter_s` on top; 0 removes it."""
         if extra_s or jitter_s:
             self._slow_s[sender, receiver] = (extra_s, jitter_s)
         else:
             self._slow_s.pop((sender, receiver), None)
 
     def limit(self, sender: str, receiver: str, bytes_per_s: float | None) -> None:
-        """Let no more pass than this from now on; with None as much as is sent, first what waited."""
+        """Limit the rate of a link; None removes the limit, and what waited passes first."""
         link = (sender, receiver)
         if bytes_per_s is not None:
             self._rates[link] = bytes_per_s
@@ -123,13 +123,13 @@ class Links:
         self._go_on(link)
 
     def stalled(self, pipe: "Pipe") -> None:
-        """Note a pipe that has something to send when its link lets it pass."""
+        """Register a pipe with waiting data, to continue when its link lets it pass."""
         self._stalled.setdefault(pipe.link, {})[pipe] = None
         if pipe.link in self._rates and pipe.link not in self._passing:
             self._go_on(pipe.link)
 
     def _go_on(self, link: Link) -> None:
-        """Let what waits pass as the link is now; over one that is cut, nothing."""
+        """Continue the pipes of a link in its present state; a cut link passes nothing."""
         if link in self._passing:
             self._passing.pop(link).cancel()
         if self.passes(link):
@@ -142,7 +142,7 @@ class Links:
             self._passing[link] = loop.call_later(taken_s, self._passed, pipe, context=self._context)
 
     def _passed(self, pipe: "Pipe") -> None:
-        """Let the first thing of a pipe go, and let the next pipe have its turn."""
+        """Pass the first item of a pipe, and give the next pipe its turn."""
         del self._passing[pipe.link]
         waiting = self._stalled[pipe.link]
         del waiting[pipe]
@@ -152,7 +152,7 @@ class Links:
 
 
 class Pipe:
-    """One direction of one connection: what is put in comes out later, in order, in the receiver's context."""
+    """One direction of one connection: items come out later, in order, in the receiver's context."""
 
     __slots__ = ("_broken", "_context", "_deliver", "_last_s", "_links", "_loop", "_under_way", "_waiting", "link")
 
@@ -170,7 +170,7 @@ class Pipe:
         self._broken = False
 
     def put(self, item: Any) -> None:
-        """Send something."""
+        """Send an item."""
         if self._broken:
             return
         links, link = self._links, self.link
@@ -182,49 +182,49 @@ class Pipe:
 
     @property
     def passes(self) -> bool:
-        """Whether what is put in now gets through at once."""
+        """Whether an item put in now passes at once."""
         return self._links.passes(self.link)
 
     @property
     def first(self) -> Any:
-        """What waits longest; None when nothing does any more."""
+        """The item that waits longest; None if none waits."""
         return self._waiting[0] if self._waiting else None
 
     def send_first(self) -> bool:
-        """Send what waited longest, and return whether more waits."""
+        """Send the item that waited longest, and return whether more wait."""
         if self._waiting:
             self._send(self._waiting.popleft())
         return bool(self._waiting)
 
     def go_on(self) -> None:
-        """Send what waited."""
+        """Send all that waits."""
         while self._waiting and self._links.passes(self.link):
             self._send(self._waiting.popleft())
 
     def hand_over(self, context: Context) -> None:
-        """Let what is sent from now on come out in another context."""
+        """Deliver what is sent from now on in another context."""
         self._context = context
 
     def reset(self) -> "Pipe":
-        """Lose what is on its way, and return a new pipe between the same ends."""
+        """Drop what is in transit, and return a new pipe between the same ends."""
         self.break_off()
         return Pipe(self._links, *self.link, self._deliver, self._context)
 
     def break_off(self) -> None:
-        """Let nothing come out any more, not even what is on its way."""
+        """Deliver nothing from now on, not even what is in transit."""
         self._broken = True
         self._under_way.clear()
         self._waiting.clear()
 
     def end_with(self, item: Any) -> None:
-        """Let one more thing come out, at once, and nothing else any more."""
+        """Deliver one more item at once, and nothing after it."""
         self.break_off()
         asyncio.get_running_loop().call_soon(self._deliver, item, context=self._context)
 
     def _send(self, item: Any) -> None:
         loop, delay_s = self._loop, self._links.delay_s(self.link)
         now_s = loop.time()
-        self._under_way.append(item)  # asyncio keeps no order among timers of one time, nor before what is to run soon
+        self._under_way.append(item)  # asyncio does not order timers of one instant
         if not delay_s and self._last_s <= now_s:
             loop.call_soon(self._arrive, context=self._context)
             return

@@ -1,4 +1,4 @@
-"""Answers that never come: a host's connection is lost instead, once its next write has been carried out, or not."""
+"""Lost replies: a host's connection breaks after its next write was carried out, or instead of carrying it out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class LostReplies:
-    """Whose next answer is to be lost, and what was."""
+    """Hosts whose next reply will be lost, and the replies that were."""
 
     lost: dict[str, str] = field(default_factory=dict)
-    """By host, the last write whose answer was lost."""
+    """By host, the last write whose reply was lost."""
     _armed: dict[str, bool] = field(default_factory=dict)
     """By host, whether its next write is carried out."""
 
     def arm(self, host: str, *, carried_out: bool) -> None:
-        """Lose the answer to the host's next write."""
+        """Lose the reply to the host's next write."""
         self.lost.pop(host, None)
         self._armed[host] = carried_out
 
     def disarm(self, host: str) -> None:
-        """Lose nothing, if nothing was lost yet."""
+        """Cancel the loss, if nothing was lost yet."""
         self._armed.pop(host, None)
 
     def take(self, host: str, writes: Iterable[tuple[str, str]]) -> bool | None:
-        """Return whether these are carried out before their answer is lost; None when they are answered.
+        """Return whether these writes are carried out before their reply is lost; None if they are answered.
 
-        A write is what is done, and the path that it is done to.
+        A write is an operation and its path.
         """
         carried_out = self._armed.pop(host, None)
         if carried_out is not None:

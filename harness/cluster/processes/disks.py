@@ -43,7 +43,7 @@ class FilePowers(SupervisedDriver):
         """
         layout = self._layout_with(broker_id)
         if not layout.syncs:
-            raise ClusterError("nobody notes what is synced: this cluster was not started for power losses")
+            raise ClusterError("syncs are not recorded: this cluster was not started for power losses")
         starts = (await self._servers(layout))[broker_process(broker_id)].starts
         await self.kill_broker(broker_id)
         rng = random.Random(f"{self._run_id} {broker_id} {starts}") if torn else None  # noqa: S311  repeatable
@@ -154,7 +154,7 @@ def _filler(broker_id: int) -> str:
 
 
 def _copy(source: Path, destination: Path) -> None:
-    """Copy a folder that somebody may write to; what goes meanwhile is left out; raises OSError."""
+    """Copy a folder that may change meanwhile; files that disappear are left out; raises OSError."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -173,7 +173,7 @@ def _move(source: Path, destination: Path) -> None:
     """Put what is in one folder in place of what is in another.
 
     That one itself stays: for the supervisor a file system is mounted there, and the kernel takes that away from it
-    when anybody else renames or removes the folder.
+    when another process renames or removes the folder.
     """
     for old in destination.iterdir():
         shutil.rmtree(old) if old.is_dir() else old.unlink()

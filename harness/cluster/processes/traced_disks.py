@@ -1,4 +1,4 @@
-"""What can be done to a broker's disk by who traces its process? A child of the supervisor does, and lets go of it."""
+"""Faults of a broker's disk by tracing its process; a child of the supervisor traces it, and releases it."""
 
 import sys
 from pathlib import Path

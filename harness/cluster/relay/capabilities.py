@@ -17,7 +17,7 @@ from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.links.interference import PARTITION, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links.links import Link, ways
-from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, SOMEBODY
+from harness.cluster.relay import CLIENTS, FOLDER, PROBES_NAME, SOCKET_NAME, UNKNOWN
 from harness.cluster.supervision import client
 from harness.errors import ClusterError
 
@@ -45,7 +45,7 @@ class RelayCapabilities:
         """Return the names of the connections to brokers and controllers that the kernel did not say the owner of."""
         layout = self._relayed(None)
         hosts = map(broker_process, (*layout.brokers, *layout.quorum))
-        answers = [await self._call(None, "connections", host=host, others=[SOMEBODY]) for host in hosts]
+        answers = [await self._call(None, "connections", host=host, others=[UNKNOWN]) for host in hosts]
         return {name for answer in answers for name in answer["names"]}
 
     async def isolate(

@@ -2,7 +2,7 @@
 
 Whatever one host does comes out at the other in order and through the same pipe: that it connects, sends, has said all,
 or breaks off. So nothing of it passes over a cut link, and all of it takes its time over a slow one; what waits is
-bounded, and who sends more has to wait, as with a peer that does not read.
+bounded, and a sender waits when it is full, as with a peer that does not read.
 """
 
 import asyncio
@@ -174,7 +174,7 @@ class Connection:
     def connect(self, transport: asyncio.Transport, target: tuple[str, int], patience_s: float = 0.0) -> None:
         """Have the socket of the source, and reach for the destination over the links, as a handshake does.
 
-        Where nobody listens try again for `patience_s`.
+        While the port refuses connections, try again for `patience_s`.
         """
         self._target, self._patience_s = target, patience_s
         _give(transport, self.near)

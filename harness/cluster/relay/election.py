@@ -1,6 +1,6 @@
 """How do ZooKeeper servers introduce themselves to each other, and why does a relay change that?
 
-Whoever connects to another server's election port says first who it is and where it listens itself, and a server with a
+A server that connects to another's election port first sends its id and its own address. A server with a
 higher number hangs up and connects to that address: past the relay. So the relay puts the wildcard address there, which
 a server leaves aside for what its own configuration says, and that leads through the relay. Source: ZooKeeper's
 `QuorumCnxManager.InitialMessage` and `handleConnection`.

@@ -8,7 +8,7 @@ from harness.cluster.relay import CLIENTS
 from harness.cluster.relay.listeners import Listener, Speech
 
 PATIENCE_S = 1.0
-"""A server connects to one that is just elected before that listens, and tries again only if nobody accepts."""
+"""A server connects to a newly elected leader before that listens, and retries only if the connection is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ def ports_needed(brokers: int, servers: int, controllers: int = 0) -> int:
 def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict[int, Place]) -> Iterator[Listener]:
     """Yield where the relay listens, with where each server is; controllers that are no brokers are among those.
 
-    All who connect to a broker read one address of it in the metadata: one port for clients, one for other brokers,
-    which the relay tells apart, as it does who connects to a controller. What each broker connects to ZooKeeper by is
-    its own, and so is what each server of an ensemble connects to the others by.
+    The metadata has one address of a broker for all clients and one for all other brokers. The relay identifies the
+    sender of each connection to the latter, and of each to a controller. Each broker connects to ZooKeeper by ports of
+    its own, and so does each server of an ensemble to the others.
     """
     for broker_id, relay in layout.relay.items():
         name, own = broker_process(broker_id), brokers[broker_id]

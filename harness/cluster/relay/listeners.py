@@ -1,4 +1,4 @@
-"""Where does a relay listen, on whose behalf, and where does it lead? Written down before it starts."""
+"""Where a relay listens, for which host, and where it forwards to; written down before it starts."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -33,7 +33,7 @@ class Listener:
     source: str | None = None
     """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
     patience_s: float = 0.0
-    """For so long the relay tries again where nobody listens: it has accepted, so who connects will not."""
+    """For so long the relay retries a refused port: it has accepted, so the connecting side will not retry."""
     speech: Speech | None = None
     """What is spoken there, if the relay has to understand some of it."""
 
@@ -45,7 +45,7 @@ class Setup:
     listeners: list[Listener]
     listens_on: str = LOOPBACK
     pids: str | None = None
-    """Where the hosts' pid files lie if they are processes beside it; the kernel is asked whose a connection is."""
+    """Folder of the hosts' pid files, if they are processes beside it; the kernel names the owner of a connection."""
     addresses: dict[str, str] = field(default_factory=dict)
     """The hosts by the addresses that they connect from, if each has its own."""
 

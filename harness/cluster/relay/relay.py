@@ -1,4 +1,4 @@
-"""What does a relay do: it accepts, finds out who called, and lets pass what the links between hosts let pass?"""
+"""The relay: accepts connections, identifies the sender, and forwards what the links between hosts let pass."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from harness.cluster.capabilities import Rhythm, Slowness
 from harness.cluster.links.interference import Interference
 from harness.cluster.links.links import Link, Links
 from harness.cluster.links.lost_replies import LostReplies
-from harness.cluster.relay import CLIENTS, PROBES_NAME, SOMEBODY
+from harness.cluster.relay import CLIENTS, PROBES_NAME, UNKNOWN
 from harness.cluster.relay.connection import Connection
 from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.listeners import Listener, Setup, Speech
@@ -136,7 +136,7 @@ class Relay:
     def accepted(self, listener: Listener, transport: asyncio.Transport) -> None:
         """Lead a connection on."""
         try:
-            source = listener.source or self._sender(transport, listener) or SOMEBODY
+            source = listener.source or self._sender(transport, listener) or UNKNOWN
         except OSError:  # no descriptor is free to ask with
             transport.abort()
             return
@@ -161,7 +161,7 @@ class Relay:
         return None
 
     def _sender(self, transport: asyncio.Transport, listener: Listener) -> str | None:
-        """Return which host it is that connected, if it is known; raises OSError when nobody can be asked."""
+        """Return the host that connected, if it is known; raises OSError when it cannot be looked up."""
         address, port = transport.get_extra_info("peername")
         if self._setup.pids is None:
             return self._setup.addresses.get(address)
@@ -190,7 +190,7 @@ class Relay:
 
 
 class _Accepting(asyncio.Protocol):
-    """Has a socket until it is known whose it is."""
+    """Holds a socket until its sender is identified."""
 
     def __init__(self, relay: Relay, listener: Listener) -> None:
         self._relay = relay

@@ -1,6 +1,6 @@
-"""Whose process has the other end of a connection? The kernel knows the socket, and /proc who has it open (Linux).
+"""Which process has the other end of a connection: the kernel knows the socket, /proc its owner (Linux only).
 
-Asked once a connection. A socket without an owner was closed meanwhile, or belongs to somebody else's process.
+Asked once a connection. A socket without an owner was closed meanwhile, or belongs to another user's process.
 """
 
 import os
@@ -54,7 +54,7 @@ def has_open(process: ProcessIdentity, inode: int) -> bool:
 def lacking() -> str:
     """Return why a connection's owner cannot be known here; empty where a connection of this process is known."""
     if not LINUX:
-        return "only Linux says who connects"
+        return "only Linux identifies the sender of a connection"
     me = identify(os.getpid())
     assert me is not None, "this process runs"
     try:
@@ -62,12 +62,12 @@ def lacking() -> str:
             inode = inode_of(own.getsockname()[1], server.getsockname()[1])
             known = inode is not None and has_open(me, inode)
     except OSError as error:
-        return f"the kernel does not say who connects: {error.strerror or error}"
-    return "" if known else "the kernel does not say who connects"
+        return f"the kernel does not identify the sender of a connection: {error.strerror or error}"
+    return "" if known else "the kernel does not identify the sender of a connection"
 
 
 def sender(port: int, peer_port: int, hosts: list[str], pids: Path) -> str | None:
-    """Return which of these hosts, each a process with a pid file, opened a connection; None for nobody of them."""
+    """Return which of these hosts, each a process with a pid file, opened a connection; None for none of them."""
     inode = inode_of(port, peer_port)
     if inode is None:
         return None

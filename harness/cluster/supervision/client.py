@@ -69,7 +69,7 @@ async def call(
     """Send one command and return its answer; the supervisor's, or that of a helper with another socket.
 
     Raises:
-        SupervisorGone: nobody answers there.
+        SupervisorGone: no process answers there.
         DeadlineError: no answer within `answer_within_s`.
         ClusterError: the supervisor refused; the message says why.
     """
@@ -81,8 +81,8 @@ async def call(
     except TimeoutError:
         raise DeadlineError(f"{socket_name} in {folder}: no answer to {command} within {answer_within_s:g} s") from None
     except OSError as error:
-        nobody = "no cluster runs" if socket_name == SOCKET_NAME else f"nobody answers at {socket_name}"
-        raise SupervisorGone(f"{nobody} in {folder}: {error.strerror or error}") from error
+        problem = "no cluster runs" if socket_name == SOCKET_NAME else f"no process answers at {socket_name}"
+        raise SupervisorGone(f"{problem} in {folder}: {error.strerror or error}") from error
     if not line:
         raise SupervisorGone(f"{socket_name} in {folder}: it ended before it answered {command}")
     answer = json.loads(line)
@@ -93,7 +93,7 @@ async def call(
 
 @asynccontextmanager
 async def connection(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Yield a connection to a socket in a cluster's folder; raises OSError when nobody answers there."""
+    """Yield a connection to a socket in a cluster's folder; raises OSError when no process answers there."""
     with _short_path(folder, name) as path:
         reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT_BYTES)
     try:

@@ -27,7 +27,7 @@ async def process_gone(pid: int) -> None:
 async def folder_moved(folder: Path) -> None:
     """Return when the working directory is no longer at this path (which holds no links).
 
-    Neither its user nor a reaper can find a cluster whose folder was removed or moved.
+    A cluster whose folder was removed or moved can be found by neither its user nor a reaper.
     """
     while _is_at(folder):  # noqa: ASYNC110 - the kernel has no event for it
         await asyncio.sleep(FOLDER_POLL_S)

@@ -137,7 +137,7 @@ class Supervision:
         for pid in self._survivors(supervisor):
             os.kill(pid, signal.SIGKILL)
         await self._all_gone(supervisor, GONE_TIMEOUT_S)
-        for socket in sockets_in(self._folder):  # who was killed could not
+        for socket in sockets_in(self._folder):  # a killed supervisor leaves its sockets
             socket.unlink(missing_ok=True)
         remove_stale_pid_files(self._folder / PIDS_NAME)
 

@@ -57,7 +57,7 @@ class Supervisor:
         self._started_elsewhere_ns: dict[str, int] = {}
         """When a process was started that is no child, and whose clock is set."""
         self._clocks_right_ns: dict[str, int] = {}
-        """From when on those that were set apart go by the machine's again."""
+        """When those that were set apart got the machine's clock again."""
         self._events = events
         self._ports = PortReservations()
         self._ended = asyncio.Event()
@@ -211,7 +211,7 @@ class Supervisor:
         return {}
 
     def _reset_clock(self, name: str) -> int:
-        """Return from when on it goes by the machine's."""
+        """Return when it got the machine's clock again."""
         if self._forget_clock(name) is not None:
             self._clocks_right_ns[name] = _next_second_ns()
             self._tell_clock(name, Clock(since_ns=self._clocks_right_ns[name]))

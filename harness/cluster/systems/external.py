@@ -1,4 +1,4 @@
-"""Whatever brokers somebody else started, as the system under test: nothing is known of it but what clients see."""
+"""An existing cluster as the system under test: only what clients see of it is known."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.cluster.layout import ClusterLayout
     from harness.cluster.systems.contained import Contained
 
-NEVER = "brokers of a cluster of somebody else's are never configured or started from here"
+NEVER = "brokers of an existing cluster are never configured or started from here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class External:
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
-        """Raise AssertionError, as the next two do: nobody asks for that."""
+        """Raise AssertionError, as the next two do: no caller configures an existing cluster."""
         raise AssertionError(NEVER)
 
     def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:

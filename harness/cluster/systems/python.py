@@ -1,4 +1,4 @@
-"""The broker of this project, which writes its state-change log itself and tells of everything."""
+"""The built-in broker, which writes its own state-change log with every kind of event."""
 
 import json
 import sys

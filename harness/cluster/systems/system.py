@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OF_A_JVM: Mapping[str, int] = MappingProxyType({"message_timeout_ms": 10_000, "request_timeout_ms": 4000})
 """Time-outs of clients of brokers in Java, which begin slowly on a machine under heavy load."""
 EXTERNAL = "external"
-"""Whatever somebody else started."""
+"""A cluster that existed before the run."""
 _DECLARES = re.compile(r"^SYSTEM\b", re.MULTILINE)
 
 
@@ -77,7 +77,7 @@ class System(Protocol):
 
     @property
     def emits(self) -> frozenset[str]:
-        """The kinds of state changes (`harness/events.py`) that its brokers tell of."""
+        """The kinds of state changes (`harness/events.py`) that its brokers log."""
         ...
 
     @property
@@ -149,11 +149,11 @@ class System(Protocol):
         ...
 
     def event_log(self, broker: "BrokerStatus") -> Path:
-        """Return the file in which a broker tells what it does."""
+        """Return the file of a broker's own log."""
         ...
 
     def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
-        """Return what whole lines of that file tell of these kinds of state changes; a torn line tells nothing."""
+        """Return the state changes of these kinds in whole lines of that file; a torn line is skipped."""
         ...
 
     def dated(self, lines: bytes) -> int | None:
@@ -181,7 +181,7 @@ class System(Protocol):
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Make a broker's state-change log of what it told, if it wrote none itself; return sentences on what is odd.
 
-        Whichever releases wrote what it told, the log has what this one tells of, and no more.
+        Whichever releases wrote the log, the result has the kinds of this one only.
 
         Raises:
             OSError: a file cannot be read or written.

@@ -118,7 +118,7 @@ async def test_the_relay_sees_no_more_of_the_cluster_than_its_own_folder_and_say
         return (await alone.status()).severed
 
     await until(severed, lambda seen: "the relay ended" in seen, what="word of its end", timeout_s=120)
-    with pytest.raises(ClusterError, match=r"nobody answers at relay\.sock"):
+    with pytest.raises(ClusterError, match=r"no process answers at relay\.sock"):
         await alone.isolate(0, (Side.ZOOKEEPER,), Direction.BOTH, at_most_s=60)
 
 

@@ -15,7 +15,7 @@ import pytest
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.processes.driver import ProcessDriver
-from harness.cluster.relay import PROBES_NAME, SOMEBODY, senders
+from harness.cluster.relay import PROBES_NAME, UNKNOWN, senders
 from harness.cluster.relay.connection import AT_ONCE, MOST_WAITING_BYTES
 from harness.cluster.relay.listeners import Listener, Setup, load, save
 from harness.cluster.relay.relay import READY, Relay
@@ -122,7 +122,7 @@ async def stage(
         for writer in (*made.opened, *made.accepted):
             writer.transport.abort()
         for host in ("broker-0", "broker-1"):
-            await relay.reset(host, ["clients", "broker-1", SOMEBODY])
+            await relay.reset(host, ["clients", "broker-1", UNKNOWN])
 
 
 async def nothing_comes(coming: asyncio.Future[bytes]) -> None:
@@ -391,7 +391,7 @@ async def test_the_end_of_a_probe_that_went_away_is_forgotten(stage: Stage) -> N
 async def test_where_each_host_has_an_address_that_says_who_connects(stage: Stage) -> None:
     for address in ("127.0.0.9", "127.0.0.8"):
         assert await stage.echoed(await stage.connect(stage.for_peers, address), b"peer") == b"peer"
-    assert len(await stage.names("broker-1")) == len(await stage.names(SOMEBODY)) == 1
+    assert len(await stage.names("broker-1")) == len(await stage.names(UNKNOWN)) == 1
 
 
 async def test_the_kernel_says_which_broker_it_is_that_connects(stage: Stage) -> None:
@@ -402,7 +402,7 @@ async def test_the_kernel_says_which_broker_it_is_that_connects(stage: Stage) ->
     write_pid_file(stage.pids / "broker-1.pid", me)
     peer = await stage.connect(stage.for_peers)
     assert await stage.echoed(peer, b"peer") == b"peer"
-    assert len(await stage.names("broker-1")) == len(await stage.names(SOMEBODY)) == 1
+    assert len(await stage.names("broker-1")) == len(await stage.names(UNKNOWN)) == 1
 
     await stage.cut(("broker-1", "broker-0"))
     coming = asyncio.ensure_future(stage.echoed(peer, b"cut"))
@@ -423,9 +423,9 @@ def test_a_socket_that_is_gone_has_no_owner(tmp_path: Path) -> None:
 def test_this_machine_lacks_nothing_and_one_whose_kernel_is_silent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert senders.lacking() == ""
     monkeypatch.setattr(senders, "inode_of", lambda *_: None)
-    assert senders.lacking() == "the kernel does not say who connects"
+    assert senders.lacking() == "the kernel does not identify the sender of a connection"
     lacking = {name: why for name, why in ProcessDriver.lacks().items() if name in OVER_LINKS}
-    assert lacking == dict.fromkeys(OVER_LINKS, "the kernel does not say who connects")
+    assert lacking == dict.fromkeys(OVER_LINKS, "the kernel does not identify the sender of a connection")
 
 
 async def test_a_link_is_of_two_hosts(stage: Stage) -> None:

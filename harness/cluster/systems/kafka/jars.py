@@ -1,7 +1,7 @@
 """Where are the jars of a release of Apache Kafka, and how are they fetched?
 
 Maven copies a release with all that it needs into a folder of its own in the cache, whose path `CHAOS_KAFKA` overrides.
-A folder of jars that somebody else put there works offline.
+With a folder of jars there, nothing is fetched.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ def fetch(release: Release, doing: Callable[[str], None]) -> Path:
 
 
 def changed(release: Release) -> list[str]:
-    """Return the names of jars that are not what was fetched; none where nobody wrote down what that was."""
+    """Return the names of jars that are not what was fetched; empty if no record of the fetch exists."""
     folder = folder_of(release)
     try:
         lines = (folder / CHECKSUMS).read_text(encoding="ascii").splitlines()

@@ -71,7 +71,7 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
 def formatted_once(java: Sequence[str], layout: "ClusterLayout", broker_id: int, start: Sequence[str]) -> list[str]:
     """Return the command that starts a broker, after its storage was formatted where that is new.
 
-    The process becomes the broker: whoever signals it signals that.
+    The process becomes the broker, so signals to it reach the broker.
     """
     config = str(layout.config_file(broker_id).resolve())
     tool = [

@@ -386,12 +386,12 @@ def obeys(process: ProcessState, match: re.Match[str]) -> Event | None:
 
 
 def is_to_delete(process: ProcessState, match: re.Match[str]) -> None:
-    """Note who wants a replica deleted; that it is shows later."""
+    """Remember a request to delete a replica; its effect shows in a later line."""
     process.deletions[_key(match)] = (int(match["sender"]), int(match["controller_epoch"]), int(match["epoch"]))
 
 
 def deletes(process: ProcessState, match: re.Match[str]) -> Event | None:
-    """A log is put aside for good, as somebody wanted."""
+    """A log is renamed for deletion, as a controller requested."""
     key = _key(match)
     process.forgets(key)
     if key not in process.deletions:

@@ -1,4 +1,4 @@
-"""What does Kafka's own log tell of state changes?
+"""Reads state changes from Kafka's own log.
 
 A line that must be known and is not is counted: then this release words something in another way.
 """
@@ -51,9 +51,9 @@ class Wording:
 
 @cache
 def wording(version: str, cluster: str = "") -> Wording:
-    """Return how a release words what it tells; of a broker that was upgraded, of that what its `cluster` tells too.
+    """Return the wording of a release's log; of an upgraded broker, with the lines that `cluster`'s release adds.
 
-    In the others' protocol and format it may word in yet another way what nobody asks about.
+    With the older protocol and format, lines that no fact uses may be worded in yet another way.
     """
     own = _patterns(version)
     if cluster:

@@ -1,4 +1,4 @@
-"""How does Kafka's own log word what it tells of state changes? One row a kind of line and range of releases."""
+"""Patterns of the lines of Kafka's own log that show state changes, one row a kind of line and range of releases."""
 
 import sys
 from typing import NamedTuple

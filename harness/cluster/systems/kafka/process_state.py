@@ -117,7 +117,7 @@ class ProcessState:
     requests: dict[tuple[int, int], "ControlRequest"] = field(default_factory=dict)
     """LeaderAndIsr requests that it is at, by sender and correlation id."""
     deletions: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
-    """Replicas that it is to delete: who wants it, in which controller epoch, for which leader epoch."""
+    """Replicas to delete: the controller that asked, its controller epoch, and the leader epoch."""
 
     time_ns: int = 0
     """The instant of the line that is read."""

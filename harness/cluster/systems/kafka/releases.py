@@ -45,7 +45,7 @@ _RESOLVES_ADDRESSES = 11
 SINCE_ANSWERS = (3, 9)
 """Patterns have been tried on what these word."""
 _FORMAT_STATED = (2, 4)
-"""Since which release nobody has to say in which format records were written."""
+"""First release in which the format of records needs no setting."""
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
 """Until Java 10."""
 RELEASES = {

@@ -44,7 +44,7 @@ _VERSION = re.compile(r"Kafka version ?: (\S+)")
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
 UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
-"""Where it unpacks native compression, as files that nobody looks at: a container's /tmp executes nothing."""
+"""Where it unpacks native compression libraries; nothing else reads them. A container's /tmp executes nothing."""
 PATIENCE = {"controlled.shutdown.max.retries": "30", "zookeeper.connection.timeout.ms": "60000"}
 """Over the defaults of chaos runs, in whose short steps a broker is as patient as Kafka's are: 15 s. One that is
 started with ZooKeeper waits until that is up, and not for the time of a session only."""
@@ -174,7 +174,7 @@ class ApacheKafka:
         return broker.human_log
 
     def state_changes(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
-        """Return what lines of a broker's log tell of these kinds of state changes."""
+        """Return the state changes of these kinds in lines of a broker's log."""
         text = iter(lines.decode(errors="replace").splitlines())
         reader = log_reader.LogReader(log_reader.wording(self.release.version), ProcessState(begun_before=True))
         events = (event for _, _, event in reader.events(text))
@@ -241,7 +241,7 @@ def _write(
     clocks: Sequence[Clock],
     out: BinaryIO,
 ) -> Counter[str]:
-    """Write the state changes that lines of one release tell of; return what was not known.
+    """Write the state changes in lines of one release; return the counts of unknown lines.
 
     Those of each process stand by themselves.
 
