@@ -94,7 +94,7 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             "broker 1 had 0.123457 CPUs, and was held back",
             id="a share that is rounded",
         ),
-        pytest.param("memory-limit", {}, "broker [1] killed by the kernel for want of memory", id="not enough memory"),
+        pytest.param("memory-limit", {}, "broker [1] killed by the kernel for lack of memory", id="not enough memory"),
         pytest.param(
             "file-limit", {}, "broker 1 may have 0 files open, and left a client waiting", id="no more open files"
         ),
@@ -165,7 +165,7 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("file-limit", "limit_files", {}, "every broker out of files: not within", id="enough open files"),
         pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk is different", id="a disk that is "
                      "whole"),
-        pytest.param("disk-damage", "recover", {}, "broker 1 told of no recovery of orders-0", id="a log that nobody "
+        pytest.param("disk-damage", "recover", {}, "broker 1 logged no recovery of orders-0", id="a log that nobody "
                      "opened"),
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
                      id="a broker that goes on"),
@@ -180,10 +180,10 @@ async def test_a_fault_is_confirmed_by_its_effect(
                      id="connections that are closed"),
         pytest.param("hostile-client", "close", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "empty: "
                      "nothing happened for 0.1 s 1 times", id="a connection that stays open"),
-        pytest.param("hostile-client", "accept", {"sends": ["empty"], "times": 1}, "broker 1 answers nobody else",
+        pytest.param("hostile-client", "accept", {"sends": ["empty"], "times": 1}, "broker 1 answers no other client",
                      id="a broker that takes no connection"),
         pytest.param("hostile-client", "serve", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "broker 1 "
-                     "answers nobody else", id="a broker that serves nobody"),
+                     "answers no other client", id="a broker that serves nobody"),
     ],
 )  # fmt: skip
 async def test_a_fault_without_an_effect_is_a_mismatch(
@@ -530,7 +530,7 @@ class TestPowerLoss:
 
 
 class TestControlledShutdown:
-    """Of brokers whose system tells nothing of stops."""
+    """Of brokers that log no stops."""
 
     @pytest.fixture(autouse=True)
     def silent(self, cluster: FakeCluster) -> None:
@@ -760,7 +760,7 @@ class TestKillZookeeper:
             pytest.param(
                 "zookeeper(1,2)", {1, 2}, "ZooKeeper servers 1, 2 gone, no quorum left", id="more than half of them"
             ),
-            pytest.param("zookeeper(1,2,3)", {1, 2, 3}, "nobody takes requests", id="all"),
+            pytest.param("zookeeper(1,2,3)", {1, 2, 3}, "no server takes requests", id="all"),
         ],
     )
     async def test_it_is_confirmed_by_what_is_gone_and_by_what_the_others_say(
@@ -832,7 +832,7 @@ class TestIsolateZookeeper:
         ("deaf", "detail"),
         [
             pytest.param("isolate_zookeeper", "server 1 reaches 2, server 1 reaches 3", id="links that are whole"),
-            pytest.param("zookeeper_modes", "ZooKeeper server 1 serving nobody, and a leader", id="one that serves"),
+            pytest.param("zookeeper_modes", "ZooKeeper server 1 refusing requests, and a leader", id="one that serves"),
         ],
     )
     async def test_anything_else_is_a_mismatch(self, cluster: FakeCluster, deaf: str, detail: str) -> None:

@@ -23,7 +23,7 @@ VERSION_WITHOUT_TOPIC_ID = 2
 
 
 class Parameters(Strict):
-    """What the scenario may say about partitions that come."""
+    """Parameters of added partitions."""
 
     partitions: Annotated[int, Field(ge=1, le=100, description="How many more")] = 1
     topic: Annotated[str, Field(description="Which topic, as broker ids name none; empty: the target's")] = ""
@@ -52,7 +52,7 @@ class AddPartitions(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Choose brokers that live for each of them, another one first each time."""
+        """Choose live brokers for each of them, starting with another one each time."""
         assert isinstance(parameters, Parameters)
         topic = parameters.topic or target.topic
         assigned = await _assigned(context, topic)
@@ -109,7 +109,7 @@ class AddPartitions(BrokerFault):
         return confirmed(f"{topic} has {len(added)} more: partitions {', '.join(added)} have leaders")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Nothing to undo: no partition is ever taken away."""
+        """Nothing to undo: Kafka cannot remove partitions."""
 
 
 async def _assigned(context: FaultContext, topic: str) -> list[list[int]]:

@@ -37,7 +37,7 @@ CONFIRM_TIMEOUT_S = 10.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about a bounce."""
+    """Parameters of a bounce."""
 
     end_session: Annotated[
         bool, OfZookeeper(), Field(description="End its ZooKeeper session, so that its id is not taken when it is back")
@@ -49,19 +49,19 @@ class Parameters(Strict):
 
 
 class Bounce(BrokerFault):
-    """Restarts brokers so fast that the controller may see nothing but another registration of the same broker."""
+    """Restarts brokers so fast that the controller may see only another registration of the same broker."""
 
     name: ClassVar[str] = "bounce"
     requires: ClassVar[tuple[str, ...]] = ("early-start", "kill")
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, for which it waits where nobody ends that."""
+        """Return the session time-out, which it waits out unless the session is ended."""
         assert isinstance(parameters, Parameters)
         return 0.0 if parameters.end_session else session_timeout_s
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, how often each was started, and under which registration."""
+        """Record which brokers run, how often each was started, and their registrations."""
         status = await context.driver.status()
         registered = await context.view.registrations()
         running = status.running(brokers)
@@ -122,7 +122,7 @@ async def _not_started(context: FaultContext, injection: Injection) -> list[int]
 
 
 async def _seen_in_vain(context: FaultContext, injection: Injection) -> Effect:
-    """See that the new processes registered nothing: they have ended, or the registration of before is gone and all."""
+    """Check that the new processes registered nothing: they have ended, or only the old registration is gone."""
     if same := await _not_started(context, injection):
         return mismatch(f"broker {same} was not started again")
     seen: dict[int, tuple[BrokerStatus, int | None]] = {}

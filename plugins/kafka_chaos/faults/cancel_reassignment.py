@@ -31,17 +31,17 @@ from harness.system.waiting import until
 from harness.values import TopicPartition
 
 SEEN_TIMEOUT_S = 5.0
-"""For the controller to take a reassignment up; the broker stands still no longer than for this and as much again."""
+"""Deadline for the controller to start a reassignment; the broker is paused for at most twice that time."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about a cancellation."""
+    """Parameters of a cancellation."""
 
     done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for the cancellation")] = 30.0
 
 
 class CancelReassignment(BrokerFault):
-    """Begins to move a replica to a broker that stands still, and takes that back."""
+    """Begins to move a replica to a paused broker, and cancels the move."""
 
     name: ClassVar[str] = "cancel-reassignment"
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
@@ -58,7 +58,7 @@ class CancelReassignment(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Choose a live broker without a replica, which is to get one; not the controller, which is to answer."""
+        """Choose a live broker without a replica as the new one; not the controller, which must answer."""
         partition = await partition_of_role(target, context.view)
         before = (await partition_now(context, partition)).assignment
         busy = {*before, (await context.view.controller()).broker_id}
@@ -96,12 +96,12 @@ class CancelReassignment(BrokerFault):
         """See the controller's answer, and the old replicas and no others."""
         state, partition = injection.state, _partition(injection)
         if state["answer"] != ErrorCode.NONE or injection.targets[0] in state["isr"]:
-            return inconclusive(f"{named(partition)} had moved already, or it is nobody's to cancel: {state['answer']}")
+            return inconclusive(f"{named(partition)} had moved, or had nothing to cancel: error {state['answer']}")
         detail = f"{named(partition)} was on its way to {state['after']}, and is on {state['before']} again"
         return await confirmed_once(_on_its_own(context, injection), detail)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Let the broker go on, cancel what has begun, and have the old replicas in their order again."""
+        """Resume the broker, cancel what has begun, and restore the old replicas in their order."""
         assert isinstance(context.driver, CanPause)
         if (await context.driver.status()).broker(injection.targets[0]).state == ProcessState.PAUSED:
             await context.driver.resume_broker(injection.targets[0])
@@ -115,7 +115,7 @@ class CancelReassignment(BrokerFault):
 
 
 async def _on_its_own(context: FaultContext, injection: Injection) -> None:
-    """Wait until the partition has its old replicas, and nobody is asked for others; raises DeadlineError."""
+    """Wait until the partition has its old replicas, and no reassignment is pending; raises DeadlineError."""
     before = set(injection.state["before"])
 
     async def left() -> list[str]:
@@ -132,7 +132,7 @@ async def _on_its_own(context: FaultContext, injection: Injection) -> None:
 
 
 async def _cancelled(context: FaultContext, partition: TopicPartition) -> int:
-    """Ask the controller to cancel what is under way for a partition; return the error that it answers."""
+    """Ask the controller to cancel a partition's reassignment; return its error code."""
     from harness.broker.wire.messages import AlterPartitionReassignmentsRequest
 
     topic, number = partition

@@ -30,7 +30,7 @@ Values = dict[str, str | None]
 
 
 class Parameters(Strict):
-    """What the scenario may say about a change of configuration."""
+    """Parameters of a change of configuration."""
 
     config: Annotated[dict[str, str], Field(min_length=1, description="What is set, by Kafka's names")]
     topic: Annotated[str, Field(description="Of which topic; if none, of each broker of the target in turn")] = ""
@@ -40,7 +40,7 @@ class Parameters(Strict):
 
 
 class ChangeConfig(BrokerFault):
-    """Changes what can be changed while brokers run, by IncrementalAlterConfigs (KIP-339)."""
+    """Changes configuration that brokers accept at run time, by IncrementalAlterConfigs (KIP-339)."""
 
     name: ClassVar[str] = "change-config"
     requires: ClassVar[tuple[str, ...]] = ("ask",)
@@ -61,20 +61,20 @@ class ChangeConfig(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note what is set."""
+        """Record the present values."""
         injection = Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"))
         before = {str(broker): await _own_values(context, injection, broker) for broker in _changers(injection)}
         return injection.with_state(before=before)
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Change one after the other, each when the one before says that it has what was set."""
+        """Change one after the other, each when the one before reports the new values."""
         wanted: Values = injection.parameters["config"]
         for broker in _changers(injection):
             await _change(context, injection, broker, wanted)
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See every target answer with what was set."""
+        """Check that every target reports the new values."""
         wanted: Values = injection.parameters["config"]
         try:
             for broker in injection.targets:
@@ -86,19 +86,19 @@ class ChangeConfig(BrokerFault):
         return confirmed(f"brokers {list(injection.targets)} say that {of} has {values}")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Set what was set before, of those that have another value; what was not set is deleted."""
+        """Restore the earlier values; those that were not set are deleted."""
         for broker in _changers(injection):
             before: Values = injection.state["before"][str(broker)]
             await _change(context, injection, broker, before)
 
 
 def _changers(injection: Injection) -> tuple[int, ...]:
-    """Return the brokers that are asked to change something."""
+    """Return the brokers that get the request."""
     return injection.targets[:1] if injection.parameters["topic"] else injection.targets
 
 
 async def _change(context: FaultContext, injection: Injection, broker: int, values: Values) -> None:
-    """Have a broker set some values, unless it has them, and wait until it says that it has.
+    """Set values at a broker, unless it has them, and wait until it reports them.
 
     Raises:
         ClusterError: it refuses them.
@@ -118,7 +118,7 @@ async def _change(context: FaultContext, injection: Injection, broker: int, valu
         return
     error, message = await until(
         answered,
-        lambda answer: answer[0] != ErrorCode.UNKNOWN_SERVER_ERROR,  # it could not: its session has ended, say
+        lambda answer: answer[0] != ErrorCode.UNKNOWN_SERVER_ERROR,  # for example, its session has ended
         what=f"an answer of broker {broker}",
         timeout_s=injection.parameters["done_timeout_s"],
     )
@@ -143,7 +143,7 @@ def _resource(injection: Injection, broker: int) -> tuple[int, str]:
 
 
 async def _own_values(context: FaultContext, injection: Injection, broker: int) -> Values:
-    """Return what a broker says is set for itself, or the topic; raises ClusterError when it does not say."""
+    """Return the values that a broker reports as set for itself, or the topic; raises ClusterError without a report."""
     from harness.broker.wire.messages import DescribeConfigsRequest
 
     kind, name = _resource(injection, broker)
@@ -160,7 +160,7 @@ async def _own_values(context: FaultContext, injection: Injection, broker: int) 
 
 
 async def _ask_to_set(context: FaultContext, injection: Injection, broker: int, values: Values) -> tuple[int, str]:
-    """Return the error, and its message, that a broker answers to a change."""
+    """Return the error code and message of a broker's answer to a change."""
     from harness.broker.wire.messages import IncrementalAlterConfigsRequest
 
     kind, name = _resource(injection, broker)

@@ -28,14 +28,14 @@ from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 15.0
 EXACT_S = 0.02
-"""So far from what was asked for a clock may be: lines have milliseconds, and a drift is set to a few of them."""
+"""Tolerance of a clock's setting: log lines have milliseconds, and a drift is exact to a few of them."""
 DAY_S = 86_400.0
 SLIGHTEST = 0.01
-"""A drift that shows within the time that there is to see it."""
+"""The smallest drift that shows within the time there is to see it."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about a clock: one of them, or both."""
+    """Parameters of a clock; at least one is given."""
 
     step_s: Annotated[float, Field(ge=-DAY_S, le=DAY_S, description="Put ahead by so much; back if negative")] = 0.0
     drift: Annotated[float, Field(ge=0.5, le=2, description="Its seconds for each that passes, as 1.05")] = 1.0
@@ -54,17 +54,17 @@ class Clock(BrokerFault):
     requires: ClassVar[tuple[str, ...]] = ("clock",)
     may_overlap: ClassVar[bool] = True
     min_visible_s: ClassVar[float] = 2.0
-    """It is looked at once a second."""
+    """The setting is read once a second."""
     witnesses: ClassVar[tuple[str, ...]] = ("append",)
-    """Whoever does not log what is written may log nothing for longer than there is to wait."""
+    """A system that logs no appends may log nothing for longer than the fault waits."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, and who runs."""
+        """Record the duration, and which brokers run."""
         return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Set them, and note what the harness's clock shows then, and how much the brokers have logged."""
+        """Set them, and record the harness's clock and the lengths of the brokers' logs."""
         assert isinstance(context.driver, CanSetClock)
         state, own = injection.state, injection.parameters
         driver = context.driver
@@ -77,20 +77,20 @@ class Clock(BrokerFault):
         return injection.with_state(since_ns=dict(zip(map(str, injection.targets), since, strict=True)))
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Look at lines that are new: between when and when they were written, and what the broker's clock showed."""
+        """Read new log lines: compare the times in them with the times at which they were written."""
         if idle := sorted(set(injection.targets) - set(injection.state["running"])):
             return inconclusive(f"broker {idle} did not run, and showed no time")
         seen = [await self._seen(context, injection, broker) for broker in injection.targets]
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Set them back; those that are so already are left alone."""
+        """Reset them; no-op for those that are reset."""
         assert isinstance(context.driver, CanSetClock)
         for broker in injection.targets:
             await context.driver.reset_clock(broker)
 
     async def _seen(self, context: FaultContext, injection: Injection, broker: int) -> Effect | str:
-        """Return what shows a broker's clock to be as asked for, in words."""
+        """Return what shows that a broker's clock is set as requested, as text."""
         logs, own = context.state_changes, injection.parameters
         since_ns, position = logs.wall_ns(), await logs.end_of(broker)
         logged = False

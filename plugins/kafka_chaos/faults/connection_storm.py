@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from harness.broker.wire.transport import Connection, Message
 
 VERSION = 0
-"""Of ApiVersions, which every broker answers whoever asks."""
+"""Of ApiVersions, which every broker answers without authentication."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about a storm."""
+    """Parameters of a storm."""
 
     connections: Annotated[int, Size(), Field(ge=1, le=5000, description="How many, to each broker")] = 200
     times: Annotated[int, Field(ge=1, le=100, description="How often; all but the last are closed at once")] = 1
@@ -43,7 +43,7 @@ class Parameters(Strict):
 
 
 class ConnectionStorm(BrokerFault):
-    """Knocks as an application does whose every instance starts at once."""
+    """Connects like an application with many instances that all start at once."""
 
     name: ClassVar[str] = "connection-storm"
     requires: ClassVar[tuple[str, ...]] = ("ask",)
@@ -54,9 +54,9 @@ class ConnectionStorm(BrokerFault):
         self._held: dict[tuple[int, ...], list[Connection]] = {}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Open them, all at the same time, and ask over each; those that nobody answers are counted."""
+        """Open them all at once and send a request on each; connections without an answer are counted."""
         wanted = len(injection.targets) * injection.parameters["connections"]
-        if isinstance(context.driver, CanRunClients) and (why := room_for(wanted)):  # else none is its file
+        if isinstance(context.driver, CanRunClients) and (why := room_for(wanted)):  # else they are no files
             return injection.with_state(failed=wanted, why=[why])
         failures: list[str] = []
         for _ in range(injection.parameters["times"]):
@@ -71,7 +71,7 @@ class ConnectionStorm(BrokerFault):
         return injection.with_state(failed=len(failures), why=sorted(set(failures))[:3])
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See all of them open, and somebody else's question answered."""
+        """Check that all are open, and that another client gets an answer."""
         if why := injection.state["why"]:
             return inconclusive(f"{injection.state['failed']} connections got no answer: {'; '.join(why)}")
         for broker in injection.targets:
@@ -82,7 +82,7 @@ class ConnectionStorm(BrokerFault):
         return confirmed(f"{len(held)} connections are open, each was answered, and so is another one")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Close those that this process has open."""
+        """Close those that are open in this process."""
         self._close(injection)
 
     def _close(self, injection: Injection) -> None:
@@ -91,7 +91,7 @@ class ConnectionStorm(BrokerFault):
 
 
 async def _opened(context: FaultContext, broker: int, timeout_s: float, held: "list[Connection]") -> str:
-    """Open one and ask over it; return what was wrong."""
+    """Open one and send a request on it; return the problem, if any."""
     from harness.broker.wire.transport import PeerError
 
     assert isinstance(context.driver, CanAsk)

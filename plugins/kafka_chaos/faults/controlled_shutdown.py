@@ -29,7 +29,7 @@ from harness.zookeeper.view import PartitionView
 
 
 class Parameters(Strict):
-    """What the scenario may say about a controlled shutdown."""
+    """Parameters of a controlled shutdown."""
 
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of the process")] = 30.0
     hands_over: Annotated[bool, Field(description="Whether it must have handed its leads over before it stopped")] = (
@@ -44,7 +44,7 @@ class ControlledShutdown(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note which partitions each broker leads that somebody else could lead."""
+        """Record which partitions each broker leads that another replica could lead."""
         status = await context.driver.status()
         partitions = await context.view.partitions()
         return {
@@ -60,7 +60,7 @@ class ControlledShutdown(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Stop those that run, one after the other; note who is late, and why."""
+        """Stop those that run, one after the other; record which are late, and why."""
         late: dict[str, str] = {}
         for broker in injection.state["running"]:
             try:
@@ -69,13 +69,13 @@ class ControlledShutdown(BrokerFault):
                 late[str(broker)] = str(error)
         if await _tells_of_stops(context):
             return injection.with_state(late=late)
-        # A dead broker's leads stay until its session times out: who leads nothing at its end has handed over.
+        # A dead broker stays leader until its session times out. If it leads nothing at its end, it has handed over.
         return injection.with_state(late=late, kept=_unmoved(injection, await context.view.partitions()))
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """See the clean stop, its registration gone, and its partitions led by ISR members.
 
-        What was clean, its own log tells; or else that it had handed over at its end.
+        A clean stop is in the broker's own log; without such a log, the leaders at its end show it.
         """
         if idle := not_running(injection, "stop"):
             return idle
@@ -105,10 +105,10 @@ class ControlledShutdown(BrokerFault):
         return confirmed(f"clean stop after {moved} partitions changed their leader")
 
     async def _not_controlled(self, context: FaultContext, injection: Injection) -> Effect | None:
-        """Return what speaks against a controlled shutdown: by the broker's log, or else by who led at its end."""
+        """Return the evidence against a controlled shutdown: from the broker's log, or from the leaders at its end."""
         if "kept" in injection.state:
             if not injection.state["led"]:
-                return inconclusive("it led nothing to hand over, and its system tells nothing of stops")
+                return inconclusive("it led nothing to hand over, and its system does not log stops")
             partitions = ", ".join(injection.state["kept"])
             return mismatch(f"it ended before others led {partitions}") if partitions else None
         for broker in injection.targets:
@@ -121,7 +121,7 @@ class ControlledShutdown(BrokerFault):
         return None
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Wait for the end of who was late, and start what does not run."""
+        """Wait for the end of brokers that were late, and start what does not run."""
         await end_of_late_stops(context, injection)
         await start_stopped(context, injection.targets)
 
@@ -131,7 +131,7 @@ async def _tells_of_stops(context: FaultContext) -> bool:
 
 
 async def _hindrance(context: FaultContext, injection: Injection) -> str:
-    """Return what other trouble explains a stop that was not controlled: nobody to hand over to, or nobody to ask."""
+    """Return other causes of a stop that was not controlled: no replica to hand over to, or no controller."""
     running = {
         broker.broker_id for broker in (await context.driver.status()).brokers if broker.state == ProcessState.RUNNING
     }
@@ -144,7 +144,7 @@ async def _hindrance(context: FaultContext, injection: Injection) -> str:
 
 
 def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:
-    """Return what each partition was before, with what it is now."""
+    """Return pairs of each partition's earlier and present state."""
     now = {(view.topic, view.partition): view for view in seen}
     led = [((before["topic"], before["partition"]), before) for before in injection.state["led"]]
     return [(before, now[partition]) for partition, before in led if partition in now]
@@ -159,7 +159,7 @@ def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
 
 
 def _led_from_outside(injection: Injection, seen: list[PartitionView]) -> list[str]:
-    """Return what has an ISR without anybody who was in it; who has joined since is there beside others."""
+    """Return partitions whose ISR has no member from before; new members beside old ones are fine."""
     return [
         f"{view.topic}-{view.partition}"
         for before, view in _pairs(injection, seen)

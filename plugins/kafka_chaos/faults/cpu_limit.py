@@ -20,11 +20,11 @@ from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 30.0
 CLIENTS = 16
-"""So many ask it for metadata, time and again, as one that is idle wants no CPU time."""
+"""Clients that ask it for metadata continuously, as an idle broker needs no CPU time."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about the share."""
+    """Parameters of the share."""
 
     cpus: Annotated[float, Field(ge=0.01, le=64, description="CPU time for each second that passes, as 0.1")] = 0.1
 
@@ -39,11 +39,11 @@ class CpuLimit(Limiting):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def amount(self, parameters: dict[str, Any]) -> float:
-        """Return how many CPUs."""
+        """Return the number of CPUs."""
         return float(parameters["cpus"])
 
     async def seen(self, context: FaultContext, injection: Injection) -> Effect:
-        """See the quota, and that each broker was held back while clients ask it for something."""
+        """Check the quota, and that each broker was throttled while clients send it requests."""
         driver, cpus = context.driver, self.amount(injection.parameters)
         assert isinstance(driver, CanLimit)
         hits: dict[int, int] = {}
@@ -67,7 +67,7 @@ class CpuLimit(Limiting):
 
 
 def _same(limit: float | None, cpus: float) -> bool:
-    """Return whether a quota is what was asked for; the kernel counts microseconds of a tenth of a second."""
+    """Return whether a quota is the requested one; the kernel counts microseconds of a tenth of a second."""
     return limit is not None and math.isclose(limit, cpus, abs_tol=1e-5)
 
 

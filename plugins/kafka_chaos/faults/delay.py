@@ -24,16 +24,16 @@ from harness.contracts.links import LinkParameters, Probed, links_of, probe, sur
 PROBE_TIMEOUT_S = 2.0
 """Beyond the delay itself, and …"""
 QUEUE_TIMEOUT_S = 10.0
-"""… what a link with a rate takes until all has passed that waits before the probe."""
+"""… the time for bytes queued before the probe on a link with a rate."""
 PASSING_S = 0.1
-"""A probe is so long that it takes this to pass over a link with a rate."""
+"""A probe is long enough to take this time on a link with a rate."""
 DRAWS = 12
-"""So many probes show whether there is jitter: they all fall into a quarter of it once in 300,000 times."""
+"""Number of probes that shows jitter: all fall into a quarter of its range once in 300,000 times."""
 SHARE_SEEN = 0.25
 
 
 class Parameters(LinkParameters):
-    """What the scenario may say about a delay; its length is the fault's `duration_s`."""
+    """Parameters of a delay; its length is the fault's `duration_s`."""
 
     extra_ms: Annotated[float, Field(ge=0, le=60_000, description="How much longer everything takes")] = 200.0
     jitter_ms: Annotated[float, Field(ge=0, le=60_000, description="Up to how much longer than that, by chance")] = 0.0
@@ -49,7 +49,7 @@ class Parameters(LinkParameters):
 
 
 class Delay(BrokerFault):
-    """Makes links slow; the driver itself makes them quick again after the fault's duration."""
+    """Makes links slow; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "delay"
     requires: ClassVar[tuple[str, ...]] = ("delay", "probe")
@@ -58,7 +58,7 @@ class Delay(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long."""
+        """Record the duration."""
         return {"at_most_s": duration_s}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -71,11 +71,11 @@ class Delay(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Send something over every slow link, and see how long it takes; a link that is cut too says nothing."""
+        """Probe every slow link, and measure the time; a link that is cut too proves nothing."""
         return await sure(context.driver, injection, await self._shown(context, injection))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Make the links quick again; those that are so already are left alone."""
+        """Remove the delay; no-op for links without one."""
         assert isinstance(context.driver, CanDelay)
         for broker in injection.targets:
             await context.driver.remove_delay(broker)
@@ -105,13 +105,13 @@ def _slowness(injection: Injection) -> Slowness:
     own = injection.parameters
     return Slowness(
         extra_s=own["extra_ms"] / 1000,
-        jitter_s=own.get("jitter_ms", 0.0) / 1000,  # of a journal of before there was any
+        jitter_s=own.get("jitter_ms", 0.0) / 1000,  # absent in journals of earlier versions
         bytes_per_s=own.get("bytes_per_s"),
     )
 
 
 def _answered_s(probed: Sequence[Probed]) -> list[float]:
-    """Return the seconds that probes took which came through."""
+    """Return the seconds of the probes that came through."""
     return [each.taken_s for each in probed if each.taken_s is not None]
 
 

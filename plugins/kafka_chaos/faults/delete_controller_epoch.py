@@ -31,14 +31,14 @@ PATH = "/controller_epoch"
 
 
 class Parameters(Strict):
-    """What the scenario may say about a controller without an epoch."""
+    """Parameters of a deleted controller epoch."""
 
     silent_s: Annotated[float, Field(gt=0, le=30, description="Seconds for which the controller must not act")] = 1.0
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
 
 
 class DeleteControllerEpoch(BrokerFault):
-    """Takes the version away on which every write of the controller depends."""
+    """Deletes the znode whose version guards every write of the controller."""
 
     name: ClassVar[str] = "delete-controller-epoch"
     zookeeper: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class DeleteControllerEpoch(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note the epoch, which is lost otherwise."""
+        """Record the epoch, which would be lost."""
         return {"epoch": (await context.view.controller()).controller_epoch}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -58,7 +58,7 @@ class DeleteControllerEpoch(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that it is gone, and that the request stays where it is."""
+        """Check that the znode is gone, and that the request is not carried out."""
         silent_s = injection.parameters["silent_s"]
         try:
             sign = await until(
@@ -72,10 +72,10 @@ class DeleteControllerEpoch(BrokerFault):
             epoch = injection.state["epoch"]
             return confirmed(f"{PATH}, which was {epoch}, is gone, and the controller wrote nothing for {silent_s:g} s")
         elected = await context.zookeeper.exists(PATH) and await _epoch(context) != injection.state["epoch"]
-        return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
+        return inconclusive(f"{sign}: another controller was elected meanwhile") if elected else mismatch(sign)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Write the next epoch, which nobody has had, and depose the controller, whose own version is another one."""
+        """Write the next epoch, which no controller has had, and depose the controller, whose version is stale."""
         if not await context.zookeeper.exists(PATH) or await _epoch(context) < injection.state["epoch"]:
             following = str(injection.state["epoch"] + 1).encode()
             if not await context.zookeeper.create(PATH, following):
@@ -85,10 +85,10 @@ class DeleteControllerEpoch(BrokerFault):
 
 
 async def _sign_of_an_epoch(context: FaultContext) -> str:
-    """Return what shows that there is an epoch, or a controller that does without; empty for nothing."""
+    """Return what shows that there is an epoch, or a controller that acts without it; empty for nothing."""
     if await context.zookeeper.exists(PATH):
         return f"there is a {PATH}"
-    return "" if await context.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await context.zookeeper.exists(ELECTIONS) else f"a controller carried out the request in {ELECTIONS}"
 
 
 async def _epoch(context: FaultContext) -> int:

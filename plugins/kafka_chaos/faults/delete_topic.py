@@ -22,7 +22,7 @@ LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"
 
 
 class Parameters(Strict):
-    """What the scenario may say about the topic that comes and goes."""
+    """Parameters of the created topic."""
 
     topic: Annotated[str, Field(pattern=LEGAL, description=f"Its name ({LEGAL}), which no other topic has")] = (
         "short-lived"
@@ -49,7 +49,7 @@ class DeleteTopic(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Make sure that the name is free."""
+        """Check that the name is free."""
         assert isinstance(parameters, Parameters)
         if await context.view.remnants(parameters.topic):
             raise ClusterError(f"there is a topic {parameters.topic} already; this fault deletes only what it creates")
@@ -63,7 +63,7 @@ class DeleteTopic(BrokerFault):
             for partition in range(injection.parameters["partitions"])
         }
         if not await context.view.create_topic(topic, assignment):
-            raise ClusterError(f"somebody else created the topic {topic}")
+            raise ClusterError(f"the topic {topic} was created by another client")
         await until(
             lambda: _partitions(context, topic),
             lambda seen: len(seen) == len(assignment) and all(each.leader != NO_BROKER for each in seen),
@@ -74,7 +74,7 @@ class DeleteTopic(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that nothing of it is left in the metadata."""
+        """Check that nothing of it is left in the metadata."""
         try:
             await self._gone(context, injection)
         except DeadlineError as error:
@@ -83,7 +83,7 @@ class DeleteTopic(BrokerFault):
         return confirmed(f"{injection.parameters['topic']}, {created}, came and went")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Ask once more, in case nobody did, and wait until it is gone."""
+        """Request the deletion once more, in case it was not requested, and wait until it is done."""
         await context.view.delete_topic(injection.parameters["topic"])
         await self._gone(context, injection)
 

@@ -32,11 +32,11 @@ from harness.contracts.targets import ROLES_OF_A_PARTITION, Target
 CHECKPOINT = Checkpoint.RECOVERY_POINTS
 TAIL_BYTES = 1
 NAMED = 4
-"""So many files are named; of more, only their number."""
+"""Up to this many files are named; beyond it, only their number."""
 
 
 class Parameters(MayLoseData):
-    """What the scenario may say about the damage."""
+    """Parameters of the damage."""
 
     what: Annotated[
         What,
@@ -64,7 +64,7 @@ class Parameters(MayLoseData):
 
 
 class DiskDamage(LosesData):
-    """Kills brokers, damages their disks, waits until they are missed, and starts them."""
+    """Kills brokers, damages their disks, waits until the controller notices, and starts them."""
 
     name: ClassVar[str] = "disk-damage"
     requires: ClassVar[tuple[str, ...]] = ("disk-files", "kill")
@@ -81,14 +81,14 @@ class DiskDamage(LosesData):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note which log is meant too."""
+        """Record the log to damage too."""
         assert isinstance(parameters, Parameters)
         injection = await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         of_target = f"{target.topic}-{target.partition}" if target.role in ROLES_OF_A_PARTITION else ""
         return injection.with_state(log=parameters.log or of_target)
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Kill all at once, change what their disks hold, wait until they are missed, and start them."""
+        """Kill all at once, change their disks, wait until the controller notices, and start them."""
         driver, running = context.driver, injection.state["running"]
         assert isinstance(driver, CanDamageDisk)
         assert isinstance(driver, CanKill)
@@ -100,7 +100,7 @@ class DiskDamage(LosesData):
         return injection.with_state(seen=seen)
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Compare the disks before and after, and read what the brokers told of the logs that they opened."""
+        """Compare the disks before and after, and read the brokers' log lines about the logs that they opened."""
         if idle := not_running(injection, "damage"):
             return idle
         seen = [await _outcome(context, broker, injection.state["seen"][str(broker)]) for broker in injection.targets]
@@ -108,7 +108,7 @@ class DiskDamage(LosesData):
 
 
 async def _damaged(context: FaultContext, injection: Injection, broker: int) -> dict[str, Any]:
-    """Damage one disk; return what is different by its files, which logs are left and gone, and where its log ends."""
+    """Damage one disk; return the changed files, the logs that are left and gone, and where the damaged log ends."""
     driver, own = context.driver, injection.parameters
     assert isinstance(driver, CanDamageDisk)
     before = await driver.files(broker)
@@ -130,13 +130,13 @@ async def _damaged(context: FaultContext, injection: Injection, broker: int) -> 
 
 
 async def _outcome(context: FaultContext, broker: int, seen: dict[str, Any]) -> Effect | str:
-    """Return what became of a disk, and of its logs as the broker told when it had opened them, in words."""
+    """Return the state of a disk, and of its logs as the broker reported when it opened them, as text."""
     if not seen["changed"]:
         return mismatch(f"nothing on broker {broker}'s disk is different")
     lines, _ = await context.state_changes.after(broker, seen["position"], "recovery")
     ends = {f"{line['topic']}-{line['partition']}": line["log_end_offset"] for line in lines}
     if silent := sorted(set(seen["left"]) - ends.keys()):
-        return mismatch(f"broker {broker} told of no recovery of {', '.join(silent)}")
+        return mismatch(f"broker {broker} logged no recovery of {', '.join(silent)}")
     if back := sorted(set(seen["gone"]) & ends.keys()):
         return mismatch(f"broker {broker} found {', '.join(back)}, which was gone")
     named = [f"{path}: {how}" for path, how in seen["changed"].items()]

@@ -22,13 +22,13 @@ SEE_TIMEOUT_S = 30.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about the error."""
+    """Parameters of the error."""
 
-    error: Annotated[DiskError, Field(strict=False, description="What the disk says: io or read-only")] = DiskError.IO
+    error: Annotated[DiskError, Field(strict=False, description="The error: io or read-only")] = DiskError.IO
 
 
 class FailingDisk(BrokerFault):
-    """Lets disks fail; the driver itself mends them after the fault's duration."""
+    """Makes disks fail; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "disk-error"
     requires: ClassVar[tuple[str, ...]] = ("disk-errors", "kill")
@@ -36,13 +36,13 @@ class FailingDisk(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, how often each broker was started, and where its log ends."""
+        """Record the duration, how often each broker was started, and where its log ends."""
         starts = (await context.driver.status()).starts(brokers)
         ends = {str(broker): await context.state_changes.end_of(broker) for broker in brokers}
         return {"at_most_s": duration_s, "starts": starts, "ends": ends}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Let the disks fail."""
+        """Make the disks fail."""
         assert isinstance(context.driver, CanFailDisk)
         error = DiskError(injection.parameters["error"])
         for broker in injection.targets:
@@ -50,7 +50,7 @@ class FailingDisk(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See every broker tell that its disk has failed, and how."""
+        """Check that every broker logs the failure of its disk, with the error."""
         try:
             failures = [await _failure(context, injection, broker) for broker in injection.targets]
         except DeadlineError as error:
@@ -58,7 +58,7 @@ class FailingDisk(BrokerFault):
         return confirmed("; ".join(failures))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Mend the disks, and restart whoever has met an error and was not restarted since."""
+        """Repair the disks, and restart each broker that met an error and was not restarted since."""
         assert isinstance(context.driver, CanFailDisk)
         for broker in injection.targets:
             await context.driver.mend_disk(broker)
@@ -66,7 +66,7 @@ class FailingDisk(BrokerFault):
 
 
 async def _failure(context: FaultContext, injection: Injection, broker: int) -> str:
-    """Wait for a broker to tell of an error, and return that in words; raises DeadlineError."""
+    """Wait for a broker to log an error, and return it as text; raises DeadlineError."""
 
     async def lines() -> list[dict[str, Any]]:
         return (await context.state_changes.after(broker, injection.state["ends"][str(broker)], "log_dir_failure"))[0]

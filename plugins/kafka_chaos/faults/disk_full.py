@@ -16,13 +16,13 @@ SEE_TIMEOUT_S = 10.0
 
 
 class DiskFull(BrokerFault):
-    """Fills disks; the driver itself gives the space back after the fault's duration."""
+    """Fills disks; the driver itself frees the space after the fault's duration."""
 
     name: ClassVar[str] = "disk-full"
     requires: ClassVar[tuple[str, ...]] = ("disk-space", "kill")
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, and how often each broker was started."""
+        """Record the duration, and how often each broker was started."""
         return {"at_most_s": duration_s, "starts": (await context.driver.status()).starts(brokers)}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -33,7 +33,7 @@ class DiskFull(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that nothing more fits on any of the disks."""
+        """Check that no disk has space left."""
         driver = context.driver
         assert isinstance(driver, CanFillDisk)
 
@@ -44,7 +44,7 @@ class DiskFull(BrokerFault):
         return await confirmed_once(full, "nothing more fits on the disk")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Give the space back, and restart whoever has met the full disk and was not restarted since."""
+        """Free the space, and restart each broker that met the full disk and was not restarted since."""
         driver = context.driver
         assert isinstance(driver, CanFillDisk)
         for broker in injection.targets:

@@ -18,15 +18,15 @@ SEE_TIMEOUT_S = 30.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about the packets."""
+    """Parameters of the packets."""
 
     direction: Annotated[
-        Direction, Field(strict=False, description="both, or only those that it gets or sends: inbound, outbound")
+        Direction, Field(strict=False, description="both, or only one direction: inbound, outbound")
     ] = Direction.BOTH
 
 
 class DropPackets(BrokerFault):
-    """Drops brokers' packets to and from all others; the driver itself lets them pass after the fault's duration."""
+    """Drops all packets of brokers; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "drop-packets"
     requires: ClassVar[tuple[str, ...]] = ("packets",)
@@ -35,7 +35,7 @@ class DropPackets(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, and who runs."""
+        """Record the duration, and which brokers run."""
         return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -47,7 +47,7 @@ class DropPackets(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that packets of each were dropped, and a client got no answer."""
+        """Check that packets of each were dropped, and a client got no answer."""
         if idle := not_running(injection, "cut off"):
             return idle
         driver = context.driver
@@ -66,7 +66,7 @@ class DropPackets(BrokerFault):
         return await confirmed_once(dropped, detail)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Let them pass."""
+        """Stop dropping."""
         assert isinstance(context.driver, CanDropPackets)
         for broker in injection.targets:
             await context.driver.pass_packets(broker)

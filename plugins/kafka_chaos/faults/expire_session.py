@@ -27,7 +27,7 @@ from harness.zookeeper.view import Registration
 
 
 class Parameters(Strict):
-    """What the scenario may say about an expiry."""
+    """Parameters of an expiry."""
 
     times: Annotated[int, Field(ge=1, le=20, description="How often in a row, each as soon as there is another")] = 1
     confirm_timeout_s: Annotated[
@@ -36,14 +36,14 @@ class Parameters(Strict):
 
 
 class ExpireSession(BrokerFault):
-    """Expires sessions; a broker that loses its session registers again, a controller is succeeded."""
+    """Expires sessions; the broker registers again, and another controller is elected if it was one."""
 
     name: ClassVar[str] = "expire-session"
     zookeeper: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note the sessions, and the controller epoch."""
+        """Record the sessions, and the controller epoch."""
         registered = await context.view.registrations()
         controller = await context.view.controller()
         return {
@@ -54,7 +54,7 @@ class ExpireSession(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """End the sessions, and the ones that come after them if asked to; the last ones that end are noted."""
+        """End the sessions, and their successors if requested; record the last ones that were ended."""
         for session in injection.state["sessions"].values():
             await context.zookeeper.expire(session)
         current = injection
@@ -77,7 +77,7 @@ class ExpireSession(BrokerFault):
         )
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until every broker is registered by another session and, after the controller's end, its epoch grew."""
+        """Wait until every broker is registered by another session and, if the controller was hit, the epoch grew."""
         sessions: dict[str, str] = injection.state["sessions"]
         without = [broker for broker in injection.targets if str(broker) not in sessions]
         if without:

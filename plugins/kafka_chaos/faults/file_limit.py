@@ -19,11 +19,11 @@ from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 30.0
 BESIDE = 8
-"""So many are asked for more than are left: others may give some back meanwhile."""
+"""Connections opened beyond the spare ones: others may be closed meanwhile."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about the limit."""
+    """Parameters of the limit."""
 
     spare: Annotated[int, Field(ge=0, le=64, description="How many more it may open than it has open")] = 0
 
@@ -38,11 +38,11 @@ class FileLimit(Limiting):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def amount(self, parameters: dict[str, Any]) -> float:
-        """Return how many more."""
+        """Return the number of additional files."""
         return float(parameters["spare"])
 
     async def seen(self, context: FaultContext, injection: Injection) -> Effect:
-        """See a lower limit than before, and connect to each broker until one gets no answer."""
+        """Check for a lower limit than before, and connect to each broker until one connection gets no answer."""
         driver, wanted = context.driver, injection.parameters["spare"] + BESIDE
         assert isinstance(driver, CanLimit)
         limits: dict[int, float | None] = {}
@@ -69,7 +69,7 @@ class FileLimit(Limiting):
         return type(effect)(verdict=effect.verdict, detail="; ".join(details))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Lift the limits, and restart whoever was not restarted since: it may have given up a file."""
+        """Lift the limits, and restart each broker that was not restarted since: it may have closed a log."""
         await super().heal(context, injection)
         await restart_unless_started(context, injection)
 

@@ -41,7 +41,7 @@ CLIENT_ID = b"hostile"
 LONGEST = 2**31 - 1
 BODY_BYTES = 64
 ASKED = 17
-"""The number of a question that is meant."""
+"""Correlation id of a valid request."""
 TOO_LARGE_BYTES = 2 * 2**20
 NO_TRANSACTION = -1
 ACKS_LEADER = 1
@@ -49,38 +49,38 @@ PRODUCE_TIMEOUT_MS = 1000
 MESSAGE_TOO_LARGE, CORRUPT_MESSAGE = 10, 2
 UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER, KAFKA_STORAGE_ERROR = 3, 6, 56
 NOT_LED = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER, KAFKA_STORAGE_ERROR)
-"""What it answers when it has lost the lead meanwhile."""
+"""Errors if it has lost the lead meanwhile."""
 
 
 class Sends(StrEnum):
-    """What there is instead of a request."""
+    """Kinds of invalid requests."""
 
     RANDOM = "random"
     """A frame of random bytes."""
     OVERSIZE = "oversize"
-    """The length of 2 GiB, and the first bytes of it."""
+    """A length of 2 GiB, and the first bytes of it."""
     NEGATIVE = "negative"
     """A length below zero."""
     EMPTY = "empty"
-    """A frame without anything."""
+    """An empty frame."""
     UNKNOWN = "unknown"
-    """A request of an API that there is not."""
+    """A request of an unknown API."""
     GARBAGE = "garbage"
-    """The header of a Produce request, with random bytes in the place of the rest."""
+    """The header of a Produce request, followed by random bytes."""
     TRUNCATED = "truncated"
-    """Half a request, and the end of the connection."""
+    """Half a request, then the connection is closed."""
     TLS = "tls"
-    """How a client begins that speaks TLS to a listener without it."""
+    """The first bytes of a TLS client, on a listener without TLS."""
     TOO_LARGE = "too-large"
-    """A Produce request with a record of 2 MiB, more than a topic takes; where one takes so much, its CRC is wrong."""
+    """A Produce request with a record of 2 MiB, more than a topic accepts by default, and with a wrong CRC."""
 
 
 ENDED_BY_CLIENT = frozenset({Sends.TRUNCATED})
-"""After these it is the client that closes the connection."""
+"""After these the client closes the connection."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about a hostile client."""
+    """Parameters of a hostile client."""
 
     sends: Annotated[
         list[Annotated[Sends, Field(strict=False)]],
@@ -93,14 +93,14 @@ class Parameters(Strict):
 
 
 class HostileClient(BrokerFault):
-    """Sends it, and looks whether the broker takes it as Kafka does."""
+    """Sends invalid requests, and checks that the broker reacts as Kafka does."""
 
     name: ClassVar[str] = "hostile-client"
     requires: ClassVar[tuple[str, ...]] = (BYTES,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, and how often each was started."""
+        """Record which brokers run, and how often each was started."""
         status = await context.driver.status()
         return {
             "running": status.running(brokers),
@@ -108,7 +108,7 @@ class HostileClient(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Send everything, each over a connection of its own; count what became of those."""
+        """Send each over a connection of its own; count the outcomes."""
         if not_running(injection, "harass"):
             return injection
         counts: dict[str, int] = {}
@@ -121,7 +121,7 @@ class HostileClient(BrokerFault):
         return injection.with_state(counts=counts)
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that every connection was closed without an answer, or with a refusal, and who serves others."""
+        """Check that each connection was closed without an answer, or refused, and that other clients are served."""
         if idle := not_running(injection, "harass"):
             return idle
         counts: dict[str, int] = injection.state["counts"]
@@ -134,7 +134,7 @@ class HostileClient(BrokerFault):
             if (now.state, now.starts) != (ProcessState.RUNNING, injection.state["starts"][str(broker)]):
                 return mismatch(f"broker {broker} did not outlive it: {refusals}")
             if not await _answers(context, injection, broker):
-                return mismatch(f"broker {broker} answers nobody else: {refusals}")
+                return mismatch(f"broker {broker} answers no other client: {refusals}")
         if [each for each in counts if each.endswith(NO_CONNECTION)] or _none_sent(counts):
             return inconclusive(f"not all could be sent: {refusals}")
         return confirmed(f"{refusals}; the same processes answer others")
@@ -152,7 +152,7 @@ def _none_sent(counts: dict[str, int]) -> bool:
 
 
 async def _sent(context: FaultContext, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:
-    """Send one thing over a new connection; return how that ended."""
+    """Send one of them over a new connection; return the outcome."""
     timeout_s = injection.parameters["close_timeout_s"]
     try:
         led = await _led_by(context, broker) if sends is Sends.TOO_LARGE else None
@@ -176,17 +176,17 @@ async def _sent(context: FaultContext, injection: Injection, broker: int, sends:
 
 
 async def _led_by(context: FaultContext, broker: int) -> TopicPartition | None:
-    """Return a partition that a broker leads and clients may write to, if there is one."""
+    """Return a partition that a broker leads and clients may write to, or None."""
     partitions = await context.view.partitions()
     led = [(each.topic, each.partition) for each in partitions if each.leader == broker and each.topic != OFFSETS_TOPIC]
     return min(led, default=None)
 
 
 def _too_large(topic: str, partition: int, rng: random.Random) -> bytes:
-    """Return a Produce request (version 7) with acks=1 of one batch that is too large, and has a bit flipped.
+    """Return a Produce request (version 7) with acks=1 and one batch that is too large and has a flipped bit.
 
-    With acks=all it would be refused for an ISR that is too small before its size is looked at. Were it sound, a topic
-    that takes so much would have a record that no client of the load has sent.
+    With acks=all a small ISR would refuse it before its size is checked. With a valid CRC, a topic that accepts
+    this size would hold a record that no client of the load has sent.
     """
     batch = bytearray(build_batch([Record(key=None, value=rng.randbytes(TOO_LARGE_BYTES), timestamp_ms=0)]))
     batch[-2] ^= 1
@@ -196,8 +196,8 @@ def _too_large(topic: str, partition: int, rng: random.Random) -> bytes:
 
 
 async def _answer_to_produce(reader: asyncio.StreamReader) -> str:
-    """Return what a broker made of the one batch in a Produce request."""
-    await reader.readexactly(12)  # length, the question's number, how many topics
+    """Return the outcome of the one batch in a Produce response."""
+    await reader.readexactly(12)  # length, correlation id, number of topics
     (name_bytes,) = struct.unpack(">h", await reader.readexactly(2))
     (error,) = struct.unpack(">8xh", (await reader.readexactly(name_bytes + 10))[name_bytes:])
     if error in NOT_LED:
@@ -206,7 +206,7 @@ async def _answer_to_produce(reader: asyncio.StreamReader) -> str:
 
 
 async def _answers(context: FaultContext, injection: Injection, broker: int) -> bool:
-    """Return whether a broker answers somebody who asks as is usual."""
+    """Return whether a broker answers a valid request."""
     timeout_s = injection.parameters["close_timeout_s"]
     try:
         async with _stream(context, broker, timeout_s) as (reader, writer), asyncio.timeout(timeout_s):
@@ -221,7 +221,7 @@ async def _answers(context: FaultContext, injection: Injection, broker: int) -> 
 async def _stream(
     context: FaultContext, broker: int, timeout_s: float
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Yield a connection, which is broken in the end."""
+    """Yield a connection, which is reset at the end."""
     assert isinstance(context.driver, CanSendBytes)
     reader, writer = await context.driver.open_stream(broker, timeout_s=timeout_s)
     try:
@@ -248,7 +248,7 @@ MESSAGES: dict[Sends, Callable[[random.Random], bytes]] = {
     Sends.TRUNCATED: lambda rng: _framed(_header(PRODUCE, 7) + rng.randbytes(BODY_BYTES))[: BODY_BYTES // 2],
     Sends.TLS: lambda rng: bytes.fromhex("1603010200010001fc0303") + rng.randbytes(BODY_BYTES),
 }
-"""RANDOM begins with a byte that no API's key begins with; TLS's first four bytes are a length of 352 MiB."""
+"""RANDOM starts with a byte that starts no API key; the first four bytes of TLS are a length of 352 MiB."""
 
 
 PLUGIN: type[Fault] = HostileClient

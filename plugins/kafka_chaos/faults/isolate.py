@@ -28,16 +28,16 @@ PROBE_TIMEOUT_S = 0.5
 SHORTEST_S = 0.2
 CUT_S = 1.0
 LATE_S = 2.0
-"""By then a probe has come through over a link that was just healed."""
+"""Deadline for a probe over a link that was just healed."""
 SHARE_HELD = 0.25
-"""A probe that took this part of a cut was held by it; what passes takes far less, …"""
+"""A probe that took at least this share of a cut was held by it; others take far less, …"""
 LONGEST_STALL_S = 0.15
-"""… but for what this process or the relay keeps waiting, when it gets no processor for so long."""
+"""… except for stalls of this process or the relay on a busy machine."""
 MOST_PERIODS = 5
 
 
 class Parameters(LinkParameters):
-    """What the scenario may say about an isolation; its length is the fault's `duration_s`."""
+    """Parameters of an isolation; its length is the fault's `duration_s`."""
 
     reset: Annotated[bool, Field(description="Break open connections too; otherwise they stay half open")] = False
     whole_s: Annotated[
@@ -56,7 +56,7 @@ class Parameters(LinkParameters):
 
 
 class Isolate(BrokerFault):
-    """Cuts brokers off; the driver itself heals the links after the fault's duration."""
+    """Isolates brokers; the driver itself heals the links after the fault's duration."""
 
     name: ClassVar[str] = "isolate"
     requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
@@ -64,12 +64,12 @@ class Isolate(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
-        """Return what cuts links all the time, over which something is to pass if these flap."""
+        """Return faults that cut the same links all the time, which would hide that they flap."""
         assert isinstance(parameters, Parameters)
         return frozenset({"isolate", "partition"} if parameters.whole_s else ())
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long."""
+        """Record the duration."""
         return {"at_most_s": duration_s}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -87,25 +87,25 @@ class Isolate(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Send something over every link that was cut, and see that it does not come through, or only now and then."""
+        """Probe every cut link: no probe passes, or for links that flap, only some do."""
         rhythm = _rhythm(injection)
         shown = _silent(context, injection) if rhythm is None else _flapping(context, injection, rhythm)
         return await sure(context.driver, injection, await shown)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Heal the links; those that are healed already are left alone."""
+        """Heal the links; no-op for those that are healed."""
         assert isinstance(context.driver, CanIsolate)
         for broker in injection.targets:
             await context.driver.rejoin(broker)
 
 
 def _rhythm(injection: Injection) -> Rhythm | None:
-    whole_s = injection.parameters.get("whole_s", 0.0)  # a journal of before links flapped has none
+    whole_s = injection.parameters.get("whole_s", 0.0)  # absent in journals of earlier versions
     return Rhythm(cut_s=injection.parameters["cut_s"], whole_s=whole_s) if whole_s else None
 
 
 async def _silent(context: FaultContext, injection: Injection) -> Effect:
-    """See by a probe over each link that nothing passes."""
+    """Check by a probe over each link that nothing passes."""
     timeout_s = min(PROBE_TIMEOUT_S, injection.state["at_most_s"] / 2)
     probed = await probe(context.driver, injection, timeout_s=timeout_s)
     if not probed:
@@ -116,9 +116,9 @@ async def _silent(context: FaultContext, injection: Injection) -> Effect:
 
 
 async def _flapping(context: FaultContext, injection: Injection, rhythm: Rhythm) -> Effect:
-    """See by probes, sent all through a period, that each link holds some for long, and lets some pass.
+    """Check by probes, sent throughout a period, that each link holds some for long, and passes others.
 
-    A stall of the machine may hide it in one period, so links that have not shown it get more, as long as most of the
+    A stall of the machine may hide it in one period, so links without proof get more periods while most of the
     fault lies ahead.
     """
     in_force_s = injection.state["at_most_s"]
@@ -141,14 +141,14 @@ async def _flapping(context: FaultContext, injection: Injection, rhythm: Rhythm)
 
 
 def _held_in_turn(taken: list[float], held_s: float) -> bool:
-    """Return whether two probes in turn were held, as a cut holds them; one alone may have met a stall."""
+    """Return whether two probes in a row were held, as by a cut; a single one may have met a stall."""
     return any(min(pair) >= held_s for pair in pairwise(taken))
 
 
 async def _probed_through_a_period(
     context: FaultContext, injection: Injection, rhythm: Rhythm, held_s: float
 ) -> dict[str, list[float]]:
-    """Return the seconds that each link took for each of the probes of one period, the time-out for those it lost."""
+    """Return the seconds of each probe of one period by link; the time-out for lost ones."""
     step_s = min(rhythm.cut_s - held_s, rhythm.whole_s) / 2
     timeout_s = rhythm.cut_s + LATE_S
 

@@ -16,13 +16,13 @@ from harness.errors import DeadlineError
 from harness.system.waiting import until
 
 SILENCE_S = 0.5
-"""For so long nothing comes through over a link that is cut."""
+"""How long a probe must not pass on a cut link."""
 SERVE_TIMEOUT_S = 60.0
 """For all servers to take requests once they reach each other again."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about it; its length is the fault's `duration_s`."""
+    """Parameters of the fault; its length is the fault's `duration_s`."""
 
     confirm_timeout_s: Annotated[
         float,
@@ -33,12 +33,12 @@ class Parameters(Strict):
 
 
 class IsolateZookeeper(ZookeeperFault):
-    """Cuts servers of an ensemble off from the others; the driver itself heals the links after the fault's duration."""
+    """Cuts servers of an ensemble off from the others; the driver itself heals the links after its duration."""
 
     name: ClassVar[str] = "isolate-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-isolate",)
     min_visible_s: ClassVar[float] = 8.0
-    """It takes a server five seconds of silence to give a leader or its followers up (`syncLimit`)."""
+    """A server gives up its leader or followers after five seconds of silence (`syncLimit`)."""
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -48,7 +48,7 @@ class IsolateZookeeper(ZookeeperFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that no probe comes through, then that the majority has a leader, and the rest takes no requests."""
+        """Check that no probe passes, that the majority has a leader, and that the others refuse requests."""
         driver, own = context.driver, set(injection.state[SERVERS])
         assert isinstance(driver, CanIsolateZookeeper)
         every = set(await modes_of(context))
@@ -64,7 +64,7 @@ class IsolateZookeeper(ZookeeperFault):
             modes = await until(
                 lambda: modes_of(context),
                 lambda modes: "leader" in {modes[it] for it in most} and not any(modes[it] for it in rest),
-                what=f"{in_words(sorted(rest))} serving nobody, and a leader among the others",
+                what=f"{in_words(sorted(rest))} refusing requests, and a leader among the others",
                 timeout_s=timeout_s,
             )
         except DeadlineError as error:

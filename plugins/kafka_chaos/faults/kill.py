@@ -31,7 +31,7 @@ from harness.system.waiting import until
 
 
 class Parameters(Strict):
-    """What the scenario may say about a kill."""
+    """Parameters of a kill."""
 
     end_session: Annotated[
         bool,
@@ -53,7 +53,7 @@ class Kill(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, which the healing waits for; a client has none."""
+        """Return the session time-out, which the healing waits for; a client has none."""
         assert isinstance(parameters, Parameters)
         return 0.0 if target.role in CLIENTS or parameters.end_session else session_timeout_s
 
@@ -66,7 +66,7 @@ class Kill(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note who runs."""
+        """Record which targets run."""
         if target.role not in CLIENTS:
             return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         state = await member_before(context.members, target, duration_s)
@@ -75,7 +75,7 @@ class Kill(BrokerFault):
         )
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, under which sessions."""
+        """Record which brokers run, and their sessions."""
         status = await context.driver.status()
         registered = await context.view.registrations()
         return {
@@ -98,7 +98,7 @@ class Kill(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until each process is gone, and its registration too, or a new process has said that it starts."""
+        """Wait until each process is gone, and its registration too, or a new process has logged its start."""
         if CLIENT in injection.state:
             return await self._effect_on_client(context, injection)
         if idle := not_running(injection, "kill"):

@@ -18,13 +18,13 @@ from harness.errors import DeadlineError
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
-NO_QUORUM = "no quorum left, and nobody takes requests"
+NO_QUORUM = "no quorum left, and no server takes requests"
 SERVE_TIMEOUT_S = 60.0
 """For servers that were started again to take requests."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about it."""
+    """Parameters of the fault."""
 
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the others to elect a leader, or to refuse requests")
@@ -32,7 +32,7 @@ class Parameters(Strict):
 
 
 class KillZookeeper(ZookeeperFault):
-    """Kills servers, looks at what the others make of it, and starts them again."""
+    """Kills servers, observes the others, and starts them again."""
 
     name: ClassVar[str] = "kill-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-kill",)
@@ -45,7 +45,7 @@ class KillZookeeper(ZookeeperFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until each process is gone, and one of the others leads, or none takes requests without a quorum."""
+        """Wait until each process is gone, and one of the others leads, or none serves requests without a quorum."""
         servers: list[int] = injection.state[SERVERS]
 
         async def look() -> str:

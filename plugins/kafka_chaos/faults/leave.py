@@ -19,11 +19,11 @@ from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 LEFT = "left"
-"""Why a member is removed that has said that it leaves."""
+"""Reason for the removal of a member that left."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about a member that leaves."""
+    """Parameters of a leaving member."""
 
     times: Annotated[
         int, Field(ge=1, le=10, description="How often, one after the other; in between it comes back at once")
@@ -50,7 +50,7 @@ class Leave(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note who it is, and where the brokers' logs end."""
+        """Record the member's identity, and where the brokers' logs end."""
         state = await member_before(context.members, target, duration_s)
         every = [each.broker_id for each in (await context.driver.status()).brokers]
         ends = {str(broker): await context.state_changes.end_of(broker) for broker in every}
@@ -62,7 +62,7 @@ class Leave(BrokerFault):
         return injection.with_state(there=await _there(context, injection))
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Have it leave; before it leaves again, its group must have it back."""
+        """Make it leave; before it leaves again, its group must have it back."""
         members, process = _members(context), injection.state[CLIENT]
         for number in range(1, injection.parameters["times"] + 1):
             await members.leave(process)
@@ -72,7 +72,7 @@ class Leave(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until its coordinators have told of each coming and going, and of a generation without it."""
+        """Wait until coordinators have logged each join and removal, and a generation without it."""
         times = injection.parameters["times"]
         try:
             membership = await self._await_membership(
@@ -100,7 +100,7 @@ class Leave(BrokerFault):
         removed: int = 0,
         without_it: bool = False,
     ) -> dict[str, Any]:
-        """Return what coordinators have told of it, once they have told so much."""
+        """Return the lines of coordinators about it, once there are as many as expected."""
         return await until(
             lambda: _membership(context, injection),
             lambda membership: (
@@ -120,16 +120,15 @@ def _members(context: FaultContext) -> Members:
 
 
 async def _there(context: FaultContext, injection: Injection) -> list[str]:
-    """Return the ids under which a client is in its group, as far as any coordinator has told."""
+    """Return the ids under which a client is in its group, by the coordinators' logs."""
     own = [line for line in await _lines(context, injection, from_start=True) if _is_own(line, injection)]
     return sorted(_who_came(own) - {line["member"] for line in own if line["change"] == "removed"})
 
 
 async def _membership(context: FaultContext, injection: Injection) -> dict[str, Any]:
-    """Return how often a client has joined, why it was removed each time, and the first generation after the last.
+    """Return the number of a client's joins, the reasons of its removals, and the first generation after the last.
 
-    What becomes of its lives of before counts for nothing, nor that a member's session ends, unless that is how it
-    leaves.
+    Earlier memberships do not count, nor do expired sessions, unless the member leaves by one.
     """
     lines = await _lines(context, injection)
     own = [line for line in lines if _is_own(line, injection)]
@@ -151,7 +150,7 @@ async def _membership(context: FaultContext, injection: Injection) -> dict[str, 
 
 
 async def _lines(context: FaultContext, injection: Injection, *, from_start: bool = False) -> list[dict[str, Any]]:
-    """Return what coordinators have told of a group, since `prepare` or from the start of their logs."""
+    """Return the coordinators' lines about a group, since `prepare` or from the start of their logs."""
     lines: list[dict[str, Any]] = []
     for broker, position in injection.state["log_ends"].items():
         seen, _ = await context.state_changes.after(int(broker), 0 if from_start else position, *Leave.witnesses)

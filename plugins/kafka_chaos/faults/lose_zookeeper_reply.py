@@ -15,7 +15,7 @@ from harness.system.waiting import until
 
 
 class Parameters(Strict):
-    """What the scenario may say about a lost reply."""
+    """Parameters of a lost reply."""
 
     carried_out: Annotated[bool, Field(description="Whether the write has happened")] = True
     write: Annotated[
@@ -26,7 +26,7 @@ class Parameters(Strict):
 
 
 class LoseZookeeperReply(BrokerFault):
-    """Leaves a broker in doubt about its own write; it has to find out."""
+    """Leaves a broker without knowing whether its write was carried out."""
 
     name: ClassVar[str] = "lose-zookeeper-reply"
     zookeeper: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class LoseZookeeperReply(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note the sessions, and where the brokers' logs end."""
+        """Record the sessions, and where the brokers' logs end."""
         registered = await context.view.registrations()
         return {
             "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
@@ -43,7 +43,7 @@ class LoseZookeeperReply(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Lie in wait for the next write, and provoke it if the scenario says so."""
+        """Arm the loss for the next write, and provoke a write if the scenario says so."""
         assert isinstance(context.driver, CanLoseReplies)
         parameters = injection.parameters
         for broker in injection.targets:
@@ -55,7 +55,7 @@ class LoseZookeeperReply(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See the write whose answer was lost, that the broker lost its connection, and that it is registered."""
+        """Check that a reply was lost, that the broker lost its connection, and that it is registered."""
         wait_s = injection.parameters["wait_s"]
         try:
             writes = [await self._lost(context, broker, wait_s) for broker in injection.targets]
@@ -81,7 +81,7 @@ class LoseZookeeperReply(BrokerFault):
         return f"broker {broker} got no answer to {write}"
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Lie in wait no longer."""
+        """Disarm the loss."""
         assert isinstance(context.driver, CanLoseReplies)
         for broker in injection.targets:
             await context.driver.cancel_reply_loss(broker)

@@ -24,7 +24,7 @@ _MIB = 1 << 20
 
 
 class Parameters(Strict):
-    """What the scenario may say about the limit."""
+    """Parameters of the limit."""
 
     spare_mib: Annotated[int, Field(ge=1, le=1024, description="How much more than now it may have, in MiB")] = 4
 
@@ -40,22 +40,22 @@ class MemoryLimit(Limiting):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, which a start waits for."""
+        """Return the session time-out, which a start waits for."""
         return session_timeout_s
 
     def amount(self, parameters: dict[str, Any]) -> float:
-        """Return how many bytes more."""
+        """Return the number of additional bytes."""
         return float(parameters["spare_mib"] * _MIB)
 
     async def seen(self, context: FaultContext, injection: Injection) -> Effect:
-        """See every process gone, and that the kernel has killed for want of memory."""
+        """Check that every process is gone, and that the kernel counted kills for lack of memory."""
         driver = context.driver
         assert isinstance(driver, CanLimit)
 
         async def not_killed() -> list[str]:
             status = await driver.status()
             alive = [
-                f"broker {it} goes on" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
+                f"broker {it} still runs" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
             ]
             hits = {it: (await driver.usage(it, Resource.MEMORY)).hits for it in injection.targets}
             before = injection.state["hits"]
@@ -63,7 +63,7 @@ class MemoryLimit(Limiting):
 
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
         killed = until(not_killed, lambda seen: not seen, what="every broker killed by the kernel", timeout_s=timeout_s)
-        return await confirmed_once(killed, f"broker {list(injection.targets)} killed by the kernel for want of memory")
+        return await confirmed_once(killed, f"broker {list(injection.targets)} killed by the kernel for lack of memory")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Lift the limits, and start what does not run."""

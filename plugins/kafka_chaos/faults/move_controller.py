@@ -29,14 +29,14 @@ from harness.zookeeper.view import Controller
 
 
 class Parameters(Strict):
-    """What the scenario may say about moving the controller."""
+    """Parameters of moving the controller."""
 
     times: Annotated[int, Field(ge=1, le=100, description="How often, one after the other")] = 1
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each next controller")] = 30.0
 
 
 class MoveController(BrokerFault):
-    """Deletes `/controller`, which is what administrators do to a controller that is stuck."""
+    """Deletes `/controller`, as administrators do when a controller is stuck."""
 
     name: ClassVar[str] = "move-controller"
     zookeeper: ClassVar[bool] = True
@@ -45,7 +45,7 @@ class MoveController(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note the controller and its epoch."""
+        """Record the controller and its epoch."""
         controller = await context.view.controller()
         if controller.broker_id not in (NO_BROKER, *brokers):
             raise ClusterError(f"broker {list(brokers)} is not controller, {controller.broker_id} is")
@@ -70,7 +70,7 @@ class MoveController(BrokerFault):
         )
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that the controller epoch has grown by exactly one each time."""
+        """Check that the controller epoch grew by exactly one each time."""
         epoch, times = injection.state["controller_epoch"], injection.parameters["times"]
         try:
             seen = await until(
@@ -87,7 +87,7 @@ class MoveController(BrokerFault):
         return confirmed("; ".join(injection.state["reigns"]))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Nothing to undo: the brokers elect the next one themselves."""
+        """Nothing to undo: the brokers elect the next controller themselves."""
 
 
 def _described(controller: Controller) -> str:

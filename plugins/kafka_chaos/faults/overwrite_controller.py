@@ -29,7 +29,7 @@ from harness.system.waiting import until
 
 
 class Parameters(Strict):
-    """What the scenario may say about whom `/controller` names."""
+    """Parameters of what `/controller` names."""
 
     names: Annotated[
         Literal["another", "nobody", "nonsense"],
@@ -42,7 +42,7 @@ class Parameters(Strict):
 
 
 class OverwriteController(BrokerFault):
-    """Writes another broker's name into `/controller`, which the old controller's session goes on to own."""
+    """Writes another broker's id into `/controller`, which is still owned by the old controller's session."""
 
     name: ClassVar[str] = "overwrite-controller"
     zookeeper: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class OverwriteController(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note the controller's epoch, and who else lives."""
+        """Record the controller's epoch, and the other live brokers."""
         controller = await context.view.controller()
         others = sorted(set(await context.view.registrations()) - {controller.broker_id})
         return {"epoch": controller.controller_epoch, "others": others}
@@ -66,7 +66,7 @@ class OverwriteController(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that `/controller` still says so, in the old epoch, and that nobody takes the request up."""
+        """Check that `/controller` is unchanged, in the old epoch, and that no controller carries out the request."""
         silent_s = injection.parameters["silent_s"]
         try:
             sign = await until(
@@ -77,9 +77,9 @@ class OverwriteController(BrokerFault):
                 every_s=0.1,
             )
         except DeadlineError:
-            return confirmed(f"{PATH} is {_content(injection).decode()}, and nobody acted for {silent_s:g} s")
+            return confirmed(f"{PATH} is {_content(injection).decode()}, and no controller acted for {silent_s:g} s")
         elected = (await context.view.controller()).controller_epoch > injection.state["epoch"]
-        return inconclusive(f"{sign}: somebody was elected meanwhile") if elected else mismatch(sign)
+        return inconclusive(f"{sign}: another controller was elected meanwhile") if elected else mismatch(sign)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Delete what was written, and wait for a controller that was elected, and acts."""
@@ -89,17 +89,17 @@ class OverwriteController(BrokerFault):
 
 
 async def _sign_of_a_controller(context: FaultContext, injection: Injection) -> str:
-    """Return what shows that somebody is or will be controller; empty for nothing."""
+    """Return what shows that there is or will be a controller; empty for nothing."""
     if await context.zookeeper.read(PATH) != _content(injection):
         return f"{PATH} does not hold what was written"
-    return "" if await context.zookeeper.exists(ELECTIONS) else f"somebody took up what {ELECTIONS} asked for"
+    return "" if await context.zookeeper.exists(ELECTIONS) else f"a controller carried out the request in {ELECTIONS}"
 
 
 def _content(injection: Injection) -> bytes:
-    """Return what is written: as a controller would, with no instant."""
+    """Return the content to write: as a controller's, without a timestamp."""
     names = injection.parameters["names"]
     if names == "nonsense":
-        return b"nobody elected this"
+        return b"not a controller"
     broker = NO_BROKER if names == "nobody" else injection.state["others"][0]
     return content(broker)
 

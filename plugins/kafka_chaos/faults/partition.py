@@ -27,35 +27,35 @@ from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 
 SILENCE_S = 0.5
-"""For so long nothing comes through over a link that is cut; over others it may take longer on a busy machine."""
+"""How long a probe must not pass on a cut link; others may be slower on a busy machine."""
 Pair = tuple[int, int]
 
 
 class Parameters(Strict):
-    """What the scenario may say about a partition; its length is the fault's `duration_s`."""
+    """Parameters of a partition; its length is the fault's `duration_s`."""
 
     shape: Annotated[
         Literal["halves", "bridge", "ring"],
         Field(
-            description="halves: the target and the others; bridge: the target sees all, who are in halves;"
-            " ring: each sees its neighbours, who are a majority with it"
+            description="halves: the target and the others; bridge: the target sees all others, which are in halves;"
+            " ring: each sees its neighbours, a majority together with it"
         ),
     ] = "bridge"
 
 
 def halves(target: Sequence[int], others: Sequence[int]) -> list[Pair]:
-    """Return who does not see whom: the target and the others."""
+    """Return the pairs to separate: the target and the others."""
     return [(one, other) for one in target for other in others]
 
 
 def bridge(_target: Sequence[int], others: Sequence[int]) -> list[Pair]:
-    """Return who does not see whom: the others are in two halves, which the target alone sees both."""
+    """Return the pairs to separate: the two halves of the others; the target sees both."""
     middle = (len(others) + 1) // 2
     return halves(others[:middle], others[middle:])
 
 
 def ring(target: Sequence[int], others: Sequence[int]) -> list[Pair]:
-    """Return who does not see whom: those that are further away in the ring than half of a majority."""
+    """Return the pairs to separate: those further apart in the ring than half of a majority."""
     brokers = sorted([*target, *others])
     count = len(brokers)
     reach = (count // 2 + 1) // 2
@@ -71,7 +71,7 @@ SHAPES: dict[str, Callable[[Sequence[int], Sequence[int]], list[Pair]]] = {
 
 
 class Partition(BrokerFault):
-    """Cuts links between brokers, both ways; clients and ZooKeeper see all of them. The driver heals after a while."""
+    """Cuts links between brokers, both ways; clients and ZooKeeper reach all. The driver heals after a while."""
 
     name: ClassVar[str] = "partition"
     requires: ClassVar[tuple[str, ...]] = ("partition", "probe")
@@ -87,7 +87,7 @@ class Partition(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note who is not to see whom."""
+        """Record the pairs to separate."""
         assert isinstance(parameters, Parameters)
         every = tuple(status.broker_id for status in (await context.driver.status()).brokers)
         cut = SHAPES[parameters.shape](brokers, [broker for broker in every if broker not in brokers])
@@ -102,7 +102,7 @@ class Partition(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Send something both ways between all brokers: it comes through where the shape says so, and nowhere else."""
+        """Probe both ways between all brokers: probes pass exactly where the shape allows it."""
         driver, cut = context.driver, _cut(injection)
         assert isinstance(driver, CanPartition)
         if not cut:
@@ -125,7 +125,7 @@ class Partition(BrokerFault):
         return confirmed(f"no probe came through over {cut_off} links, one over {len(wanted)} others each")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Heal the links; those that are healed already are left alone."""
+        """Heal the links; no-op for those that are healed."""
         assert isinstance(context.driver, CanPartition)
         await context.driver.reunite()
 

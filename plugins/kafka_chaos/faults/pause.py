@@ -21,7 +21,7 @@ SEE_TIMEOUT_S = 2.0
 
 
 class Pause(BrokerFault):
-    """Freezes brokers for the fault's duration; the driver itself thaws them then."""
+    """Pauses brokers for the fault's duration; the driver itself resumes them then."""
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
@@ -37,18 +37,18 @@ class Pause(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note whom, and how long."""
+        """Record the targets and the duration."""
         if target.role not in CLIENTS:
             return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         state = await member_before(context.members, target, duration_s)
         return Injection(fault=self.name, targets=(), state=state)
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long."""
+        """Record the duration."""
         return {"at_most_s": duration_s}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Freeze them."""
+        """Pause them."""
         if context.members is not None and CLIENT in injection.state:
             await context.members.pause(injection.state[CLIENT], at_most_s=injection.state["at_most_s"])
             return injection
@@ -74,7 +74,7 @@ class Pause(BrokerFault):
         return await confirmed_once(paused, "process paused")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Thaw them; those that run already, or ended meanwhile, are left alone."""
+        """Resume them; no-op for those that run or have ended."""
         process = injection.state.get(CLIENT)
         if (
             context.members is not None

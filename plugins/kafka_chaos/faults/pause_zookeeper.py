@@ -15,13 +15,13 @@ SEE_TIMEOUT_S = 2.0
 
 
 class PauseZookeeper(ZookeeperFault):
-    """Freezes servers for the fault's duration; the driver itself thaws them then."""
+    """Pauses servers for the fault's duration; the driver itself resumes them then."""
 
     name: ClassVar[str] = "pause-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-pause",)
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Freeze them."""
+        """Pause them."""
         assert isinstance(context.driver, CanPauseZookeeper)
         for server_id in injection.state[SERVERS]:
             await context.driver.pause_zookeeper(server_id, at_most_s=injection.state["at_most_s"])
@@ -40,7 +40,7 @@ class PauseZookeeper(ZookeeperFault):
         return await confirmed_once(paused, f"{in_words(servers)} paused")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Thaw them; those that run already are left alone."""
+        """Resume them; no-op for those that run."""
         assert isinstance(context.driver, CanPauseZookeeper)
         states = await states_of(context)
         for server_id in servers_of(injection.state):

@@ -26,15 +26,15 @@ from harness.contracts.faults import (
 
 
 class Parameters(MayLoseData):
-    """What the scenario may say about a power loss."""
+    """Parameters of a power loss."""
 
     torn: Annotated[
-        bool, Field(description="A part of what was not synced may be there, its end garbled; drawn from the seed")
+        bool, Field(description="A part of the unsynced bytes may be left, with a garbled end; drawn from the seed")
     ] = True
 
 
 class PowerLoss(LosesData):
-    """Cuts brokers' power, waits until ZooKeeper has noticed, and starts them with what their disks have left."""
+    """Cuts brokers' power, waits until ZooKeeper notices, and starts them with what is left on their disks."""
 
     name: ClassVar[str] = "power-loss"
     requires: ClassVar[tuple[str, ...]] = ("power",)
@@ -51,7 +51,7 @@ class PowerLoss(LosesData):
         return injection.with_state(bytes=before)
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until every process is gone, and its registration too; say what the disks have lost."""
+        """Wait until every process is gone, and its registration too; report what the disks have lost."""
         driver = context.driver
         assert isinstance(driver, CanCutPower)
         if idle := not_running(injection, "cut off"):

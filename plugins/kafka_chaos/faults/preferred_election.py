@@ -34,7 +34,7 @@ from harness.zookeeper.view import PartitionView
 
 
 class Parameters(Strict):
-    """What the scenario may say about an election."""
+    """Parameters of an election."""
 
     done_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each change of order or leader")] = (
         30.0
@@ -42,7 +42,7 @@ class Parameters(Strict):
 
 
 class PreferredElection(BrokerFault):
-    """Has the next replica in the ISR lead, and then the old leader again."""
+    """Elects the next replica in the ISR, and then the old leader again."""
 
     name: ClassVar[str] = "preferred-election"
     zookeeper: ClassVar[bool] = True
@@ -60,12 +60,12 @@ class PreferredElection(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Choose who is to lead: the first of the ISR that does not."""
+        """Choose the new leader: the first of the ISR that does not lead."""
         partition = await partition_of_role(target, context.view)
         before = await partition_now(context, partition)
         successors = [replica for replica in before.assignment if replica in before.isr and replica != before.leader]
         if not successors:
-            raise ClusterError(f"nobody but its leader is in the ISR of {named(partition)}: nothing was injected")
+            raise ClusterError(f"the ISR of {named(partition)} has no member but its leader: nothing was injected")
         return Injection(
             fault=self.name,
             targets=tuple(sorted({before.leader, successors[0]})),
@@ -85,7 +85,7 @@ class PreferredElection(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See the successor lead in a later epoch, with the old leader in the ISR: nobody had to go."""
+        """Check that the successor leads in a later epoch, with the old leader still in the ISR."""
         partition, successor = _partition(injection), injection.state["successor"]
         try:
             seen = await self._led_by(context, injection, successor)
@@ -99,7 +99,7 @@ class PreferredElection(BrokerFault):
         )
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Put whom it was before first again, if it is still a replica, and have it elected."""
+        """Restore the earlier preferred leader, if it is still a replica, and elect it."""
         preferred = injection.state["preferred"]
         now = await partition_now(context, _partition(injection))
         if now.assignment[0] != preferred and preferred in now.assignment:

@@ -18,7 +18,7 @@ from harness.values import TopicPartition
 
 
 class Parameters(Strict):
-    """What the scenario may say about a reassignment."""
+    """Parameters of a reassignment."""
 
     done_timeout_s: Annotated[
         float, Field(gt=0, le=300, description="Deadline for a reassignment: its new replicas copy everything")
@@ -26,7 +26,7 @@ class Parameters(Strict):
 
 
 class Reassign(BrokerFault):
-    """Takes the target's replica of its partition away, to a live broker that has none if there is one."""
+    """Moves the target's replica of its partition to a live broker that has none, if there is one."""
 
     name: ClassVar[str] = "reassign"
     may_overlap: ClassVar[bool] = True
@@ -61,12 +61,12 @@ class Reassign(BrokerFault):
         )
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Ask for it, after whatever else was asked for."""
+        """Request the move, after any pending one."""
         await self._ask(context, injection, injection.state["after"])
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that the partition has exactly the new replicas."""
+        """Check that the partition has exactly the new replicas."""
         before, after = injection.state["before"], injection.state["after"]
         try:
             await self._done(context, injection, after)

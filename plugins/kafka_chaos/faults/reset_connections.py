@@ -17,13 +17,13 @@ CONFIRM_TIMEOUT_S = 5.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about a reset."""
+    """Parameters of a reset."""
 
     sides: Sides = list(Side)
 
 
 class ResetConnections(BrokerFault):
-    """Breaks connections; nothing is in force afterwards."""
+    """Breaks connections; has no lasting effect."""
 
     name: ClassVar[str] = "reset-connections"
     requires: ClassVar[tuple[str, ...]] = ("reset",)
@@ -31,7 +31,7 @@ class ResetConnections(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Note the connections, and break them."""
+        """Record the connections, and break them."""
         driver = context.driver
         assert isinstance(driver, CanReset)
         before = {}
@@ -41,7 +41,7 @@ class ResetConnections(BrokerFault):
         return injection.with_state(connections=before)
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See that none of the connections of before is open any more."""
+        """Check that none of the earlier connections is open."""
         driver = context.driver
         assert isinstance(driver, CanReset)
         before = {int(broker): set(names) for broker, names in injection.state["connections"].items()}
@@ -56,7 +56,7 @@ class ResetConnections(BrokerFault):
         return await confirmed_once(gone, f"{count} connections are gone")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Nothing to undo: who wants a connection makes another one."""
+        """Nothing to undo: clients connect again by themselves."""
 
 
 def _sides(injection: Injection) -> tuple[Side, ...]:

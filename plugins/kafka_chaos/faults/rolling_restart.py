@@ -29,11 +29,9 @@ CONFIRM_TIMEOUT_S = 10.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about a rolling restart."""
+    """Parameters of a rolling restart."""
 
-    hard: Annotated[
-        bool, Field(description="Kill each, and have its session ended for it, instead of stopping it cleanly")
-    ] = False
+    hard: Annotated[bool, Field(description="Kill each and end its session, instead of stopping it cleanly")] = False
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
@@ -49,7 +47,7 @@ class RollingRestart(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, how often each was started, under which registration, and where its log ends."""
+        """Record which brokers run, how often each was started, its registration, and where its log ends."""
         status = await context.driver.status()
         registered = await context.view.registrations()
         return {
@@ -60,7 +58,7 @@ class RollingRestart(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Restart one after the other, up to the first that does not stop in time; nobody, unless all run."""
+        """Restart one after the other, up to the first that does not stop in time; no broker, unless all run."""
         if not_running(injection, "restart"):
             return injection
         for broker in injection.targets:
@@ -74,7 +72,7 @@ class RollingRestart(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See each broker's clean stop in its own log, and a later registration."""
+        """Check each broker's clean stop in its own log, and a later registration."""
         if idle := not_running(injection, "restart"):
             return idle
         if late := injection.state.get("late"):
@@ -103,7 +101,7 @@ class RollingRestart(BrokerFault):
         return confirmed("; ".join(details))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Wait for the end of who was late, and start what does not run."""
+        """Wait for the end of brokers that were late, and start what does not run."""
         await end_of_late_stops(context, injection)
         await start_stopped(context, injection.targets)
 

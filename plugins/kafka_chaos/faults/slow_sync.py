@@ -36,13 +36,13 @@ LOOK_EVERY_S = 0.2
 
 
 class Parameters(Strict):
-    """What the scenario may say about the disk."""
+    """Parameters of the disk."""
 
     extra_ms: Annotated[int, Field(ge=10, le=10_000, description="How much longer each sync takes")] = 500
 
 
 class SlowSync(BrokerFault):
-    """Slows syncs; the driver itself lets them be quick after the fault's duration."""
+    """Slows syncs; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "slow-sync"
     requires: ClassVar[tuple[str, ...]] = ("slow-syncs",)
@@ -59,14 +59,14 @@ class SlowSync(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note how long, and who runs; raises ClusterError for a ZooKeeper server that does not."""
+        """Record the duration, and what runs; raises ClusterError for a ZooKeeper server that does not."""
         injection = await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
         if target.role is not Role.ZOOKEEPER:
             return injection
         return injection.with_state(**{SERVERS: await running_servers(context, target)})
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, and who runs."""
+        """Record the duration, and which brokers run."""
         return {"at_most_s": duration_s, "running": (await context.driver.status()).alive(brokers)}
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
@@ -78,7 +78,7 @@ class SlowSync(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """Wait until each has synced something, and see how long that took."""
+        """Wait for a sync of each, and check its duration."""
         if idle := not_running(injection, "slow down"):
             return idle
         driver, extra_s = context.driver, injection.parameters["extra_ms"] / 1000
@@ -86,7 +86,7 @@ class SlowSync(BrokerFault):
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
         servers = servers_of(injection.state)
         sentences = []
-        for process, who in _processes(injection, injection.targets).items():
+        for process, server in _processes(injection, injection.targets).items():
 
             async def times(process: str = process) -> list[float]:
                 if servers:
@@ -94,29 +94,29 @@ class SlowSync(BrokerFault):
                 return await driver.slow_sync_times(process)
 
             try:
-                taken = await until(times, bool, what=f"a sync of {who}", timeout_s=timeout_s, every_s=LOOK_EVERY_S)
+                taken = await until(times, bool, what=f"a sync of {server}", timeout_s=timeout_s, every_s=LOOK_EVERY_S)
             except DeadlineError as error:
                 return inconclusive(str(error))
             if min(taken) < extra_s:
-                return mismatch(f"a sync of {who} took {min(taken):g} s")
-            sentences.append(f"{len(taken)} syncs of {who} took {extra_s:g} s or more")
+                return mismatch(f"a sync of {server} took {min(taken):g} s")
+            sentences.append(f"{len(taken)} syncs of {server} took {extra_s:g} s or more")
         return confirmed("; ".join(sentences))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Let syncs take what they take."""
+        """End the delay."""
         assert isinstance(context.driver, CanSlowSyncs)
         for process in _processes(injection, injection.targets):
             await context.driver.restore_syncs(process)
 
 
 async def _have_servers_sync(context: FaultContext) -> None:
-    """Ask for a znode that exists: a quiet cluster has servers write nothing, and they log what they refuse too."""
-    with suppress(ClusterError):  # an answer may be late where a majority is slow; what was asked for is logged
+    """Ask for a znode that exists: servers of a quiet cluster sync nothing, and they log refused requests too."""
+    with suppress(ClusterError):  # the answer may be late if a majority is slow, but the request is logged
         await context.zookeeper.create(BROKER_IDS, b"")
 
 
 def _processes(injection: Injection, brokers: Iterable[int]) -> dict[str, str]:
-    """Return the processes that are hit, each with what it is called in a sentence."""
+    """Return the processes that are hit, each with its name in a sentence."""
     servers = servers_of(injection.state)
     return {broker_process(broker): f"broker {broker}" for broker in brokers} | {
         zookeeper_process(server): f"ZooKeeper server {server}" for server in servers

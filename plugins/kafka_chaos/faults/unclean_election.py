@@ -31,7 +31,7 @@ from harness.zookeeper.view import PartitionView
 
 
 class Parameters(Strict):
-    """What the scenario may say about an unclean election."""
+    """Parameters of an unclean election."""
 
     lag_records: Annotated[
         int, Size(), Field(ge=1, le=1_000_000, description="Records that the leader takes alone before it is killed")
@@ -43,7 +43,7 @@ class Parameters(Strict):
 
 
 class UncleanElection(BrokerFault):
-    """Leaves a partition nobody but brokers outside its ISR."""
+    """Leaves a partition with live replicas outside its ISR only."""
 
     name: ClassVar[str] = "unclean-election"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
@@ -52,7 +52,7 @@ class UncleanElection(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until the followers' sessions have timed out, and then the leader's."""
+        """Return the session time-outs of the followers, and then of the leader."""
         return 2 * session_timeout_s
 
     async def prepare(
@@ -64,7 +64,7 @@ class UncleanElection(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note leader and followers, all of which will be disturbed."""
+        """Record leader and followers, all of which will be disturbed."""
         view = await _partition(context, target.topic, target.partition)
         followers = [broker for broker in view.assignment if broker != view.leader]
         if not followers:
@@ -79,7 +79,7 @@ class UncleanElection(BrokerFault):
         )
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Kill the followers, let the leader go on alone, kill it, and start the followers."""
+        """Kill the followers, let the leader append alone, kill it, and start the followers."""
         driver, state = context.driver, injection.state
         assert isinstance(driver, CanKill)
         timeout_s = injection.parameters["step_timeout_s"]
@@ -98,7 +98,7 @@ class UncleanElection(BrokerFault):
         return injection.with_state(isr=list(alone.isr), leader_epoch=alone.leader_epoch, lag_records=lag)
 
     async def _leader_moves_on(self, context: FaultContext, injection: Injection, since: int, timeout_s: float) -> int:
-        """Return how many records the leader took alone, once they are enough."""
+        """Return how many records the leader appended alone, once there are enough."""
         state = injection.state
         taken, offset = 0, since
 
@@ -147,9 +147,9 @@ async def _partition(context: FaultContext, topic: str, partition: int) -> Parti
 
 
 def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
-    """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR.
+    """Return whether an append was the leader's own, to this partition, while the leader was the whole ISR.
 
-    Where it says neither that nor the role, it came after the metadata had the leader alone, and nobody else was alive.
+    An event without role and ISR counts if the metadata had the leader alone by then, and no other replica was alive.
     """
     of_partition = (event["topic"], event["partition"]) == (state["topic"], state["partition"])
     return of_partition and event["role"] in ("leader", "") and event["isr_size"] in (1, None)

@@ -34,12 +34,12 @@ CONFIRM_TIMEOUT_S = 60.0
 
 
 class Parameters(Strict):
-    """What the scenario may say about an upgrade."""
+    """Parameters of an upgrade."""
 
     to: Annotated[str, Field(min_length=1, description="The release, later than what is under test, as in 3.9.1")]
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     start_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="Deadline for the start of each; who misses it is killed")
+        float, Field(gt=0, le=100, description="Deadline for the start of each; a broker that misses it is killed")
     ] = 90.0
     in_sync_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
@@ -55,12 +55,12 @@ class Upgrade(BrokerFault):
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def release(self, parameters: BaseModel) -> str:
-        """Return what brokers are upgraded to."""
+        """Return the new release."""
         assert isinstance(parameters, Parameters)
         return parameters.to
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, as which release, how often each was started, its registration, and where its log ends."""
+        """Record which brokers run, their releases, starts and registrations, and where their logs end."""
         status = await context.driver.status()
         registered = await context.view.registrations()
         return {
@@ -72,9 +72,9 @@ class Upgrade(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Upgrade one after the other, up to the first that does not stop in time or does not come up.
+        """Upgrade one after the other, up to the first that does not stop or start in time.
 
-        Nobody, unless all run, and none is that release yet, or a later one.
+        No broker is upgraded unless all run, and none has that release or a later one.
         """
         assert isinstance(context.driver, CanUpgrade)
         if not_running(injection, "upgrade") or _upgraded_before(injection):
@@ -93,7 +93,7 @@ class Upgrade(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See each broker's clean stop, the release that it says it is since, a later registration, and it in its ISRs.
+        """Check each broker's clean stop, its reported release, a later registration, and its membership in its ISRs.
 
         The first two are in its own log.
         """
@@ -112,7 +112,7 @@ class Upgrade(BrokerFault):
         return next((effect for effect in seen if isinstance(effect, Effect)), confirmed("; ".join(map(str, seen))))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Start what does not run, as what it was before: the rest stays what it is."""
+        """Start what does not run, with its earlier release; upgraded brokers stay upgraded."""
         assert isinstance(context.driver, CanUpgrade)
         await end_of_late_stops(context, injection)
         for broker in await stopped_of(context, injection.targets):
@@ -121,7 +121,7 @@ class Upgrade(BrokerFault):
 
 
 async def _why_not_started(context: FaultContext, broker: int, release: str, timeout_s: float) -> str:
-    """Start a broker; return why it does not run as a release, or nothing where it does. One that hangs is killed."""
+    """Start a broker; return why it does not run as a release, or nothing if it does. One that hangs is killed."""
     assert isinstance(context.driver, CanKill)
     try:
         async with asyncio.timeout(timeout_s):
@@ -148,7 +148,7 @@ def _upgraded_before(injection: Injection) -> list[int]:
 
 
 async def _upgraded(context: FaultContext, injection: Injection, broker: int) -> Effect | str:
-    """Return what shows that a broker was upgraded, in words, or what speaks against it; raises DeadlineError."""
+    """Return what shows that a broker was upgraded, as text, or what contradicts it; raises DeadlineError."""
     state, to = injection.state, injection.parameters["to"]
     log_end, before = state["log_ends"][str(broker)], state["czxids"].get(str(broker), -1)
     stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")

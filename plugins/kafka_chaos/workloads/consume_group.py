@@ -1,6 +1,6 @@
 """Groups of consumers share partitions: members subscribe, are moved by rebalances, commit, and may come and go.
 
-Somebody else writes: a scenario names `produce-consume` beside it.
+The records come from another workload: a scenario names `produce-consume` beside it.
 """
 
 from typing import Annotated, ClassVar, Literal, Self
@@ -17,7 +17,7 @@ Commits = Literal["manual", "automatic"]
 
 
 class Parameters(Strict):
-    """What the scenario may say about groups; of a list, each group in turn gets one."""
+    """Parameters of groups; the groups take the values of a list in turn."""
 
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Groups are called by it and their number")
@@ -76,7 +76,7 @@ class Parameters(Strict):
 
 
 class ConsumeGroup:
-    """The load of applications that share the work."""
+    """The load of applications that share partitions."""
 
     name: ClassVar[str] = "consume-group"
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -84,7 +84,7 @@ class ConsumeGroup:
     def clients(
         self, parameters: BaseModel, *, bootstrap_servers: str, topics: dict[str, int], seed: int
     ) -> list[ClientPlan]:
-        """Return the members of every group; they are stopped after those who write."""
+        """Return the members of every group; they are stopped after the producers."""
         assert isinstance(parameters, Parameters)
         return [
             ClientPlan(
@@ -102,7 +102,7 @@ class ConsumeGroup:
         ]
 
     def run(self, plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:
-        """Be a member until `stop` is set; then read until the group has come to the end."""
+        """Be a member until `stop` is set; then read until the group reaches the end."""
         from kafka_chaos.workloads.clients.subscriber import subscribe
 
         subscribe(plan, operations, stop)
@@ -112,7 +112,7 @@ _OF_GROUPS = {"name", "groups", "members", "restless", "static", "doubles"}
 
 
 def _of_member(parameters: Parameters, group: int, member: int) -> dict[str, object]:
-    """Return what one member has to know; both are counted from 1."""
+    """Return the parameters of one member; both numbers count from 1."""
     stays = member > parameters.restless
     instance = member if member <= parameters.members else member - parameters.members
     return {

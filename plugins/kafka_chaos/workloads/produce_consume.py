@@ -16,11 +16,11 @@ from harness.values import ACKS_ALL
 
 Acks = Literal[0, 1, "all"]
 MOST_NUMBERED = 5
-"""Batches of an idempotent producer that brokers remember, and so as many as may be in flight."""
+"""Batches of an idempotent producer that brokers remember, hence the limit of batches in flight."""
 
 
 class Parameters(Strict):
-    """What the scenario may say about the load."""
+    """Parameters of the load."""
 
     producers: Annotated[int, Size(), Field(ge=0, le=32, description="Producer processes")] = 2
     consumers: Annotated[

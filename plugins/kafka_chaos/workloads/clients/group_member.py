@@ -1,4 +1,4 @@
-"""A consumer or committer process: a client of a group, which does with librdkafka what its rules say."""
+"""A consumer or committer process: carries out the rules of a group's client with librdkafka."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ QUESTION_TIMEOUT_S = 3.0
 
 
 def configuration(plan: ClientPlan) -> dict[str, Any]:
-    """Return librdkafka's: a group of its own, commits by hand, soon retries, and reading anew after a truncation."""
+    """Return librdkafka's configuration: own group, manual commits, quick retries, re-read after a truncation."""
     return {
         "bootstrap.servers": plan.bootstrap_servers,
         "client.id": plan.process,
@@ -53,7 +53,7 @@ class GroupMember:
     """Carries out the rules of one process."""
 
     _consumer: Consumer
-    """Since the first step, which is a restart."""
+    """Set from the first step, which is a restart."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class GroupMember:
         self._open = ExitStack()
 
     def run(self) -> object:
-        """Do what the rules say, to the end that they come to after `stop` is set."""
+        """Carry out the rules, until they end after `stop` is set."""
         with self._open:
             return steps.carry_out(self._rules.script(self._stop.is_set), self.act)
 
     def configuration(self) -> dict[str, Any]:
-        """Return librdkafka's, but for callbacks."""
+        """Return librdkafka's configuration, without callbacks."""
         return configuration(self._plan)
 
     def act(self, step: steps.Step) -> steps.StepResult:
@@ -119,9 +119,9 @@ class GroupMember:
             self.committed(error.args[0], [])
 
     def committed(self, error: KafkaError | None, answers: list[Position]) -> None:
-        """Take the answer to the commit that is on its way: one error of all, or one each; none is a success.
+        """Take the answer to the pending commit: one error for all, or one each; no error is a success.
 
-        Should librdkafka report a commit again that was waited for, nothing of it is undecided any more.
+        A repeated report of a commit that was waited for changes nothing.
         """
         errors = {(answer.topic, answer.partition): answer.error for answer in answers}
         for partition in list(self._rules.commits.undecided):

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 IDLE_POLL_S = 0.1
 MAX_LAG_S = 0.5
-"""A producer that could not send for longer than this skips what it missed instead of sending it as a burst."""
+"""A producer that was blocked for longer than this skips the missed sends instead of sending a burst."""
 
 
 def configuration(plan: ClientPlan) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Sender:
 
 
 def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
-    """Send at the plan's rate until `stop` is set, then wait for what is still on its way."""
+    """Send at the plan's rate until `stop` is set, then wait for records in flight."""
     producer = Producer(configuration(plan))
     sender = Sender(plan, Recorder(plan.process, operations.write, now_ns, plan.first_index), producer)
     interval_s = 1.0 / plan.parameters["rate_per_s"]

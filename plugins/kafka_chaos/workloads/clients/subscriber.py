@@ -1,4 +1,4 @@
-"""A member of a group: what its rules say, with librdkafka's `subscribe()` and its callbacks."""
+"""A member of a group: carries out its rules with librdkafka's `subscribe()` and callbacks."""
 
 import logging
 import struct
@@ -28,10 +28,10 @@ from kafka_chaos.workloads.clients.group_member import (
 log = logging.getLogger(__name__)
 
 _METADATA = b"CGMDv2:"
-"""How librdkafka's group metadata begin; generation, group and member id follow, each text with a zero at its end."""
+"""Prefix of librdkafka's group metadata; generation, group and member id follow, each text zero-terminated."""
 
 _OVER = frozenset({KafkaError._STATE, KafkaError._FATAL})
-"""What librdkafka says of partitions that are not assigned any more: their positions are somebody else's to commit."""
+"""librdkafka's errors for partitions that are no longer assigned: their positions are for other members to commit."""
 
 Callback = Callable[[Iterable[TopicPartition], tuple[Record, ...]], steps.Script[None]]
 
@@ -51,12 +51,12 @@ class Subscriber(GroupMember):
         super().__init__(plan, rules, stop, connect)
         self._automatic = plan.parameters["commits"] == AUTOMATIC
         self._polled: list[Record] = []
-        """Records of the poll that goes on."""
+        """Records of the current poll."""
         self._recorded: dict[TopicPartition, int] = {}
-        """Positions after records that the history has: only those may be committed automatically."""
+        """Positions after records in the history: only those may be committed automatically."""
 
     def configuration(self) -> dict[str, Any]:
-        """Return that of an ordinary consumer, with the group's settings."""
+        """Return an ordinary consumer's configuration, with the group's settings."""
         parameters = self._plan.parameters
         instance = {"group.instance.id": parameters["instance"]} if parameters["instance"] else {}
         return {
@@ -105,7 +105,7 @@ class Subscriber(GroupMember):
         self._rules.known_as(*identity_in(self._consumer.consumer_group_metadata()))
 
     def _handed_out(self) -> tuple[Record, ...]:
-        """Return the records of this poll so far, which the rules write down next."""
+        """Return the records of this poll so far, for the rules to write down."""
         records = tuple(self._polled)
         self._polled.clear()
         self._recorded |= {(record.topic, record.partition): record.offset + 1 for record in records}
@@ -125,7 +125,7 @@ class Subscriber(GroupMember):
         self._look_who_it_is()
         is_over = any(error.code() == KafkaError._FATAL for error in errors)
         if is_over:
-            self._open.pop_all()  # a close can wait for ever for what is fenced; without it, the next restart ends it
+            self._open.pop_all()  # close may block for ever if fenced; the next restart ends it
         return steps.StepResult(
             records=self._handed_out(), error="; ".join(map(described, errors)) or None, is_over=is_over
         )
@@ -144,18 +144,18 @@ class Subscriber(GroupMember):
             self._consumer.incremental_unassign([Position(*partition) for partition in partitions])
 
     def _store(self) -> None:
-        """Let the positions after what the history has be committed automatically."""
+        """Allow automatic commits of positions up to what the history has."""
         positions = [Position(*key, offset) for key, offset in self._recorded.items()]
         self._recorded.clear()
         if self._automatic and positions:
             try:
                 self._consumer.store_offsets(offsets=positions)
             except KafkaException as error:
-                if error.args[0].code() not in _OVER:  # what it is over for, the next poll says
+                if error.args[0].code() not in _OVER:  # the next poll reports the cause
                     raise
 
     def committed(self, error: KafkaError | None, answers: list[Position]) -> None:
-        """Take the answer to a commit, which the rules may hear of for the first time."""
+        """Take the answer to a commit, of which the rules may not know yet."""
         if not self._automatic:
             super().committed(error, answers)
             return
@@ -167,7 +167,7 @@ class Subscriber(GroupMember):
 
 
 def identity_in(metadata: bytes | None) -> tuple[str, int]:
-    """Return member id and generation from librdkafka's group metadata; nothing and -1 where they say neither."""
+    """Return member id and generation from librdkafka's group metadata; empty and -1 if missing."""
     if metadata is None or not metadata.startswith(_METADATA):
         return "", -1
     (generation,) = struct.unpack_from("=i", metadata, len(_METADATA))
@@ -182,7 +182,7 @@ def _offset(position: int | None) -> int:
 
 
 def subscribe(plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:
-    """Be a member until `stop` is set; then read until the group has come to the end, if there is time, and leave."""
+    """Be a member until `stop` is set; then read until the group reaches the end, if there is time, and leave."""
     recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
     library_commits = plan.parameters["commits"] == AUTOMATIC
     rules = Subscribing(plan, recorder, time.monotonic, library_commits=library_commits, at_once=lambda: stop.at_once)
