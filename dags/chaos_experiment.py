@@ -24,7 +24,7 @@ from chaos_airflow.tasks.run import run_phases
 as the scenario says. A new cluster is started, put under load, broken as planned, stopped and removed, and only then
 judged. Nothing of it is left afterwards, whether it held or not.
 
-- **Another fault**: open the section *Fault*, choose a kind, say when it comes, how long it stays and whom it hits. It
+- **Another fault**: open the section *Fault*, choose a kind, set when it starts, how long it lasts and what it hits. It
   takes the place of the scenario's faults. What only one kind takes is in the section of its name.
 - **The same run again**: give the seed that the report names. The seed decides every instant and target.
 - **Can it find anything?** Choose one of the `planted_bugs`: the brokers then really have it, and the run must fail.

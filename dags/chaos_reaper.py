@@ -1,4 +1,4 @@
-"""Every quarter of an hour: removes what dead runs left behind, and gives runs that nobody goes on with a verdict."""
+"""Every quarter of an hour: removes what dead runs left behind, and closes abandoned runs with a verdict."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ from airflow.sdk import dag, task
 
 A worker that was killed, a machine that ran out of memory, a teardown that was killed too: then processes, containers,
 networks, volumes or half-made run folders may be left. This DAG removes them, by pid file and label only, and of runs
-in the configured runs folder only. A run that nobody has gone on with for a quarter of an hour after its load is
+in the configured runs folder only. A run that is not continued within a quarter of an hour after its load is
 collected, stopped and gets its verdict, which is never PASS.
 
 - **Live runs are never touched**: a cluster is alive as long as its supervisor is. One that waits for its load ends by

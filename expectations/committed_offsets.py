@@ -12,7 +12,7 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
     """Expect the committed offset of a group and partition never to go back.
 
     Without `kind_column` no row may have a lower offset than any before it. With it, a commit may set whatever it
-    likes, for a group may rewind, and every other row (a read-back) must have at least what was committed last.
+    likes, as a group may rewind, and every other row (a read-back) must have at least the last committed offset.
     """
 
     key_columns: list[str] = pydantic.Field(
@@ -20,7 +20,7 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
     )
     offset_column: str = pydantic.Field(default="offset", description="The committed offset")
     order_column: str = pydantic.Field(description="What orders commits and read-backs")
-    kind_column: str | None = pydantic.Field(default=None, description="What tells commits from read-backs")
+    kind_column: str | None = pydantic.Field(default=None, description="Distinguishes commits from read-backs")
     commit_kind: str = pydantic.Field(default="commit", description="What `kind_column` holds for a commit")
 
     sentence: ClassVar[str] = "$offset_column must never go back in the order of $order_column, for each $key."

@@ -55,7 +55,7 @@ class ExpectControllerEpochsNeverToGoBack(RowExpectation):
     """Expect nothing to be decided under an older controller epoch than what was decided before it."""
 
     key_columns: list[str] = pydantic.Field(default=["topic", "partition"], description="What decisions are about")
-    epoch_column: str = pydantic.Field(default="controller_epoch", description="The epoch of who decided")
+    epoch_column: str = pydantic.Field(default="controller_epoch", description="The epoch of the deciding controller")
     order_column: str = pydantic.Field(default="zxid", description="What orders the decisions")
 
     sentence: ClassVar[str] = "$epoch_column must never go back in the order of $order_column, for each $key."

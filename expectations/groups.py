@@ -14,14 +14,14 @@ class ExpectPartitionsToHaveOneOwner(RowExpectation):
     key_columns: list[str] = pydantic.Field(
         default=["group", "generation", "topic", "partition"], description="What names one partition of a generation"
     )
-    owner_column: str = pydantic.Field(default="owner", description="Who has the partition")
+    owner_column: str = pydantic.Field(default="owner", description="Member that owns the partition")
 
     sentence: ClassVar[str] = "There must be at most one $owner_column for each $key."
 
     examples: ClassVar[Examples] = examples_of(
-        {"key_columns": ["round", "shard"], "owner_column": "who"},
-        holds={"round": [1, 1, 2], "shard": ["a", "b", "a"], "who": ["x", "x", "y"]},
-        breaks={"round": [1, 1, 2], "shard": ["a", "a", "a"], "who": ["x", "y", "y"]},
+        {"key_columns": ["round", "shard"], "owner_column": "member"},
+        holds={"round": [1, 1, 2], "shard": ["a", "b", "a"], "member": ["x", "x", "y"]},
+        breaks={"round": [1, 1, 2], "shard": ["a", "a", "a"], "member": ["x", "y", "y"]},
     )
 
     def holds(self, rows: Rows) -> Values:
@@ -51,16 +51,16 @@ class ExpectGenerationsNeverToGoBack(RowExpectation):
 
 
 class ExpectCommitsOfTheCurrentGeneration(RowExpectation):
-    """Expect a commit that is taken to be of the generation that its group is in, or of who is no member."""
+    """Expect an accepted commit to have its group's current generation, or to come from no member."""
 
     key_columns: list[str] = pydantic.Field(
         default=["group", "topic", "partition"], description="What names one group's position in one partition"
     )
     generation_column: str = pydantic.Field(default="generation", description="The generation of the committer")
     current_column: str = pydantic.Field(default="group_generation", description="The generation of the group")
-    no_generation: int = pydantic.Field(default=-1, description="What the committer gives that is no member")
+    no_generation: int = pydantic.Field(default=-1, description="The generation of a commit from no member")
 
-    sentence: ClassVar[str] = "$generation_column must be $current_column, or that of who is no member."
+    sentence: ClassVar[str] = "$generation_column must be $current_column, or that of a commit from no member."
 
     examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["team"], "generation_column": "round", "current_column": "now", "no_generation": 0},

@@ -31,7 +31,7 @@ class ExpectHighWatermarksNotToPassLogEnd(RowExpectation):
 
 
 class ExpectHighWatermarksNeverToGoBack(RowExpectation):
-    """Expect the high watermark of one leader never to go back: no rise begins below what another one came to.
+    """Expect the high watermark of one leader never to go back: no rise starts below the end of another one.
 
     In which order rises were written down does not count.
     """

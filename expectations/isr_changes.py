@@ -85,7 +85,7 @@ class ExpectLeaderInIsr(RowExpectation):
     )
 
     def holds(self, rows: Rows) -> Values:
-        """Whether the leader is a member, or nobody leads."""
+        """Whether the leader is a member, or there is no leader."""
         return (rows[self.leader_column] == self.no_leader) | rows.contains(self.isr_column, self.leader_column)
 
 

@@ -1,7 +1,7 @@
-"""How does a module wait with its import until something of it is used, or stay away?
+"""Delays a module's import until its first use, or hides it.
 
-Great Expectations imports statistics, charts and schemas of JSON for a few of its expectations even where none of them
-is used, and what it can do without (databases, Spark's machine learning) wherever that is installed; that is more than
+For a few of its expectations Great Expectations imports statistics, charts and JSON schemas even if none of them
+is used, and optional packages (databases, Spark's machine learning) wherever installed; that is more than
 half of what its import costs. The standard library's `LazyLoader` does not help: an import statement reads an
 attribute of a module that is imported already, which makes that loader load it.
 """
@@ -28,7 +28,7 @@ class _LazyModule(ModuleType):
 
 
 def import_lazily(*names: str) -> None:
-    """Let these modules be imported at their first use; one that is imported already stays as it is."""
+    """Import these modules at their first use; one that is imported already stays as it is."""
     for name in names:
         spec = importlib.util.find_spec(name) if name not in sys.modules else None
         if spec is not None:
@@ -39,7 +39,7 @@ def import_lazily(*names: str) -> None:
 
 @contextmanager
 def passed_over(*names: str) -> Iterator[None]:
-    """Let these modules look, to all threads, as if they were not installed; what is imported already stays."""
+    """Make these modules look uninstalled, to all threads; what is imported already stays."""
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None is how Python is told so
     absent = [name for name in names if name not in modules]
     modules.update(dict.fromkeys(absent))
@@ -52,7 +52,7 @@ def passed_over(*names: str) -> Iterator[None]:
 
 @contextmanager
 def light_import() -> Iterator[None]:
-    """Let Great Expectations be imported without what only expectations that no suite has take."""
+    """Import Great Expectations without the modules that only unused expectations need."""
     import_lazily("altair", "jsonschema", "scipy.stats")
     with passed_over("pyspark.ml", "sqlalchemy"):
         yield

@@ -38,7 +38,7 @@ class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
     leader_column: str = pydantic.Field(default="leader", description="The broker that leads")
     no_leader: int = pydantic.Field(default=-1, description="What stands for no leader")
     life_column: str | None = pydantic.Field(
-        default=None, description="What tells topics of one name from each other; an epoch of several is not judged"
+        default=None, description="Distinguishes topics of one name; an epoch of several is not judged"
     )
 
     nullable_parameters: ClassVar[tuple[str, ...]] = ("life_column",)

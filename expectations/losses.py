@@ -1,4 +1,4 @@
-"""May a run lose committed offsets, by its settings and by what happened to the topic that holds them?"""
+"""Whether a run may lose committed offsets, by its settings and by the elections of the topic that holds them."""
 
 from expectations.tables import stored_table
 from harness.analysis.tables.schemas import LEADER_EPOCHS

@@ -1,7 +1,7 @@
-"""How many rows of a table break an expectation, and which are the first of them?
+"""How many rows of a table break an expectation, and the first of them.
 
-All expectations about one Spark frame are evaluated by one aggregation, however many there are: each adds its two marks
-to every row of a frame of marks, and Great Expectations bundles what is aggregated over the same frame.
+All expectations about one Spark frame are evaluated by one aggregation, however many there are: each adds two marks
+to every row of a frame of marks, and Great Expectations bundles aggregations over the same frame.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from expectations.rows import RowCondition
 from expectations.spark_rows import column
 
 COUNTS = "row_expectation.counts"
-"""Metric: how many rows there are, how many are judged, and how many of these break the expectation."""
+"""Metric: the numbers of rows, of judged rows, and of rows that break the expectation."""
 FIRST_BROKEN = "row_expectation.first_broken"
 """Metric: the first rows that break it, by the columns that it names."""
 

@@ -1,4 +1,4 @@
-"""Up to which offset could the process that committed have read? No column of the fact says it, other tables do."""
+"""The highest offset that a committing process could have read, which no column of the fact has."""
 
 from typing import TYPE_CHECKING
 

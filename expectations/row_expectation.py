@@ -1,4 +1,4 @@
-"""What do expectations share that judge each row of a table, by itself or by the rows beside it?
+"""Base of expectations that judge each row of a table, by itself or by its neighbours.
 
 A subclass names its columns as parameters, so that it works on any table; its condition, in operations that Spark
 and pandas share; and its sentence, which Data Docs shows.
@@ -56,7 +56,7 @@ def examples_of(
 class RowExpectation(BatchExpectation):
     """An expectation whose columns are parameters; a row with a null in one of them is not judged."""
 
-    key_columns: list[str] = pydantic.Field(description="What tells one sequence of rows from another")
+    key_columns: list[str] = pydantic.Field(description="Keys of one sequence of rows")
     only: Only = pydantic.Field(default={}, description="Which rows are judged: by column, the value that it holds")
     mostly: float = pydantic.Field(default=1, ge=0, le=1, description="Which share of the judged rows must meet it")
 
@@ -65,7 +65,7 @@ class RowExpectation(BatchExpectation):
     nullable_parameters: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that name a column which may hold nulls, or none."""
     sentence: ClassVar[str] = ""
-    """What Data Docs says, with `$parameter` where a parameter stands and `$key` for the key columns."""
+    """The text in Data Docs; `$parameter` stands for a parameter and `$key` for the key columns."""
     library_metadata: ClassVar[dict[str, Any]] = {
         "maturity": "beta",
         "tags": ["kafka"],
@@ -90,7 +90,7 @@ class RowExpectation(BatchExpectation):
 
     @property
     def named_columns(self) -> tuple[str, ...]:
-        """The columns that it is about, each once."""
+        """The columns of the expectation, each once."""
         single = [getattr(self, name) for name in self.column_parameters]
         return tuple(dict.fromkeys([*self.key_columns, *(name for name in single if name is not None)]))
 
@@ -164,7 +164,7 @@ class RowExpectation(BatchExpectation):
 
     @classmethod
     def _parameter_texts(cls, kwargs: Mapping[str, Any]) -> dict[str, str]:
-        """Return the parameters as they stand in the sentence; one that is left out has its default."""
+        """Return the parameters as text for the sentence; a missing one has its default."""
         fields = cls.__fields__
         values = {name: kwargs.get(name, fields[name].default) for name in cls.success_keys}
         texts = {name: str(value) for name, value in values.items()}
@@ -172,7 +172,7 @@ class RowExpectation(BatchExpectation):
 
     @classmethod
     def _template(cls, kwargs: Mapping[str, Any]) -> str:
-        """Return the sentence, with the rows that it is about and how many of them, where these are not all."""
+        """Return the sentence, with the condition and share of the judged rows, if these are not all."""
         only = " and ".join(f"{name} is {value}" for name, value in (kwargs.get("only") or {}).items())
         about = f"Where {only}: " if only else ""
         mostly = kwargs.get("mostly", 1)

@@ -1,6 +1,6 @@
-"""Which operations does an expectation have on the rows of a table, in Spark and in pandas alike?
+"""Operations on the rows of a table, the same in Spark and in pandas.
 
-Both follow the rules of SQL: what is compared with a null is null, and a null decides nothing.
+Both follow the rules of SQL: a comparison with null is null, and null breaks nothing.
 """
 
 from collections.abc import Sequence

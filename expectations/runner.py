@@ -106,7 +106,7 @@ def needed_tables(checks: Sequence[str]) -> set[str]:
 
 
 def _context(data_docs: Path) -> "EphemeralDataContext":
-    """Return a context that lives in memory, writes Data Docs to the run folder, and reports to nobody."""
+    """Return a context that lives in memory, writes Data Docs to the run folder, and sends no usage statistics."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,

@@ -1,4 +1,4 @@
-"""How does one checkpoint judge many tables? By validation definitions that each hold their own."""
+"""Lets one checkpoint judge many tables, by validation definitions with a frame each."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TableValidation(ValidationDefinition):
-    """One suite and the frame that it judges; a checkpoint would hand one frame to all of its validations."""
+    """One suite and the frame that it judges; a checkpoint would pass one frame to all of its validations."""
 
     _frame: Any = pydantic.PrivateAttr(default=None)
 
@@ -34,5 +34,5 @@ class TableValidation(ValidationDefinition):
 
     @override
     def run(self, **options: Any) -> ExpectationSuiteValidationResult:
-        """Judge the frame, not the one that the checkpoint hands over."""
+        """Judge the frame, not the one passed by the checkpoint."""
         return super().run(**{**options, "batch_parameters": {"dataframe": self._frame}})
