@@ -200,7 +200,7 @@ class IsrRemove(PartitionEvent):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class EpochBump(PartitionEvent):
-    """The controller raised the leader epoch alone: a reassignment has changed who replicates."""
+    """The controller raised the leader epoch alone: a reassignment has changed the replicas."""
 
     ev: ClassVar[str] = "epoch_bump"
     controller_epoch: int
@@ -284,7 +284,7 @@ class ControlReceive(Event):
     partitions: list[ControlledPartition]
     """Of UpdateMetadata: what the metadata cache holds of them from then on, or the leader `FORGOTTEN`."""
     live_brokers: list[int] | None
-    """Of UpdateMetadata that is applied: who lives by the metadata cache from then on."""
+    """Of UpdateMetadata that is applied: the live brokers in the metadata cache from then on."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -404,7 +404,7 @@ class PartitionVerification(PartitionEvent):
 class LastStableOffset(PartitionEvent):
     """The last stable offset of one replica changed, and is or was below its high watermark.
 
-    While no transaction holds it back it is the high watermark, whose lines tell all.
+    Unless a transaction holds it back, it equals the high watermark, and the lines of that cover it.
     """
 
     ev: ClassVar[str] = "lso"
@@ -649,7 +649,7 @@ class GroupStateChange(GroupEvent):
     protocol_type: str | None
     protocol: str | None
     group_leader: str | None
-    """Member id of who assigns."""
+    """Member id of the member that assigns."""
     members: list[GroupMember]
     rebalance_timeout_ms: int
     """The longest that any member has."""

@@ -45,17 +45,17 @@ FORGOTTEN_AFTER_S = 900.0
 
 
 def new_seed() -> int:
-    """Return a seed that nobody chose."""
+    """Return a random seed."""
     return secrets.randbits(SEED_BITS)
 
 
 def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -> RunFolder:
     """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started.
 
-    `owned`: whoever asks says that a cluster which somebody else started is theirs.
+    `owned`: the caller owns the existing cluster that the scenario disturbs.
 
     Raises:
-        Refused: nobody says so, or this machine cannot do what the scenario needs of its driver.
+        Refused: ownership is not confirmed, or this machine cannot do what the scenario needs of its driver.
         NotInstalled: its suites could not be asked in the end.
         ClusterError: the folder cannot be written.
     """
@@ -92,7 +92,7 @@ def _new_folder(parent: Path, base: str) -> Path:
 
 
 def create_from(scenario: Scenario, seed: int | None, runs: Path, *, owned: bool = False) -> RunFolder:
-    """Make the folder of a new run under a seed, or under one that nobody chose."""
+    """Make the folder of a new run under a seed; None draws one."""
     scenario = claimed(scenario)
     return create(scenario, make_plan(scenario, new_seed() if seed is None else seed), runs, owned=owned)
 
@@ -133,7 +133,7 @@ def start(
 
 
 def longest_life_s(scenario: Scenario) -> float:
-    """Return after how many seconds a run's cluster that nobody owns ends itself, whatever else happened."""
+    """Return after how many seconds the cluster of an abandoned run ends itself, whatever else happened."""
     return scenario.longest_drive_s + scenario.recovery_timeout_s + FORGOTTEN_AFTER_S
 
 

@@ -1,4 +1,4 @@
-"""Who is told how a run goes on: the terminal's live display, a task's log, or nobody; and in which words."""
+"""Receivers of a run's progress, and their wording: the terminal's live display, a task's log, or none."""
 
 import logging
 import threading
@@ -38,20 +38,20 @@ class Progress(Listener, Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Receives progress and drops it."""
 
     def doing(self, what: str) -> bool:
-        """Tell nobody."""
+        """Drop it."""
         return False
 
     def phase_started(self, phase: str) -> None:
-        """Tell nobody."""
+        """Drop it."""
 
     def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
-        """Tell nobody."""
+        """Drop it."""
 
     def message(self, text: str) -> None:
-        """Tell nobody."""
+        """Drop it."""
 
 
 class Logged:

@@ -202,7 +202,7 @@ def _running(folder: Path) -> bool:
 
 
 def _remove(root: Path) -> None:
-    """Remove what a cluster made in its folder, and the folder too unless somebody else put something there."""
+    """Remove the files of a cluster, and its folder too if that is empty then."""
     from harness.store.folder import RunFolder
 
     for made in (RunFolder(root).cluster, RunFolder(root).brokers):

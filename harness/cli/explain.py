@@ -76,7 +76,7 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
     console.print(f"{check_title(finding['check'])}: {finding['message']}", style=BAD, markup=False, highlight=False)
     if story.sentence:
         console.print(story.sentence, markup=False, highlight=False)
-    table = new_table("", "at", "who", "what", wide=["what"])
+    table = new_table("", "at", "process", "what", wide=["what"])
     for moment in story.moments:
         since = evidence.seconds_since_start(moment.at_ns)
         table.add_row(f"{since:.3f} s", moment.lane, escape(moment.text), style="bold" if moment.matters else "")

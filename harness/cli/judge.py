@@ -187,7 +187,7 @@ _COUNTED = {
     "partition_states": "states of partitions",
     "liveness": "signs of life",
 }
-"""Facts whose rows the terminal counts, in words."""
+"""Facts with a row count in the terminal's output, and the noun for each."""
 
 
 def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder", *, verbose: bool = False) -> None:

@@ -31,7 +31,7 @@ def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_js
     if as_json:
         typer.echo(json.dumps([{"name": name, "summary": summary} for name, summary in entries], indent=2))
         return
-    if what is Listable.CHECKS:  # whose summaries begin with the names
+    if what is Listable.CHECKS:  # the summary of a check begins with its name
         entries = [(check_title(name), summary.partition(": ")[2]) for name, summary in entries]
     width = max((len(name) for name, _ in entries), default=0)
     for name, summary in entries:

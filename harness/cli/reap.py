@@ -37,8 +37,8 @@ def reap(
 ) -> None:
     """Remove what dead runs left, and close them with a verdict; live runs stay.
 
-    Processes, containers, networks, volumes, sockets, half-made run folders and scratch folders: only what a pid file
-    or a label says is ours, and only of runs whose supervisor is gone. Exit code 4: something could not be removed.
+    A process, container, network, volume, socket or folder is removed only if a pid file or a label marks it as part of
+    a run whose supervisor is gone. Exit code 4: something could not be removed.
     """
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.reaper.reap import reap as go_over

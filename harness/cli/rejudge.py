@@ -1,4 +1,4 @@
-"""`chaos rejudge`: recorded runs and sweeps judged again, and whose answers are others now."""
+"""`chaos rejudge`: judges recorded runs and sweeps again, and lists changed answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.store.folder import RunFolder
 
 SHOWN_WHOLE = 3
-"""Runs whose answers are all printed; of more only what has changed is."""
+"""Up to this many runs, all answers are printed; beyond it, only changed ones."""
 
 
 def rejudge(

@@ -89,7 +89,7 @@ def _sorted_out(places: Iterable[str]) -> _Named:
 
 
 def _sweeps(named: _Named) -> "list[SweepSummary]":
-    """Return what each sweep adds, each once; one whose summary is damaged is left out and said.
+    """Return the summary of each sweep, each once; a damaged one is skipped with a warning.
 
     Raises:
         ScenarioError: all are, and there is nothing else to show.

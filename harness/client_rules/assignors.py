@@ -1,4 +1,4 @@
-"""Who of a group gets which partitions: Kafka's `RangeAssignor` and `CooperativeStickyAssignor`, and their bytes.
+"""Which member gets which partitions: Kafka's `RangeAssignor` and `CooperativeStickyAssignor`, and their bytes.
 
 The member that leads a generation assigns. All members of a group subscribe to the same topics here, so of the sticky
 assignor this is the part for equal subscriptions. Subscriptions and assignments are as Kafka's `ConsumerProtocol` has
@@ -30,7 +30,7 @@ class Subscription:
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
-    """What it keeps until somebody else is to have it (KIP-429)."""
+    """Partitions it keeps until they are assigned to another member (KIP-429)."""
     generation: int = -1
     """In which that was assigned to it."""
 
@@ -54,7 +54,7 @@ Assignor = Callable[[Sequence[Candidate], Mapping[str, int]], Assignments]
 
 
 def by_range(candidates: Sequence[Candidate], partitions: Mapping[str, int]) -> Assignments:
-    """Give everybody a range of each topic, the first ones one more where it does not come out even."""
+    """Give each member a range of each topic; the first members get one more if the division leaves a remainder."""
     assigned: Assignments = {each.member_id: [] for each in candidates}
     for topic, count in sorted(partitions.items()):
         takers = sorted((each for each in candidates if topic in each.subscription.topics), key=lambda each: each.rank)
@@ -67,7 +67,7 @@ def by_range(candidates: Sequence[Candidate], partitions: Mapping[str, int]) -> 
 
 
 def cooperative_sticky(candidates: Sequence[Candidate], partitions: Mapping[str, int]) -> Assignments:
-    """Leave everybody what it owns, within its share, and give nobody what another one has yet to give back."""
+    """Leave each member its partitions, up to its share; a partition moves only after its owner gave it up."""
     everything = [(topic, number) for topic, count in sorted(partitions.items()) for number in range(count)]
     owners = _owners(candidates)
     assigned: Assignments = {each.member_id: [] for each in candidates}
@@ -95,7 +95,7 @@ def cooperative_sticky(candidates: Sequence[Candidate], partitions: Mapping[str,
 
 
 def _owners(candidates: Sequence[Candidate]) -> dict[TopicPartition, str]:
-    """Return who owns what: of two who say so the one of the later generation, and of one generation neither."""
+    """Return the owner of each partition: the latest generation wins; two claims of one generation cancel out."""
     claims: dict[TopicPartition, list[tuple[int, str]]] = {}
     for each in candidates:
         for partition in each.subscription.owned:

@@ -19,7 +19,7 @@ class Commits:
         self.undecided: dict[TopicPartition, Operation] = {}
         """Of the commit that is on its way."""
         self.acknowledged: dict[TopicPartition, int] = {}
-        """The last position of which somebody said that it is stored."""
+        """The last position confirmed as stored."""
         self._group = group
         self._recorder = recorder
         self._mode = mode

@@ -1,10 +1,10 @@
-"""What an error says about an operation: that it certainly did not happen (fail), or that nobody knows (info).
+"""What an error says about an operation: that it did not happen (fail), or that the outcome is unknown (info).
 
 Declaring a fail is a promise that the value can never be read, so only what is certain is a fail. A retried request may
 have been carried out at an earlier attempt whose answer was lost, so a refusal that depends on the state of the
 cluster is certain only for a request that was tried once.
 
-Errors go by Kafka's numbers. librdkafka has the same ones, and negative ones of its own for what no broker said.
+Errors are Kafka's numbers. librdkafka uses the same ones, and negative ones for errors that no broker sent.
 """
 
 from harness.broker.wire.error_codes import ErrorCode

@@ -76,7 +76,7 @@ class Sending:
         return f"{prefix}{self.sent:0{max(1, self._plan.parameters['value_bytes'] - len(prefix))}d}"
 
     def acknowledged(self, invoked: Operation, offset: int) -> None:
-        """Write down that a record is in the log; a negative offset means that nobody said where."""
+        """Write down that a record is in the log; a negative offset means that the answer named none."""
         self._recorder.end(invoked, OpType.OK, offset=max(-1, offset))
 
     def never_left(self, invoked: Operation, error: str) -> None:

@@ -37,7 +37,7 @@ AUTOMATIC = "automatic"
 SETTLE_S = 0.5
 """Between two looks whether the group has come to the end."""
 LEFT_S = 1.0
-"""Nobody waits for what a coordinator writes of a group that is left; it is to be in every log when the run ends.
+"""How long to wait after leaving, so that the coordinator's log lines about it are written before the run ends.
 
 Of an instance, which leaves without a word, that is when its session is over.
 """
@@ -62,14 +62,14 @@ class Subscribing:
             recorder: What it does is written down by it.
             now_s: A clock.
             library_commits: A library that commits by itself says so to `commits.answered`.
-            at_once: Whether who is stopped leaves at once, whatever there is to be read.
+            at_once: Whether a stopped member leaves at once, even if there are records left to read.
         """
         self._at_once = at_once
         self.group: str = plan.parameters["group"]
         self.protocol = PROTOCOLS[plan.parameters["assignor"]]
         self.commits = Commits(self.group, recorder, plan.parameters["commits"])
         self.positions: dict[TopicPartition, int] = {}
-        """Of each partition that it owns, the next offset that a poll will hand out; -1 where nobody knows."""
+        """Of each partition that it owns, the next offset that a poll will return; -1 if unknown."""
         self.library_commits = library_commits
         self._commit_due_s = 0.0
         self._subscribing: Operation | None = None
@@ -82,7 +82,7 @@ class Subscribing:
         self._now_s = now_s
 
     def known_as(self, member: str, generation: int) -> None:
-        """Take note of who it is to its group now; a library that was thrown out has forgotten, and its past counts."""
+        """Record the member's new identity; an evicted library has cleared its own, so the last known one counts."""
         if member:
             instance = self._plan.parameters["instance"]
             self._recorder.identity = Identity(member=member, instance=instance, generation=generation)
@@ -128,7 +128,7 @@ class Subscribing:
         self._recorder.end(leaving, OpType.OK)
 
     def _work(self) -> Script[None]:
-        """Poll, and commit when it is time; who was fenced begins anew, as what looks after an application would do."""
+        """Poll, and commit when due; a fenced member starts again, as a supervised application would."""
         if (yield from self.poll()):
             yield from self._leave()
             yield Pause(self._about(self._plan.parameters["away_s"]), until_stopped=True)
@@ -194,7 +194,7 @@ class Subscribing:
             self.positions[partition] = -1 if position is None else position
             self.commits.acknowledged[partition] = self.positions[partition]
             if position is None:
-                error = "nobody says how far the group has come"
+                error = "the committed position of the group is unknown"
                 self._recorder.end(operation, OpType.INFO, error=error)
             else:
                 self._recorder.end(operation, OpType.OK, offset=position)
@@ -206,7 +206,7 @@ class Subscribing:
         yield from self._give_up(OpKind.REVOKED, partitions, before)
 
     def lost(self, partitions: Iterable[TopicPartition], before: tuple[Record, ...] = ()) -> Script[None]:
-        """Give partitions up that may be somebody else's by now."""
+        """Give up partitions that may belong to another member by now."""
         yield from self._give_up(OpKind.LOST, partitions, before)
 
     def _give_up(self, kind: OpKind, partitions: Iterable[TopicPartition], before: tuple[Record, ...]) -> Script[None]:
@@ -237,13 +237,13 @@ class Subscribing:
 
     def _end_subscribe(self) -> None:
         if self._subscribing is not None:
-            who = self._recorder.identity
-            known = replace(self._subscribing, member=who.member, generation=who.generation)
+            identity = self._recorder.identity
+            known = replace(self._subscribing, member=identity.member, generation=identity.generation)
             self._recorder.end(known, OpType.OK)
             self._subscribing = None
 
     def _committed(self, partition: TopicPartition, deadline_s: float) -> Script[StepResult | None]:
-        """Return how far the group has come, None when nobody says so in time."""
+        """Return the committed position of the group; None if no coordinator answers in time."""
         while True:
             answer = yield from ask(self._recorder, self.group, OpKind.FETCH_COMMITTED, partition)
             if answer is not None or self._now_s() >= deadline_s:

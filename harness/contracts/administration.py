@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ELECTIONS = "/admin/preferred_replica_election"
 NOBODYS_REQUEST = b'{"version":1,"partitions":[]}'
-"""For `ELECTIONS`: asks for no election; whoever acts as controller deletes it."""
+"""For `ELECTIONS`: requests no election; the active controller deletes it."""
 ASK_TIMEOUT_S = 10.0
 
 
@@ -46,7 +46,7 @@ async def ask_for_replicas(
     *,
     timeout_s: float,
 ) -> None:
-    """Ask for a reassignment; one to the same replicas in another order changes only who is preferred.
+    """Ask for a reassignment; the same replicas in another order only change the preferred leader.
 
     Raises:
         DeadlineError: what was asked for before does not come to an end.

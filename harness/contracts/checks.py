@@ -34,8 +34,8 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
     ("leader_epoch", "int"),
     ("message", "string"),  # one sentence: the promise, and how it was broken
     ("evidence", "array<string>"),  # the events that show it, as compact JSON, a dozen at most
-    ("excuse", "string"),  # why an expected anomaly is lawful, in the words of its allowance; null for all others
-    ("at_ns", "bigint"),  # when what was lost had been asked for; null where nobody knows
+    ("excuse", "string"),  # the allowance that permits an expected anomaly; null for all others
+    ("at_ns", "bigint"),  # when the lost record was sent; null if unknown
 )
 
 
@@ -167,7 +167,7 @@ OF_COMPACTION = ("compactions", "superseded")
 OF_EXPIRY = ("group_retirements",)
 """Facts that say something where committed offsets may expire while a run lasts, and nothing elsewhere."""
 READ_FOR_POWER_LOSSES = ("fault_windows", "partition_states")
-"""Facts that tell how far a power loss reaches, for checks whose anomaly it excuses."""
+"""Facts that bound the effect of a power loss, for checks that excuse anomalies by it."""
 
 
 def read_by(check: Check, *, compacts: bool = True, expires: bool = True) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Claim:
     member: str = ""
     """Of a fault of a client: which one it has to itself."""
     resources: frozenset[str] = frozenset()
-    """What else nobody may touch meanwhile, whether or not it may_overlap, in words."""
+    """Other resources that no other fault may touch meanwhile, whatever `may_overlap` says."""
     conflicts_with: frozenset[str] = frozenset()
     """Kinds of which none may be in force meanwhile, whomever it hits."""
     beside: int | None = None

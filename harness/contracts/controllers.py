@@ -29,7 +29,7 @@ async def next_controller(
     """Return the next controller that is accepted.
 
     A `/controller` that is deleted before any broker watches it again is missed by all, in Kafka too: a watch fires
-    once, and `ControllerChange` elects nobody. Then it is created for no broker, and deleted once more.
+    once, and `ControllerChange` elects no controller. Then it is created for no broker, and deleted once more.
 
     Raises:
         DeadlineError: there is none in time.

@@ -40,7 +40,7 @@ class LosesData(BrokerFault):
         return await super().prepare(context, target, brokers, parameters, duration_s=duration_s)
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note who runs, under which sessions."""
+        """Record which brokers run, and their sessions."""
         return await lives(context, brokers)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
@@ -58,7 +58,7 @@ class LosesData(BrokerFault):
 
 
 async def lives(context: FaultContext, brokers: tuple[int, ...]) -> dict[str, Any]:
-    """Return who runs, and under which sessions: what `signs_of_life` has to know of the time before."""
+    """Return which brokers run, and their sessions: what `signs_of_life` compares with later."""
     status = await context.driver.status()
     registered = await context.view.registrations()
     return {
@@ -88,7 +88,7 @@ async def missed(context: FaultContext, injection: Injection) -> None:
 
 
 async def _at_stake(context: FaultContext, brokers: tuple[int, ...]) -> list[str]:
-    """Return the partitions that are not whole, or that nobody but these brokers has.
+    """Return the partitions with a replica out of sync, and those with replicas on these brokers only.
 
     A broker that runs and is not registered yet is as good as gone: the controller will take it from the ISR first.
     """
@@ -118,7 +118,7 @@ async def _signs_of_life(context: FaultContext, injection: Injection) -> list[st
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
             for view in await context.view.partitions()
             if set(view.isr) & set(injection.targets)
-            and not await context.view.deleting(view.topic)  # nobody misses its records
+            and not await context.view.deleting(view.topic)  # its records are not needed
         ]
     return alive + [
         f"broker {it} is registered by session {sessions[str(it)]}"

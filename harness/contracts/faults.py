@@ -147,7 +147,7 @@ class TakesTime(Protocol):
 
 @runtime_checkable
 class ConflictsWithOthers(Protocol):
-    """A fault whose effect others would hide, whomever they hit."""
+    """A fault that others would hide, on any target."""
 
     def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
         """Return the kinds of which none may be in force meanwhile."""
@@ -195,7 +195,7 @@ class Fault(Protocol):
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     exclusive_resources: ClassVar[frozenset[str]]
-    """What it has to itself beside brokers, in words that all who touch the same have in common."""
+    """Exclusive resources beside brokers; faults that touch the same resource use the same word."""
     Parameters: ClassVar[type[BaseModel]]
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:
@@ -232,7 +232,7 @@ class Fault(Protocol):
 
 
 class NoParameters(Strict):
-    """Of a fault of which a scenario says no more than when, whom and for how long."""
+    """Parameters of a fault that takes only an instant, a target and a duration."""
 
 
 class BrokerFault:

@@ -17,7 +17,7 @@ class Limiting(BrokerFault):
         raise NotImplementedError
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Note how long, who runs, how often each was started, and what the kernel says of it."""
+        """Record the duration, which brokers run, how often each was started, and the kernel's counters."""
         driver, status = context.driver, await context.driver.status()
         assert isinstance(driver, CanLimit)
         before = {broker: await driver.usage(broker, self.resource) for broker in brokers}

@@ -10,7 +10,7 @@ from harness.system.waiting import until
 from harness.zookeeper.view import ZookeeperView
 
 END_TIMEOUT_S = 60.0
-"""For a broker that goes on stopping when nobody waits for it any more."""
+"""For a broker that keeps stopping after the fault has stopped waiting for it."""
 
 
 async def start_stopped(context: FaultContext, brokers: tuple[int, ...]) -> None:
@@ -55,7 +55,7 @@ async def restart_unless_started(context: FaultContext, injection: Injection) ->
 async def end_session(context: FaultContext, broker_id: int) -> None:
     """End the session that a dead broker has left behind, so that it can come back before it times out.
 
-    Without ZooKeeper nobody can: the new process asks for its registration until the old one's session has timed out.
+    Without ZooKeeper no session can be ended: the new process retries its registration until the old session times out.
     """
     if not isinstance(context.view, ZookeeperView):
         return

@@ -73,7 +73,7 @@ class LogFiles:
         return time.time_ns()
 
     async def _log(self, broker_id: int) -> tuple[Path, tuple[Writer, ...]]:
-        """Return where a broker tells what it does, and which releases wrote what there."""
+        """Return a broker's log, and which releases wrote which parts of it."""
         status = await self.driver.status()
         writers = status.writers(broker_id)
         return system_named(writers[-1].system).event_log(status.broker(broker_id)), writers

@@ -1,10 +1,10 @@
-"""Whom a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
+"""What a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
 
 A server of ZooKeeper or a client is no broker: of it a fault gets the target itself.
 
 Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`, controllers of a
 `quorum`) are known when the plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of
-injection, from ZooKeeper or the quorum, and who of ZooKeeper's servers leads or follows, from themselves.
+injection, from ZooKeeper or the quorum. ZooKeeper servers themselves say which of them leads or follows.
 """
 
 import random
@@ -90,7 +90,7 @@ class Target:
     broker_ids: tuple[int, ...] = ()
     """Of explicit ids; empty otherwise."""
     group: str = ""
-    """Whose coordinator or member it is; empty otherwise."""
+    """The group of the coordinator or member; empty otherwise."""
     member: int = 0
     """Of a client its number, from 1: among the members of its group, or all clients of the load with its role."""
     servers: tuple[int, ...] = ()
@@ -102,10 +102,10 @@ class Target:
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role}({self.topic},{self.partition})"
         if self.member:
-            whose = f"{self.group},{self.member}" if self.group else self.member
-            return f"{self.role}({whose})"
-        if whose := self.group or self.part or ",".join(map(str, self.servers)):
-            return f"{self.role}({whose})"
+            of_what = f"{self.group},{self.member}" if self.group else self.member
+            return f"{self.role}({of_what})"
+        if of_what := self.group or self.part or ",".join(map(str, self.servers)):
+            return f"{self.role}({of_what})"
         return ",".join(map(str, self.broker_ids)) if self.role is Role.IDS else str(self.role)
 
     @property
@@ -212,7 +212,7 @@ def _drawn_servers(target: Target, servers: int, rng: random.Random) -> dict[str
 
 
 async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
-    """Return the brokers that have the role now, in ascending order; empty when nobody has it.
+    """Return the brokers that have the role now, in ascending order; empty when none has it.
 
     Raises:
         ClusterError: ZooKeeper does not answer.

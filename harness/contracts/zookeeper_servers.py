@@ -1,4 +1,4 @@
-"""What faults of ZooKeeper servers have in common: whom they hit, and how that shows."""
+"""What faults of ZooKeeper servers share: their targets, and how an effect is confirmed."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -64,11 +64,11 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
     try:
         if key is None:
             return None
-        whose = _key(Reader(key))
+        fields = _key(Reader(key))
         if value is None:
-            return _json(whose), ""
-        read = _offset_value if whose["type"] == "offset" else _group_value
-        return _json(whose), _json(read(Reader(value)))
+            return _json(fields), ""
+        read = _offset_value if fields["type"] == "offset" else _group_value
+        return _json(fields), _json(read(Reader(value)))
     except (struct.error, ValueError):
         return None
 

@@ -135,7 +135,7 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
         for remark in merge_history(folder.zookeeper, *data_dirs, scope=scope):
             notes.remark(remark)
         return
-    if "zookeeper" in status.unseen:  # nobody's disk has a quorum's log for us
+    if "zookeeper" in status.unseen:  # no readable disk has the quorum's log
         merge_changes(folder.zookeeper, None)
         return
     from harness.kraft.metadata_log import read_quorum_log

@@ -246,7 +246,7 @@ async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNote
 
 
 def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
-    """Return who follows the metadata of a cluster, wherever they are."""
+    """Return the observer of a cluster's metadata: ZooKeeper or the quorum."""
     from harness.zookeeper.scope import Scope
 
     if status.controllers:

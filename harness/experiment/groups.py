@@ -1,4 +1,4 @@
-"""Which consumer groups has a cluster, who are their members, and how far behind are they? For a person to look at."""
+"""Consumer groups of a cluster, their members, and their lag, as text for a person."""
 
 import logging
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Position:
     end: int | None
     """Where the partition ends for consumers; None when that cannot be told."""
     member: str
-    """Whose partition it is; empty for nobody's."""
+    """Member that owns the partition; empty if none does."""
 
     @property
     def lag(self) -> int | None:
@@ -68,7 +68,7 @@ def groups_of(bootstrap_servers: str) -> list[GroupView]:
         described = client.describe_consumer_groups(names, **_TIMEOUT)
         return [_view(client, described[name].result()) for name in names]
     except KafkaException as error:
-        raise ClusterError(f"the cluster does not tell its groups: {error.args[0].str()}") from error
+        raise ClusterError(f"the cluster does not list its groups: {error.args[0].str()}") from error
 
 
 def _view(client: AdminClient, group: Any) -> GroupView:
@@ -132,4 +132,4 @@ def lines_of(groups: Sequence[GroupView]) -> list[str]:
 def _line(position: Position) -> str:
     offset, end, lag = ("-" if each is None else each for each in (position.offset, position.end, position.lag))
     where = f"{position.topic}-{position.partition}"
-    return f"  {where}  at {offset} of {end}  lag {lag}  {position.member or 'nobody'}"
+    return f"  {where}  at {offset} of {end}  lag {lag}  {position.member or 'no member'}"

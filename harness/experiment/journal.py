@@ -75,7 +75,7 @@ def entry_of(
 
 
 def _targets(injection: Injection) -> tuple[str, ...]:
-    """Return whom it hits: brokers, or the client that its state names."""
+    """Return the targets: brokers, or the client that its state names."""
     return (injection.state[CLIENT],) if CLIENT in injection.state else tuple(map(str, injection.targets))
 
 
@@ -169,7 +169,7 @@ def _compensated(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Cont
             update = {"detail": f"a spare: {result.detail}", "compensated": not missing}
         elif result.verdict is FaultVerdict.INCONCLUSIVE and fault.beside is not None:
             if spares:
-                instead = f"made good, as injection {spares.pop(0)}, a spare, was confirmed"
+                instead = f"replaced by injection {spares.pop(0)}, a spare that was confirmed"
                 update = {"detail": f"{result.detail}; {instead}", "compensated": True}
             else:
                 missing += 1

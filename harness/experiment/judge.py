@@ -99,7 +99,7 @@ def not_judged(scenario: Scenario) -> list[CheckResult]:
 
 
 def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
-    """Return what a system tells nothing of and a check rests on: kinds of evidence, state changes, fields of some."""
+    """Return the kinds of evidence, events and fields that a check needs and a system does not log."""
     facts = _read_by(check, scenario)
     kinds = {kind for kinds in missing_events(facts, system.emits).values() for kind in kinds}
     kinds -= set(check.judges_without)
@@ -126,8 +126,8 @@ def require_evidence(scenario: Scenario) -> None:
 
 
 def not_told(system: System, events: Iterable[str]) -> str:
-    """Return why something cannot be judged: what the brokers do not tell of."""
-    return f"{system.name} tells nothing of {', '.join(sorted(events))}"
+    """Return why something cannot be judged: events that the brokers do not log."""
+    return f"{system.name} does not log {', '.join(sorted(events))}"
 
 
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
@@ -366,7 +366,7 @@ def suites_imported_meanwhile() -> Iterator[None]:
 
 
 def _import_suites() -> None:
-    with suppress(Exception):  # whoever runs the suites meets it again
+    with suppress(Exception):  # running the suites raises it again
         registry.import_module("expectations.runner").import_library()
 
 
@@ -399,23 +399,23 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
 Result = TypeVar("Result", CheckResult, SuiteResult)
 
 
-def _attempt(judge: Callable[[], list[Result]], who: str, notes: PhaseNotes) -> list[Result]:
+def _attempt(judge: Callable[[], list[Result]], judged_by: str, notes: PhaseNotes) -> list[Result]:
     """Return the answers; whatever goes wrong in a judge is a remark, and no PASS.
 
     Raises:
-        SparkError: nobody can judge on this machine.
+        SparkError: no engine can judge on this machine.
     """
     try:
         answers = judge()
     except SparkError:
         raise
     except HarnessError as error:
-        notes.remark(f"{who} could not judge: {error}", forbids_pass=True)
+        notes.remark(f"{judged_by} could not judge: {error}", forbids_pass=True)
         return []
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises is no reason to lose the run
         not_interrupted(error)
-        notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", forbids_pass=True)
+        notes.remark(f"{judged_by} could not judge: {type(error).__name__}: {error}", forbids_pass=True)
         return []
     if not answers:
-        notes.remark(f"{who} gave no answer", forbids_pass=True)
+        notes.remark(f"{judged_by} gave no answer", forbids_pass=True)
     return answers

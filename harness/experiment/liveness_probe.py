@@ -174,7 +174,7 @@ class Watch:
         """Look until every sign of life is there, or the time is up; write down and return what is missing.
 
         Raises:
-            ClusterError: who is registered could not even be seen when the time was up; nothing is written down.
+            ClusterError: the registered brokers could not be read in time; nothing is written down.
         """
         progress = self.load.clients.progress()
         end_s = max(self._healed_s + self.probe.patience * self.terms.quiet_s, _now_s() + RETRIES_S)
@@ -196,7 +196,7 @@ class Watch:
     # --- looking ---
 
     async def _look(self) -> None:
-        """See who is registered, who leads and who is in sync."""
+        """Read the registered brokers, the leaders and the in-sync replicas."""
         view = self.context.view
         status = await self.context.driver.status()
         if status.severed:
@@ -320,7 +320,7 @@ class Watch:
             return f"the log directories of brokers {sorted(offline)} are offline"
         may_lead = (not self.terms.may_be_unclean(wanted.topic) and view.isr) or view.assignment
         if not set(able) & set(may_lead):
-            return f"of {list(may_lead)}, which may lead, nobody runs with its log directory"
+            return f"none of {list(may_lead)}, which may lead, runs with its log directory"
         minimum = self.terms.min_isr(wanted.topic)
         if wanted.sign in (Sign.PRODUCE, Sign.COMMIT) and len(able) < minimum:
             return f"min.insync.replicas is {minimum}, and of {list(view.assignment)} {able} run"

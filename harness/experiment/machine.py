@@ -38,7 +38,7 @@ class ThisMachine:
 
 
 class NoMachine:
-    """In virtual time nobody waits for a processor."""
+    """In virtual time no process waits for a processor."""
 
     def busyness(self) -> Busyness:
         """Return that it was idle."""

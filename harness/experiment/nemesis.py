@@ -4,7 +4,7 @@ Each injection is a task of its own, so that a slow one delays no other. Whateve
 plugin raises, the run is cancelled) what was intended is healed. An error of a plugin is the injection's answer,
 INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on to the caller.
 
-What was drawn from a mix and cannot begin at its instant, as another fault holds its target or nobody has the role, is
+A fault drawn from a mix that cannot begin at its instant (its target is held, or no broker has the role) is
 postponed before it is refused: until then it has disturbed nothing. A schedule states its instants, and keeps them.
 """
 
@@ -91,7 +91,7 @@ class Nemesis:
         """Carry out every fault at its instant, counted from now; return when all are healed.
 
         For those of a mix that were refused, or not seen to happen, spares are carried out then, as many as it takes.
-        One whose own code failed is not made good: another kind of fault says nothing of it.
+        A fault that failed in its own code gets no spare: the confirmation of another kind is no evidence about it.
         When cancelled, heals what is in force before it goes; a second cancellation ends that too.
         """
         start_s = _now_s()
@@ -190,7 +190,7 @@ class Nemesis:
         return injection
 
     def _require_free(self, planned: PlannedFault, claim: Claim) -> None:
-        """Check that a claim is free, and that nobody who has waited for longer is to have it first.
+        """Check that a claim is free, and that no earlier waiter is to have it first.
 
         Raises:
             ClusterError: it is not.
@@ -264,7 +264,7 @@ def _described(planned: PlannedFault, injection: Injection | None) -> str:
 
 
 def brokers_hit(fault: str, injection: Injection) -> str:
-    """Return what was done to whom, e.g. kill broker 2, or kill client w1-group-1-member-2."""
+    """Return the action and its targets, e.g. kill broker 2, or kill client w1-group-1-member-2."""
     if not injection.targets:
         if servers := servers_of(injection.state):
             return f"{fault}, {in_words(servers)}"

@@ -22,7 +22,7 @@ class ClientProgress:
     moved: set[str] = field(default_factory=set)
     """Processes with an operation that ended ok."""
     tried: set[TopicPartition] = field(default_factory=set)
-    """Partitions that somebody sent a record to."""
+    """Partitions that got a send."""
     acknowledged: set[TopicPartition] = field(default_factory=set)
     """Partitions that acknowledged one that was sent since."""
     sent: Counter[str] = field(default_factory=Counter)

@@ -103,7 +103,7 @@ class ServiceProbe:
         for connection in self._connections.values():
             connection.close()
 
-    # --- who leads ---
+    # --- leaders ---
 
     async def _of_leaders(
         self,
@@ -126,7 +126,7 @@ class ServiceProbe:
         return problems
 
     async def _learn(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ask a broker, another one each time, who leads; raises NoAnswer."""
+        """Ask a broker, another one each time, for the leaders; raises NoAnswer."""
         names = sorted({name for name, _ in partitions})
         request = {
             "topics": [{"name": name} for name in names],

@@ -28,19 +28,19 @@ RoleBinding = Mapping[str, int]
 
 
 async def bind_roles(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[str, int]:
-    """Return who has each role: the controller of now, and of the others whom the seed has drawn, in their order.
+    """Return the broker of each role: the current controller, and the others as the seed drew them, in their order.
 
     Raises:
         ClusterError: ZooKeeper does not answer, or there is no controller.
     """
-    controlling = [name for name, who in scenario.roles.items() if who == Role.CONTROLLER.value]
+    controlling = [name for name, role in scenario.roles.items() if role == Role.CONTROLLER.value]
     controller = (await view.controller()).broker_id if controlling else None
     if controlling and controller not in plan.casting:
         raise ClusterError(f"there is no controller to be {controlling[0]}")
     others = (broker for broker in plan.casting if broker != controller)
     return {
-        name: controller if controller is not None and who == Role.CONTROLLER.value else next(others)
-        for name, who in scenario.roles.items()
+        name: controller if controller is not None and role == Role.CONTROLLER.value else next(others)
+        for name, role in scenario.roles.items()
     }
 
 

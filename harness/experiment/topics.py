@@ -38,7 +38,7 @@ class TopicAdmin:
         """Try once to create topics; return what was wrong with each that is not there now.
 
         Raises:
-            ClusterError: on a shared cluster one was there before anybody asked for it here.
+            ClusterError: on a shared cluster a topic existed before this run created it.
         """
         return await asyncio.to_thread(self._create, topics)
 
@@ -69,7 +69,7 @@ def problems_of(answers: Mapping[str, "Future[None]"], theirs: set[str]) -> dict
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 problems[name] = error.args[0].str()
             elif name in theirs:
-                raise ClusterError(f"the topic {name} exists already, and is somebody else's") from error
+                raise ClusterError(f"the topic {name} exists already, and this run did not create it") from error
     return problems
 
 

@@ -41,7 +41,7 @@ def transactions_of(bootstrap_servers: str) -> list[TransactionView]:
     """Return all transactional ids of a cluster, sorted.
 
     Raises:
-        ClusterError: no broker answers, or one that is alive does not tell its transactions.
+        ClusterError: no broker answers, or a live broker does not list its transactions.
     """
     return asyncio.run(_transactions_of(bootstrap_servers))
 
@@ -56,18 +56,18 @@ async def _transactions_of(bootstrap_servers: str) -> list[TransactionView]:
             continue
         views = [await _of_broker(each.node_id, f"{each.host}:{each.port}") for each in metadata.brokers]
         return sorted((view for of_broker in views for view in of_broker), key=lambda each: each.transactional_id)
-    raise ClusterError(f"the cluster does not tell its brokers: {'; '.join(problems)}")
+    raise ClusterError(f"the cluster does not list its brokers: {'; '.join(problems)}")
 
 
 async def _of_broker(broker_id: int, address: str) -> list[TransactionView]:
     try:
         listed = await _ask(address, ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)
         if listed.error_code:
-            raise ClusterError(f"broker {broker_id} does not tell its transactions: {described(listed.error_code)}")
+            raise ClusterError(f"broker {broker_id} does not list its transactions: {described(listed.error_code)}")
         names = [each.transactional_id for each in listed.transaction_states]
         answer = await _ask(address, DescribeTransactionsRequest(transactional_ids=names), 0)
     except PeerError as error:
-        raise ClusterError(f"broker {broker_id} does not tell its transactions: {error}") from error
+        raise ClusterError(f"broker {broker_id} does not list its transactions: {error}") from error
     states = [each for each in answer.transaction_states if each.error_code == ErrorCode.NONE]
     return [
         TransactionView(

@@ -15,7 +15,7 @@ from harness.errors import EvidenceError
 from harness.ingest.files import PARQUET, Files, StoredFile, is_compressed
 
 EXPANSION = 100
-"""How many times its size a file may hold, in bytes or in values of a column, if nobody says otherwise."""
+"""Default limit of the expanded size of a file, in bytes or in values of a column, as a multiple of its size."""
 ALWAYS_BYTES = 2**28
 ALWAYS_VALUES = 1_000_000
 """So much is held by any file."""
@@ -25,7 +25,7 @@ _MAGIC = b"PAR1"
 
 
 def check_expansion(files: Files, file: StoredFile, expansion: int) -> None:
-    """Refuse a file that holds too much; one that cannot be read is left to whoever reads it, who says why.
+    """Refuse a file that expands too much; an unreadable file is left to its reader, which says what is wrong.
 
     Raises:
         EvidenceError: it holds more than `expansion` times its size.

@@ -109,7 +109,7 @@ def _stored(files: Files, path: str, size: int) -> StoredFile:
 
 
 def _is_chained(files: Files, path: str) -> bool:
-    """Return whether a line among the first is chained; a file that cannot be read is left to whoever reads it all."""
+    """Return whether a line among the first is chained; an unreadable file is left to the reader of the whole file."""
     with suppress(EvidenceError), files.text(path) as stream:
         return has_link(stream.read(FIRST_LINES) + stream.readline(LONGEST_LINE))
     return False

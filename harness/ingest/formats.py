@@ -1,4 +1,4 @@
-"""What the lines of evidence hold, field by field, for whoever writes them with other tools.
+"""What the lines of evidence hold, field by field, for writers of other tools.
 
 Made from the dataclasses that the harness itself writes (`history`, `events`), with two things more: which fields
 others must give, and what the rest is taken for where it is left out.
@@ -286,7 +286,7 @@ def _state_changes() -> Format:
 
 
 def _fields_of_event(kind: type[Event]) -> tuple[Field, ...]:
-    """Return the fields of a kind of state change; what no fact is made of nobody has to give."""
+    """Return the fields of a kind of state change; those that no fact uses are optional."""
     own = _fields(kind)
     return own if kind in FACT_EVENTS else _requiring(tuple(_left_out(field) for field in own), ())
 

@@ -52,12 +52,12 @@ def judge_history(
     Args:
         spark: An open session.
         paths: Files, folders or globs with evidence, by its kind.
-        settings: What those who recorded it allowed.
+        settings: What the recorded cluster allowed.
         folder: A folder of its own; Spark makes it, as any folder that it writes to.
         checks: Names; none for all.
         name: What the history is called; by default as the folder.
         expansion: How many times its size a file may hold.
-        progress: Whoever wants to see how it goes on.
+        progress: Receives the progress.
 
     Raises:
         EvidenceError: there is no evidence where it should be, or it cannot be read or judged.

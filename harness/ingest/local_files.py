@@ -53,7 +53,7 @@ class LocalFiles:
 
 
 def local_bytes(texts: Iterable[str]) -> int:
-    """Return the size of what lies here; what cannot be looked at counts nothing: whoever reads it says why."""
+    """Return the size of local files; an unreadable one counts 0: its reader says what is wrong."""
     size_bytes = 0
     for text in texts:
         with suppress(EvidenceError):

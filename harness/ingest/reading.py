@@ -103,7 +103,7 @@ def named(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
 
 
 def numbered(rows: DataFrame, files: Sequence[StoredFile]) -> DataFrame:
-    """Return the rows of a table of one file with `LINE`; whoever asks for them is `in_order`."""
+    """Return the rows of a table of one file with `LINE`; the caller is `in_order`."""
     if is_sail(rows.sparkSession):
         return _made_here(rows.sparkSession, _with_lines(_parts(local_path(files[0].path), rows.columns)))
     return _numbered(rows)

@@ -72,14 +72,14 @@ def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: 
         return Liveness(state=State.ACTIVE, reason=f"process {last.process.pid} carries out the phase {last.phase}")
     if not alive and stopped(log):
         return Liveness(state=State.ENDED, reason="its cluster was stopped")
-    reason = f"nobody goes on with it after the phase {last.phase}" + ("" if last.over else ", which was cut off")
-    if not alive and _nobody_can(log):
+    reason = f"abandoned after the phase {last.phase}" + ("" if last.over else ", which was cut off")
+    if not alive and _unfinishable(log):
         return Liveness(state=State.ABANDONED, reason=reason)
     if alive and last.phase is Phase.START and last.over:
         return Liveness(state=State.ACTIVE, reason="its cluster waits for the load, and ends by itself in the end")
     unattended_s = _unattended_s(folder, remember=remember)
     if unattended_s < patience_s:
-        seen = f"nobody has been at work on it for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to go on"
+        seen = f"idle for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to continue it"
         return Liveness(state=State.ACTIVE, reason=seen)
     return Liveness(state=State.ABANDONED, reason=reason)
 
@@ -94,7 +94,7 @@ def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Liv
     return Liveness(state=State.ABANDONED, reason="it was never started")
 
 
-def _nobody_can(log: Sequence[PhaseEntry]) -> bool:
+def _unfinishable(log: Sequence[PhaseEntry]) -> bool:
     """Return whether no process can go on with the run: it did not start, or one process did all phases and is gone."""
     first, last = log[0], log[-1]
     if last.phase is Phase.START:

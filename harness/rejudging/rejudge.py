@@ -117,7 +117,7 @@ def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:
 
 
 def _earlier(folder: RunFolder, progress: Progress) -> RunResult | None:
-    """Return what the run came to before; None where it was not judged, or nobody can tell any more."""
+    """Return the earlier result of the run; None if it was not judged, or its result cannot be read."""
     try:
         return RunResult.load(folder.verdict) if folder.verdict.exists() else None
     except EvidenceError as error:

@@ -43,7 +43,7 @@ class Operation:
     took_ms: float
     outcome: str
     what: str
-    """Who sent it where."""
+    """What was sent, and by which process, to which partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ class FindingGroup:
     severity: str
     count: int
     excuses: list[tuple[str, int]]
-    """By which allowances expected anomalies are lawful, and how many by each."""
+    """Allowances that permit expected anomalies, and the number of anomalies of each."""
     places: list[str]
     """Where, a partition each with the range of offsets; empty when the findings name none."""
     shown: list[Row]

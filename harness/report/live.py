@@ -143,7 +143,7 @@ class _Faults:
 
     def look(self, *, here: bool) -> Iterator[tuple[str, str]]:
         if not self._planned:
-            with suppress(EvidenceError):  # whoever wants to run by it says what is wrong with it
+            with suppress(EvidenceError):  # the run that uses the plan reports the error
                 self._planned = load_plan(self._path).faults
         for entry in self._journal.entries():
             number, step = entry.get("injection", -1), entry.get("step")

@@ -55,7 +55,7 @@ class Story:
 
     @property
     def lanes(self) -> list[str]:
-        """Who took part: clients, the controller, ZooKeeper, then the brokers by their ids."""
+        """The participants: clients, the controller, ZooKeeper, then the brokers by their ids."""
         named = {moment.lane for moment in self.moments}
         first = [lane for lane in (CLIENTS, CONTROLLER, ZOOKEEPER) if lane in named]
         return first + sorted(named - set(first), key=lambda lane: (len(lane), lane))
@@ -124,9 +124,9 @@ def _of_faults(shades: Sequence[Shade], told_ns: Sequence[int]) -> Iterator[Mome
 def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
     known = set()
     for row in evidence.rows("controller_epochs", "controller_epoch"):
-        who = (row["controller_epoch"], row["broker"])
-        if row["time_ns"] is not None and row["broker"] is not None and who not in known:
-            known.add(who)
+        reign = (row["controller_epoch"], row["broker"])
+        if row["time_ns"] is not None and row["broker"] is not None and reign not in known:
+            known.add(reign)
             text = f"{broker(row['broker'])} is controller in epoch {row['controller_epoch']}"
             yield Moment(at_ns=row["time_ns"], lane=CONTROLLER, text=text)
 
@@ -173,9 +173,9 @@ class _Partition:
 
     def _elections(self) -> Iterator[Moment]:
         for row in self._timed("leader_epochs"):
-            who = "nobody leads" if row["leader"] < 0 else f"{broker(row['leader'])} is elected"
+            leads = "no replica leads" if row["leader"] < 0 else f"{broker(row['leader'])} is elected"
             how = ", though it was outside the ISR" if row["unclean"] else ""
-            text = f"{who} in epoch {row['leader_epoch']}{how} (ISR {listed(row['isr'])})"
+            text = f"{leads} in epoch {row['leader_epoch']}{how} (ISR {listed(row['isr'])})"
             yield Moment(at_ns=row["time_ns"], lane=ZOOKEEPER, text=text, matters=row["leader_epoch"] == self._epoch)
 
     def _isr_changes(self) -> Iterator[Moment]:
@@ -266,4 +266,4 @@ def listed(brokers: Sequence[int] | None) -> str:
     """Return the members of an ISR."""
     if brokers is None:
         return "unknown"
-    return ", ".join(map(str, brokers)) or "nobody"
+    return ", ".join(map(str, brokers)) or "none"

@@ -39,7 +39,7 @@ class Reason(StoredModel):
     """Key of a check, name of a suite or a fault, or what a remark is about; may be empty."""
     text: str
     targets: list[str] = []
-    """Of a fault: whom it hit, or was to hit."""
+    """Targets of a fault, whether hit or not."""
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run or a sweep tried and saw, counted when it ended, so that nobody has to read its evidence for that again.
+"""What a run or a sweep tried and saw, counted when it ended, so that its evidence is not read again for that.
 
 A run that has none was recorded before there was any: it is *not recorded*, which is not the same as *never*.
 """
@@ -27,7 +27,7 @@ class Played(StrEnum):
     ZOOKEEPER = "ZooKeeper"
     CLIENT = "client"
     NOBODY = "nobody"
-    """It had no part in anything, such as a broker that was down, or nobody knows."""
+    """It had no part in anything, such as a broker that was down, or its role is unknown."""
 
 
 class When(StrEnum):

@@ -35,7 +35,7 @@ class Phase(StrEnum):
 
 
 GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
-"""Phases that make the evidence: that one of them was cut off can be made good by no later try."""
+"""Phases that make the evidence; a retry cannot repeat one that was cut off."""
 
 
 class Quiescence(BaseModel):
@@ -102,14 +102,14 @@ def record_phase(folder: RunFolder, phase: Phase, progress: Progress) -> Iterato
 
 
 def _here() -> dict[str, Any]:
-    """Return who carries a phase out, so that it can be told later whether anybody still does."""
+    """Return the process that carries a phase out, so that another can see later whether it is still alive."""
     me = identify(os.getpid())
     assert me is not None, "this process runs"
     return {"host": socket.gethostname(), "pid": me.pid, "pid_started": me.started}
 
 
 def _last_sign(folder: RunFolder) -> dict[str, str]:
-    """Return when anything was written last in a phase that was cut off; nothing where none was, or nobody can tell."""
+    """Return the last sign of a phase that was cut off; empty if none was, or if it is unknown."""
     try:
         log = entries(folder)
         if not log or log[-1].over:
@@ -162,7 +162,7 @@ class PhaseEntry:
     host: str
     """The machine it ran on; empty where the log does not say."""
     process: ProcessIdentity | None
-    """Who carried it out; None where the log does not say."""
+    """Process that carried it out; None if the log does not say."""
     error: str | None
     """How it ended, empty when it did what it should; None while it runs, and for ever when it was cut off."""
 

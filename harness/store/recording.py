@@ -8,7 +8,7 @@ from harness.store.history import Operation, OpKind, OpType, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a member is to its group, as `Operation` has it."""
+    """A member's identity in its group, as in `Operation`."""
 
     member: str = ""
     instance: str = ""

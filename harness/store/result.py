@@ -90,7 +90,7 @@ class Remark(StoredModel):
 
     text: str
     phase: str = ""
-    """In which it was noticed; empty where nobody wrote that down."""
+    """Phase in which it was noticed; empty if unknown."""
     subject: str = ""
     """A file, a client, a broker; empty for the phase as a whole."""
     forbids_pass: bool = False

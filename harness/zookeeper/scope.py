@@ -1,6 +1,6 @@
-"""Which znodes are evidence of a run? All of its own cluster's; of somebody else's only those about brokers and topics.
+"""Which znodes are evidence of a run: all of its own cluster's; of a shared cluster, only brokers and topics.
 
-There the rest is nobody's business: what users, quotas and tokens are configured, and which topics others have. The
+On a shared cluster the rest is private: its users, quotas and tokens, and topics of other users. The
 topic of all groups' offsets is the run's too: an unclean election there explains offsets that went back.
 """
 

@@ -68,7 +68,7 @@ async def expire(hosts: str, session: str) -> None:
                 problem = error
         if problem is not None:
             raise ClusterError(f"ZooKeeper at {hosts} does not answer: {problem!r}")
-        return False  # it was closed now, or its owner was quicker: who is asked next says which
+        return False  # closed now or by its owner before; the next server asked says which
 
     what = f"the end of session {session}"
     await until(ended, bool, what=what, timeout_s=TAKEOVER_TIMEOUT_S, every_s=_PAUSE_S)

@@ -49,7 +49,7 @@ class PartitionView:
 
 
 class ClusterView(Protocol):
-    """Reads the cluster's state and asks as an administrator; `ClusterError` when nobody who knows it answers."""
+    """Reads the cluster's state and sends requests as an administrator; `ClusterError` when no server answers."""
 
     async def controller(self) -> Controller:
         """Return the controller and its epoch."""
@@ -96,7 +96,7 @@ class OpenableView(ClusterView, Protocol):
         ...
 
     async def __aenter__(self) -> Self:
-        """Open it; raises ClusterError when nobody answers who should do so at once."""
+        """Open it; raises ClusterError when no server answers that should do so at once."""
         ...
 
     async def __aexit__(self, *_error: object) -> None:
@@ -147,7 +147,7 @@ class ZookeeperView(ABC):
 
     @abstractmethod
     async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
-        """Replace what a znode holds, whoever owns it; return False when there is none.
+        """Replace the content of a znode, whatever session owns it; return False when it does not exist.
 
         With `instead_of` that is to be replaced and nothing else; False when it has changed.
         """
@@ -199,7 +199,7 @@ def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -
     try:
         broker_id = json.loads(data)["brokerid"]
     except ValueError:
-        broker_id = -1  # somebody wrote nonsense there
+        broker_id = -1  # it holds no valid controller
     return Controller(broker_id=broker_id, controller_epoch=controller_epoch, session=session)
 
 

@@ -65,7 +65,7 @@ def _local_path(location: str) -> Path | None:
 
 
 def own_file(path: str) -> str:
-    """Return a file that somebody wants to be run from Airflow, if it lies in a folder that is meant for that.
+    """Return a file that a user wants to run from Airflow, if it lies in a folder that is meant for that.
 
     Raises:
         ScenarioError: it lies elsewhere; nothing of it is read.

@@ -26,7 +26,7 @@ from harness.store.recording import Recorder
 ORDERS = ("orders", 0)
 END, COMMITTED = Question(OpKind.END_OFFSET, ORDERS), Question(OpKind.FETCH_COMMITTED, ORDERS)
 BEGIN = [Restart(), ReadFromTheStart(), Poll()]
-NOBODY = StepResult(error="nobody answers")
+SILENCE = StepResult(error="no broker answers")
 PARAMETERS = {
     "acks": -1,
     "keys": 5,
@@ -116,13 +116,13 @@ class TestReading:
                 id="a log that starts later is read to its end by starting there",
             ),
             pytest.param(
-                {Question: [NOBODY, StepResult(offset=0), StepResult(offset=0), NOBODY, StepResult(offset=0)]}, {},
+                {Question: [SILENCE, StepResult(offset=0), StepResult(offset=0), SILENCE, StepResult(offset=0)]}, {},
                 [*BEGIN, END, Pause(0.1), END, Poll(), Poll(), END, COMMITTED, Pause(0.1),
                  COMMITTED],
                 id="a question without an answer is put again",
             ),
             pytest.param(
-                {Question: [NOBODY] * 3}, {"final_read_timeout_s": 0.3},
+                {Question: [SILENCE] * 3}, {"final_read_timeout_s": 0.3},
                 [*BEGIN, END, Pause(0.1), END, COMMITTED],
                 id="past the deadline every question is put once more",
             ),
@@ -165,11 +165,11 @@ class TestReading:
     def test_every_try_of_a_question_is_an_operation(self) -> None:
         operations: list[Operation] = []
         rules = Reading(plan(), recorder(operations), Clock())
-        answers = in_turn({Question: [NOBODY, StepResult(offset=-1001)]})
+        answers = in_turn({Question: [SILENCE, StepResult(offset=-1001)]})
         steps_of(rules.ask(OpKind.FETCH_COMMITTED, ORDERS, deadline_s=9.0), answers, Clock())
         assert [(each.index, each.type, each.offset, each.group, each.error) for each in operations] == [
             (0, OpType.INVOKE, -1, "client-1", ""),
-            (0, OpType.FAIL, -1, "client-1", "nobody answers"),
+            (0, OpType.FAIL, -1, "client-1", "no broker answers"),
             (1, OpType.INVOKE, -1, "client-1", ""),
             (1, OpType.OK, -1, "client-1", ""),
         ]
@@ -197,7 +197,7 @@ class TestCommitting:
     def test_past_the_deadline_nothing_more_is_read_back(self) -> None:
         clock = Clock()
         rules = Committing(plan(), recorder([]), clock)
-        steps = steps_of(rules.read_back(deadline_s=0.6), lambda _: NOBODY, clock)
+        steps = steps_of(rules.read_back(deadline_s=0.6), lambda _: SILENCE, clock)
         assert steps == [COMMITTED, Pause(0.1), COMMITTED, Pause(0.1)]
 
 

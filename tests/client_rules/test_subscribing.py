@@ -76,7 +76,9 @@ class Shell:
                 return StepResult(offset=self.end)
             case Question():
                 return (
-                    StepResult(error="nobody answers") if self.committed is None else StepResult(offset=self.committed)
+                    StepResult(error="no broker answers")
+                    if self.committed is None
+                    else StepResult(offset=self.committed)
                 )
             case Commit(positions, _):
                 for partition in positions:

@@ -261,7 +261,7 @@ ALL_IN_SYNC = {"topics": [{"name": "orders", "partitions": 1, "config": {"min.in
 @pytest.mark.parametrize(
     ("meanwhile", "wrong", "more", "hindrance"),
     [
-        pytest.param(stop_the_last, "led", {}, "of [2], which may lead, nobody runs", id="the last of the ISR is dead"),
+        pytest.param(stop_the_last, "led", {}, "none of [2], which may lead, runs", id="the last of the ISR is dead"),
         pytest.param(stop_the_last, "led", {"changes": UNCLEAN}, "", id="it is, and others may lead"),
         pytest.param(empty_the_isr, "led", {}, "", id="an empty ISR is nobody's doing but the cluster's"),
         pytest.param(

@@ -31,5 +31,5 @@ def test_a_topic_is_there_or_tried_again(code: int | None, theirs: set[str], pro
 
 
 def test_a_topic_of_somebody_else_is_not_taken() -> None:
-    with pytest.raises(ClusterError, match="orders exists already, and is somebody else's"):
+    with pytest.raises(ClusterError, match="orders exists already, and this run did not create it"):
         problems_of({"orders": answer(KafkaError.TOPIC_ALREADY_EXISTS)}, {"orders"})

@@ -70,7 +70,7 @@ def test_a_fault_that_was_not_seen_is_no_green_case(
 
 
 def test_what_could_not_be_judged_is_skipped_and_holds_nobody_up(tmp_path: Path) -> None:
-    missing_events = CheckResult(check="I11", promise="p", verdict=NOT_JUDGED, reason="kafka:3.9.1 tells nothing of hw")
+    missing_events = CheckResult(check="I11", promise="p", verdict=NOT_JUDGED, reason="kafka:3.9.1 does not log hw")
     fault = FaultResult(injection=0, fault="kill", targets=["1"], verdict=CONFIRMED, detail="gone")
     result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
                        faults=[fault], checks=[CHECK, missing_events], suites=[SUITE])  # fmt: skip

@@ -1,7 +1,7 @@
 """The picture as plotly draws it: tracks one below the other over one axis of time, which they share when zoomed.
 
 Colours are names of the page's palette, `var(--…)`, which the page's script fills in, so that they follow its mode. One
-colour has one meaning: nobody is served (ink), a broken promise (bad), a fault (fault), a broker (broker-N).
+colour has one meaning: no client is served (ink), a broken promise (bad), a fault (fault), a broker (broker-N).
 """
 
 from collections.abc import Sequence

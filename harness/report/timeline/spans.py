@@ -47,7 +47,7 @@ class FaultWindow(Span):
 
     fault: str
     target: str
-    """A broker's id as text, ZooKeeper, or a client's process; empty where it hits nobody in particular."""
+    """A broker's id as text, ZooKeeper, or a client's process; empty if it has no single target."""
     healed: bool
 
 
@@ -61,7 +61,7 @@ class Gap(Span):
 
 
 def reigns(evidence: Evidence) -> list[Reign]:
-    """Return who led which partition when, by ZooKeeper; internal topics are left out."""
+    """Return the leader of each partition over time, by ZooKeeper; internal topics are left out."""
     return [
         Reign(
             partition=partition,
@@ -95,7 +95,7 @@ def memberships(evidence: Evidence) -> list[Membership]:
 
 
 def windows(evidence: Evidence) -> list[FaultWindow]:
-    """Return which faults were in force on whom, one a target; one that was never healed lasts to the end."""
+    """Return the fault windows, one a target; a fault that was never healed lasts to the end."""
     in_force = []
     for row in evidence.rows("fault_windows", "intended_ns"):
         from_s = evidence.seconds_since_start(row["injected_ns"] or row["intended_ns"])

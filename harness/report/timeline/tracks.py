@@ -28,7 +28,7 @@ OUTCOMES = {
     "fail": ("failed", "var(--ink)", "x-thin-open"),
 }
 MISSING = {0: "all replicas", 1: "one missing", 2: "more missing"}
-NOBODY, CLUSTER = "nobody", "the cluster"
+NO_REPLICA, CLUSTER = "no replica", "the cluster"
 UNCLEAN = "x"
 """The pattern of a reign that began outside of the ISR."""
 
@@ -172,7 +172,7 @@ def of_records(evidence: Evidence) -> Track:
 def of_leaders(
     all_reigns: Sequence[Reign], in_force: Sequence[FaultWindow], evidence: Evidence, partitions: Sequence[str]
 ) -> Track:
-    """Return who led each partition, when that broker was under a fault, and when nothing was acknowledged."""
+    """Return the leader of each partition, its broker's fault windows, and times without an acknowledgement."""
     traces: list[Trace] = []
     legend: list[LegendEntry] = []
     for leader in sorted({reign.leader for reign in all_reigns}):
@@ -219,11 +219,11 @@ def of_isrs(all_memberships: Sequence[Membership], partitions: Sequence[str]) ->
     traces: list[Trace] = []
     legend: list[LegendEntry] = []
     worst = max(MISSING)
-    for missing, name in {**MISSING, worst + 1: NOBODY}.items():
+    for missing, name in {**MISSING, worst + 1: NO_REPLICA}.items():
         of_size = [each for each in all_memberships if _rank(each, worst) == missing]
         if of_size:
             colour = f"var(--isr-{missing})"
-            texts = [",".join(map(str, each.isr)) or NOBODY for each in of_size]
+            texts = [",".join(map(str, each.isr)) or NO_REPLICA for each in of_size]
             hover = [f"ISR {text}" for text in texts]
             bars = _bars(f"ISR: {name}", of_size, [each.partition for each in of_size], colour, hover, texts)
             traces.append(bars | {"insidetextfont": {"color": "var(--ink)" if missing < worst else "var(--ground)"}})
@@ -265,7 +265,7 @@ class NamePlace(StrEnum):
 
 
 def name_places(in_force: Sequence[FaultWindow], end_s: float) -> dict[int, NamePlace]:
-    """Return where the name of each fault has room in its lane, by its number; whoever points at it reads it anyway."""
+    """Return where the name of each fault fits into its lane, by its number; hovering shows it in any case."""
     places = {}
     for target in {window.target for window in in_force}:
         lane = sorted((window.from_s, number) for number, window in enumerate(in_force) if window.target == target)
@@ -342,5 +342,5 @@ def _lanes(names: Sequence[str], lane_px: int = LANE_PX, shown: Callable[[str], 
 
 
 def _wrapped(text: str, width: int = 80) -> str:
-    """Return a sentence in lines, as plotly wants it: with its tags and nobody else's."""
+    """Return a sentence in lines for plotly: the only tags are those added here."""
     return "<br>".join(html.escape(line) for line in textwrap.wrap(text, width))

@@ -35,7 +35,7 @@ class Square:
 
     @property
     def text(self) -> str:
-        """A symbol, because not everybody sees the colour, and how many were confirmed of how many."""
+        """A symbol, which does not depend on colour, and how many were confirmed of how many."""
         symbol = {"good": "✓", "open": "◐", "bad": "✗", "never": "·"}[self.mood]
         of = f" {self.confirmed:,}" if self.tried else ""
         return symbol + of + (f" of {self.tried:,}" if self.mood in ("open", "bad") else "")
@@ -83,7 +83,7 @@ class Covered:
 
     @property
     def never(self) -> list[str]:
-        """Kinds of fault that were never confirmed, whoever they were aimed at."""
+        """Kinds of fault that were never confirmed on any target."""
         return [
             kind
             for kind, by_role in self.kinds.items()
@@ -119,7 +119,7 @@ def covered(coverage: Coverage, not_recorded: int) -> Covered:
 
 
 def _aims(kind: str) -> set[Played]:
-    """Return the roles that whoever such a fault hits can have."""
+    """Return the roles that a target of such a fault can have."""
     accepts = set(registry.fault(kind).accepts)
     aims = set(BROKERS) if accepts.intersection(EVERY_ROLE) else set()
     return aims | {role for target, role in _NO_BROKERS.items() if target in accepts}

@@ -29,7 +29,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """A symbol, because not everybody sees the colour, with the number of runs where there are several."""
+        """A symbol, which does not depend on colour, with the number of runs if there are several."""
         symbol = {"bad": "✗", "open": "?", "good": "✓", "": ""}[self.mood]
         alike = sum(_mood(run) == self.mood for run in self.runs)
         if len(self.runs) <= 1:
@@ -112,7 +112,7 @@ class Series:
 
 
 def lines(runs: Sequence[RunSummary]) -> list[Series]:
-    """Return how long runs took, how long nobody could write after each kind of fault, and how much was lost."""
+    """Return how long runs took, how long writes failed after each kind of fault, and how much was lost."""
     nights = nights_of(runs)
     by_night = {night: [run for run in runs if run.night == night] for night in nights}
 

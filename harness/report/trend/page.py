@@ -11,7 +11,7 @@ from harness.report.trend.summary import RunSummary, Summaries
 from harness.store.coverage import Coverage, total
 
 LARGE = 1000
-"""From here on nobody looks behind the point."""
+"""From here on numbers are shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class FaultSummary:
 
     kind: str
     role: str
-    """Whom it was aimed at: leader, controller, ... as the plan says."""
+    """Role of its target in the plan: leader, controller, ..."""
     confirmed: bool
     unavailable_ms: float | None
     """The longest time without an acknowledged write of those that fall into it in part; None where there was none."""
@@ -68,7 +68,7 @@ class RunSummary:
     outcome: str
     """As `ExitCode.outcome` has it, or damaged (nothing can be read of it)."""
     as_expected: bool
-    """Whether it ended as whoever started it said or else held, and was violated where a bug was planted."""
+    """Whether it ended as declared when it was started, else held, or violated if a bug was planted."""
     duration_s: float
     expected_losses: int
     """Acknowledged records that were lost, as its settings allow."""
@@ -269,7 +269,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
 
 
 def _roles(folder: RunFolder) -> dict[int, str]:
-    """Return by injection whom the plan aims at; nothing where there is no plan any more."""
+    """Return by injection the role of its target in the plan; empty without a plan."""
     if not folder.plan.is_file():
         return {}
     return {fault.injection: parse_target(fault.target).role.value for fault in load_plan(folder.plan).faults}
@@ -326,7 +326,7 @@ def _load_table(runs: Path) -> pa.Table:
 
 
 def _save_table(runs: Path, table: pa.Table) -> None:
-    """Write the table for the next look; where that cannot be, as in somebody else's folder, it is made again then."""
+    """Write the table as a cache for the next call; in a folder that is not writable it is built again each time."""
     temporary = runs / f"{TABLE}.{secrets.token_hex(4)}.tmp"
     try:
         pq.write_table(table.replace_schema_metadata(VERSION), temporary)

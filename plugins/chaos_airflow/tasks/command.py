@@ -21,7 +21,7 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     checkout: Path = ROOT,
 ) -> int:
-    """Run `python -m` with these arguments, tell what it says line by line, and return its exit code.
+    """Run `python -m` with these arguments, pass its output on line by line, and return its exit code.
 
     It is ended when the listener raises.
     """

@@ -50,7 +50,7 @@ def carry_out(context: "Context", *what: str) -> None:
 
 
 def run_night(context: "Context", listener: Callable[[str], None], *what: str) -> None:
-    """Run the command of a night, and tell what it says line by line; it is ended when the listener raises."""
+    """Run the command of a night, and pass its output on line by line; it is ended when the listener raises."""
     params: Any = context["params"]
     began = context["dag_run"].run_after.astimezone(UTC)
     seed = f"{began:%Y%m%d}" if params["seed"] is None else str(params["seed"])

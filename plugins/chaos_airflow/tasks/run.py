@@ -187,7 +187,7 @@ def _problem_noted(context: "Context") -> Iterator[None]:
     except (ScenarioError, PluginError) as error:
         note(WRONG, error)
         raise AirflowFailException(str(error)) from error
-    except Interrupted:  # the task is being stopped, and nobody reads its XCom
+    except Interrupted:  # the task is being stopped, and its XCom is not read
         raise
     except HarnessError as error:
         note(BROKEN, error)

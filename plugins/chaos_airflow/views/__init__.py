@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 async def serve(scope: "Scope", receive: "Receive", send: "Send") -> None:
-    """Answer as the application does; it is made at the first request, for FastAPI costs whoever only loads plugins."""
+    """Answer as the application does; made at the first request, as loading the plugin must not import FastAPI."""
     await _application()(scope, receive, send)
 
 

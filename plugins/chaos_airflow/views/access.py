@@ -1,4 +1,4 @@
-"""Who may see what: whoever may read a DAG's runs in Airflow may read the chaos runs it made, and nobody else.
+"""Access: a user with read access to a DAG's runs in Airflow may read the chaos runs it made, and no other user may.
 
 Airflow mounts a plugin's application without any authentication, so every route depends on `Reader`.
 """
@@ -17,7 +17,7 @@ COMMAND_LINE = "chaos_experiment"
 SWEEPS = "chaos_simulate"
 """The DAG whose readers may read sweeps."""
 DAG_IDS = (COMMAND_LINE, "chaos_nightly", "chaos_repeat", SWEEPS, "chaos_smoke")
-"""All that make runs; whoever may read none of them has no business here."""
+"""All DAGs that make runs; a user without read access to any of them is refused."""
 
 
 class Reader:

@@ -64,7 +64,7 @@ def create_app() -> FastAPI:
     app.get("/sweeps")(list_sweeps)
     app.get("/sweeps/{name}")(show_sweep)
     app.get("/sweeps/{name}/{seed}")(show_schedule)
-    app.add_route("/runs/plotly-{digest}.min.js", library)  # before the runs; this and the next for everybody
+    app.add_route("/runs/plotly-{digest}.min.js", library)  # before the runs; this and the next are public
     app.add_route("/static/{file}", static)
     app.get("/runs/{name}")(show_run)
     app.get("/runs/{name}/now")(now)
@@ -164,7 +164,7 @@ def data_docs(run: RunDep, runs: RunsDep, path: str) -> Response:
 
 
 def library(request: Request) -> Response:
-    """Return what draws the timelines of all reports: public, for within a report nobody is logged in."""
+    """Return what draws the timelines of all reports: public, as a report's sandbox has no login."""
     return files.library(runs_at_hand(), request.url.path.rpartition("/")[2])
 
 

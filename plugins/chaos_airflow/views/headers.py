@@ -53,7 +53,7 @@ class SecurityHeaders:
 
 
 class Revalidated:
-    """Says with each answer what it was made of, and sends nothing to whoever has just that."""
+    """Adds an ETag to each answer, and sends no body to a client that has the current one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -68,7 +68,7 @@ class Revalidated:
                 return
             body = message.get("body", b"")
             if start.get("status") == status.HTTP_200_OK and not message.get("more_body"):
-                tag = f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'  # weak: who compresses it is further out
+                tag = f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'  # weak: compression happens further out
                 headers = MutableHeaders(scope=start)
                 headers["ETag"] = tag
                 if Headers(scope=scope).get("If-None-Match") == tag:

@@ -19,7 +19,7 @@ class Night:
 
     @property
     def rest(self) -> list[Overview]:
-        """What needs nobody's eye."""
+        """Runs that need no attention."""
         return [*self.running, *self.as_expected, *self.tried_again]
 
     @property

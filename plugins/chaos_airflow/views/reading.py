@@ -32,7 +32,7 @@ NAMES = RunFolder(Path())
 REPORTED = Phase.REPORT.value
 """The last phase: with its duration in the result, the run is over."""
 SILENCE = timedelta(hours=3)
-"""Within a phase on another machine: no task of a run may take longer, so nobody goes on with it then."""
+"""Within a phase on another machine: no task of a run may take longer, so the run counts as abandoned then."""
 PAUSE = timedelta(minutes=30)
 """Between two phases, which is time that tasks wait in a queue."""
 FOUND, MISSED = "found, as it must be", "a planted bug was not found"
@@ -75,7 +75,7 @@ class Overview:
 
     @property
     def as_expected(self) -> bool | None:
-        """Whether it ended as it had to; None before its end, and where nobody has said how it has to."""
+        """Whether it ended as expected; None before its end, and when no outcome was expected."""
         if self.origin is None or self.state is State.RUNNING:
             return None
         return self.state == self.origin.expect
@@ -250,7 +250,7 @@ def _overview(
 
 
 def _progress(name: RunName, phases: bytes | OSError) -> tuple[State, str]:
-    """Return whether somebody goes on with a run that is not over, and what was last heard of it."""
+    """Return whether an unfinished run is still worked on, and its last sign of progress."""
     if isinstance(phases, OSError) and not isinstance(phases, FileNotFoundError):
         return State.DAMAGED, f"{NAMES.phases} cannot be read: {phases.strerror or phases}"
     last: dict[str, Any] = {}
@@ -270,7 +270,7 @@ def _progress(name: RunName, phases: bytes | OSError) -> tuple[State, str]:
 
 
 def _left_alone(line: dict[str, Any]) -> bool:
-    """Return whether the process that entered a phase is known to be gone; on another machine nobody knows."""
+    """Return whether the process that entered a phase is known to be gone; unknown on another machine."""
     if line.get("host") != socket.gethostname() or "pid" not in line:
         return False
     return not ProcessIdentity(pid=int(line["pid"]), started=str(line["pid_started"])).alive()

@@ -155,7 +155,7 @@ def _stored(model: type[Model], path: Path) -> Model | None:
 
 
 def _content(path: Path) -> bytes:
-    """Return a small file's content; no link is followed, and nobody waits at a pipe."""
+    """Return a small file's content; no link is followed, and a pipe is never opened."""
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{path.name} is not a file")
