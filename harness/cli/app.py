@@ -1,4 +1,4 @@
-"""`chaos`: one command a thing a person does; heavy modules are imported by the command that needs them."""
+"""`chaos`: one command for each task; heavy modules are imported by the command that needs them."""
 
 import gc
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from harness.cli.validate import validate
 from harness.cli.why import why
 
 OBJECTS_PER_COLLECTION = 50_000
-"""With Python's few hundred, 7 % of judging by Sail is looking for garbage, which imports and plans hardly leave."""
+"""With Python's default, 7 % of judging by Sail is garbage collection, which imports and plans hardly need."""
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "smoke --seed 7 --set duration_s=20"),
@@ -64,7 +64,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take what stands before the command."""
+    """Take the options before the command."""
 
 
 app = typer.Typer(

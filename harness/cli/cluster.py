@@ -1,4 +1,4 @@
-"""`chaos cluster`: a cluster that stays until it is told to go, for a person or an outside client."""
+"""`chaos cluster`: a cluster that runs until it is stopped, for a person or an outside client."""
 
 import asyncio
 import json
@@ -171,7 +171,7 @@ def _driver(name: str, root: Path, run_id: str) -> "ClusterDriver":
 
 
 def _attach(folder: Path) -> "ClusterDriver":
-    """Return the driver of the cluster that runs in a folder; ScenarioError when none does."""
+    """Return the driver of the cluster that runs in a folder; ScenarioError if none does."""
     from harness.cluster.layout import ClusterLayout
 
     if not _running(folder):
@@ -181,7 +181,7 @@ def _attach(folder: Path) -> "ClusterDriver":
 
 
 def _able(capability: str, folder: Path) -> Any:
-    """Return the driver of the cluster in a folder as one with an capability; ScenarioError when it has not."""
+    """Return the driver of the cluster in a folder with a capability; ScenarioError if it lacks it."""
     from harness.cluster.driver import CAPABILITIES
 
     driver = _attach(folder)

@@ -1,4 +1,4 @@
-"""How a program of ours ends: an exit code for whatever goes wrong, and never a traceback for bad input."""
+"""The exit codes of this project's programs: one for every kind of error, and never a traceback for bad input."""
 
 import sys
 import traceback
@@ -19,9 +19,9 @@ def exit_code_of(error: HarnessError) -> ExitCode:
 
 
 def with_exit_codes(program: Callable[[], object]) -> None:
-    """Run a program; an error of the harness is its message on stderr and its exit code, a bug is 4.
+    """Run a program; an error of the harness becomes its message on stderr and its exit code, a bug is 4.
 
-    So is a file that cannot be read or written, and a package that only an extra brings and that is not installed.
+    A file that cannot be read or written, and a missing package of an extra, are errors of the harness too.
     """
     try:
         program()

@@ -41,7 +41,7 @@ def explain(
 
 
 def _chosen(findings: "list[Row]", check: str | None, at: str | None) -> "Row":
-    """Return the first finding that is meant.
+    """Return the first finding that matches.
 
     Raises:
         ScenarioError: there is none.

@@ -1,4 +1,4 @@
-"""`chaos images`: what the docker driver's containers are made from."""
+"""`chaos images`: the images of the docker driver's containers."""
 
 import datetime
 import json
@@ -21,7 +21,7 @@ REQUEST_TIMEOUT_S = 300.0
 
 
 class TerminalBuild:
-    """Shows a build: a line for each step that is over, and on a terminal a live one of what goes on."""
+    """Shows a build: a line for each finished step, and on a terminal a live one for the current step."""
 
     def __init__(self, console: "Console") -> None:
         self._console = console
@@ -29,7 +29,7 @@ class TerminalBuild:
         self._step = ""
 
     def started(self, step: str, doing: str) -> None:
-        """Show what begins."""
+        """Show the started step."""
         self._step = f"{step}: {doing}"
         if self._console.is_terminal:
             self._live = self._console.status(self._text(self._step))
@@ -38,7 +38,7 @@ class TerminalBuild:
             self._print(self._step)
 
     def line(self, text: str) -> None:
-        """Show the newest line of output, where it can be replaced by the next."""
+        """Show the newest line of output, if the next can replace it."""
         if self._live is not None:
             self._live.update(self._text(f"{self._step}  {text}"))
 
@@ -48,7 +48,7 @@ class TerminalBuild:
         self._print(f"{step}: {came_to}")
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -73,7 +73,7 @@ def build(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything again, including the base.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build what is missing or has changed: a base, the brokers' image, ZooKeeper's and the relay's."""
+    """Build missing or changed images: a base, the brokers' image, ZooKeeper's and the relay's."""
     from harness.cli.terminal import PatientConsole
     from harness.cluster.containers import building
     from harness.cluster.containers.engine import Engine
@@ -135,7 +135,7 @@ def remove() -> None:
     refusals = []
     with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         store = ImageStore(engine)
-        for image in sorted(store.ours(), key=lambda image: not image.base):  # a base after what stands on it
+        for image in sorted(store.ours(), key=lambda image: not image.base):  # a base after the images on it
             try:
                 store.remove(image)
             except ClusterError as error:

@@ -1,4 +1,4 @@
-"""`chaos judge`: a history that others recorded, judged as far as its evidence goes."""
+"""`chaos judge`: judges a history that others recorded, within its evidence."""
 
 import json
 import sys
@@ -73,7 +73,7 @@ def judge(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
+    """Judge a history of another client, or another broker, and list the promises that it cannot prove."""
     from harness.analysis.engine.session import spark_session
     from harness.analysis.engine.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
@@ -126,10 +126,10 @@ def _new_folder() -> Path:
 
 
 def _folder(path: Path, places: list[str]) -> RunFolder:
-    """Return the folder for what is made of a history, which is there then.
+    """Return the folder for the results of a history; it exists then.
 
     Raises:
-        ScenarioError: nothing can be written there, or something else would be overwritten or judged next time.
+        ScenarioError: nothing can be written there, or other files would be overwritten or judged next time.
     """
     from harness.ingest.local_files import local_path
 
@@ -137,7 +137,7 @@ def _folder(path: Path, places: list[str]) -> RunFolder:
     if folder.plan.exists():
         raise ScenarioError(f"{path} {_OF_A_RUN}")
     for text in places:
-        with suppress(EvidenceError):  # it lies elsewhere
+        with suppress(EvidenceError):  # the evidence is elsewhere
             evidence = local_path(text).resolve()
             if evidence.is_dir() and folder.root.is_relative_to(evidence):
                 raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
@@ -149,7 +149,7 @@ def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
     """Return a folder behind a URI.
 
     Raises:
-        ScenarioError: the engine has no JVM here, which knows Hadoop's file systems.
+        ScenarioError: the engine has no JVM here, which Hadoop's file systems need.
     """
     from harness.analysis.engine.compat import is_connect
     from harness.analysis.engine.hadoop import HadoopPath
@@ -160,10 +160,10 @@ def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
 
 
 def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[HadoopPath]":
-    """Return the same behind a URI; Spark makes it when it writes there.
+    """Return the same behind a URI; Spark creates it when it writes there.
 
     Raises:
-        ScenarioError: something else would be overwritten or judged next time.
+        ScenarioError: other files would be overwritten or judged next time.
         EvidenceError: Hadoop does not know the file system, or cannot reach it.
     """
     from harness.analysis.engine.storage import display_path, is_uri
@@ -191,7 +191,7 @@ _COUNTED = {
 
 
 def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder", *, verbose: bool = False) -> None:
-    """Print what was judged by which settings and what was found; `verbose`, what the other promises would take."""
+    """Print what was judged by which settings and what was found; if `verbose`, what the other promises need."""
     from harness.cli.terminal import new_table, styled
     from harness.contracts.registry import check_title
 
@@ -226,7 +226,7 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder",
 
 
 def _alike(checks: "Sequence[CheckResult]") -> "dict[tuple[SystemVerdict, str], list[str]]":
-    """Return the titles of the checks by verdict, the worst first, and what was seen."""
+    """Return the titles of the checks by verdict, the worst first, with their details."""
     from harness.contracts.registry import check_title
 
     titles: dict[tuple[SystemVerdict, str], list[str]] = {}

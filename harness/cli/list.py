@@ -1,4 +1,4 @@
-"""`chaos list`: what there is to choose from."""
+"""`chaos list`: faults, workloads, checks, scenarios and other choices."""
 
 import json
 from enum import StrEnum
@@ -10,7 +10,7 @@ from harness.cli.options import Json
 
 
 class Listable(StrEnum):
-    """What `chaos list` knows."""
+    """The kinds that `chaos list` lists."""
 
     SCENARIOS = "scenarios"
     SUITES = "suites"

@@ -1,4 +1,4 @@
-"""The arguments and options that commands share, each declared once, and what becomes of those that name a scenario."""
+"""The arguments and options that several commands share, each declared once, and the values made from them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _SEED = typer.Option(
 )
 Seed = Annotated[int | None, _SEED]
 SameSeed = Annotated[int, _SEED]
-"""Of a schedule that is known."""
+"""The seed of a known schedule."""
 Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver; default: the scenario's.")]
 System = Annotated[
     str | None, typer.Option("--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1; default: python.")
@@ -97,7 +97,7 @@ def run_folder(path: Path) -> "RunFolder":
     """
     from harness.store.folder import RunFolder
 
-    folder = RunFolder(Path(os.path.realpath(path)))  # which links in a circle are no error to
+    folder = RunFolder(Path(os.path.realpath(path)))  # resolves circular links without an error
     if not folder.plan.is_file():
         missing = f"not the folder of a run: it has no {folder.plan.name}" if path.exists() else "no such folder"
         raise ScenarioError(f"{path}: {missing}")
@@ -105,18 +105,18 @@ def run_folder(path: Path) -> "RunFolder":
 
 
 def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder]":
-    """Return the folders of runs, each once; what else lies among them, as behind `runs/*`, is left out and said.
+    """Return the folders of runs, each once; other paths, as behind `runs/*`, are skipped with a message.
 
     Args:
-        paths: What was named.
-        some: Whether there is something to do without them.
+        paths: The named paths.
+        some: Whether the command has other things to do.
 
     Raises:
-        ScenarioError: one does not exist, or none is a run and that is all there is to do.
+        ScenarioError: one does not exist, or none is a run and there is nothing else to do.
     """
     folders, refused = [], []
     for path in {os.path.realpath(path): path for path in paths}.values():
-        if LIBRARY.fullmatch(path.name):  # which all reports share lies among them
+        if LIBRARY.fullmatch(path.name):  # the library that all reports share is among them
             continue
         try:
             folders.append(run_folder(path))
@@ -129,10 +129,10 @@ def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder
 
 
 def say_left_out(refused: Sequence[str], *, some: bool) -> None:
-    """Say what is left out, in a sentence each.
+    """Print what is skipped, a sentence each.
 
     Raises:
-        ScenarioError: there is not `some` other thing to do.
+        ScenarioError: `some` is false, so nothing is left to do.
     """
     if refused and not some:
         raise ScenarioError("\n".join(refused))

@@ -1,4 +1,4 @@
-"""`chaos plan`: what a run would do, without doing it."""
+"""`chaos plan`: the plan of a run, without running it."""
 
 import typer
 
@@ -13,7 +13,7 @@ def plan(
     sets: Sets = None,
     as_json: Json = False,
 ) -> None:
-    """Show what would happen: instants, targets, capabilities needed; nothing is started."""
+    """Show the plan: instants, targets, needed capabilities; nothing is started."""
     from harness.phases import new_seed
     from harness.scenario.plan import make_plan
 

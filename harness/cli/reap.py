@@ -1,4 +1,4 @@
-"""`chaos reap`: what a person or a cron job calls, and the table that it prints."""
+"""`chaos reap`: removes leftovers, and prints them as a table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +58,7 @@ def reap(
 
 
 def show(console: "Console", reaped: "ReapResult") -> None:
-    """Print what became of everything, and what could not be looked at."""
+    """Print the fate of each leftover, and what could not be checked."""
     from rich.markup import escape
 
     from harness.cli.terminal import new_table

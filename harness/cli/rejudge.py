@@ -36,7 +36,7 @@ def rejudge(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Judge recorded runs again, without a cluster, say which answers have changed, and write their reports anew.
+    """Judge recorded runs again, without a cluster, list the changed answers, and rewrite their reports.
 
     All runs are judged by one set of Spark jobs; suites and report follow for each.
     """
@@ -75,7 +75,7 @@ def rejudge(
 
 
 def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
-    """Return the runs that can be judged, and why others cannot: one that is damaged costs no other its answer."""
+    """Return the runs that can be judged, and why others cannot; a damaged run does not stop the others."""
     from harness.scenario.file import scenario_of
     from harness.scenario.plan import load_plan
     from harness.store.version import require_version
@@ -128,6 +128,6 @@ def _show(console: "Console", each: "Rejudged", *, whole: bool, verbose: bool) -
 
 
 def worst(codes: Sequence[ExitCode]) -> ExitCode:
-    """Return the code of several runs: a violation outranks a broken environment, which outranks the rest."""
+    """Return the exit code of several runs: a violation outranks a broken environment, which outranks the rest."""
     order = (ExitCode.VIOLATED, ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE, ExitCode.HELD)
     return next((code for code in order if code in codes), ExitCode.INCONCLUSIVE)

@@ -1,4 +1,4 @@
-"""`chaos report`: a run's report, written anew."""
+"""`chaos report`: rewrites a run's report."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ def report(
         bool, typer.Option("--single-file", help="Write one self-contained file of 5 MB, to send or move.")
     ] = False,
 ) -> None:
-    """Write a run's report again and print its path."""
+    """Rewrite a run's report and print its path."""
     from harness import phases
     from harness.progress import Silent
 

@@ -1,4 +1,4 @@
-"""`chaos run` and `chaos replay`: a whole experiment, and what it came to."""
+"""`chaos run` and `chaos replay`: a whole experiment, and its verdicts."""
 
 import os
 from typing import TYPE_CHECKING

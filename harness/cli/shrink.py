@@ -1,4 +1,4 @@
-"""`chaos shrink`: a failing schedule made small, its progress, and the scenario file that it became."""
+"""`chaos shrink`: reduces a failing schedule, and writes the smaller one as a scenario file."""
 
 import json
 from itertools import count
@@ -68,7 +68,7 @@ def shrink(
 
 
 class SparkJudge:
-    """Simulates and judges schedules on an open session; what they leave goes at once."""
+    """Simulates and judges schedules on an open session; their files are removed at once."""
 
     def __init__(self, spark: "SparkSession", scratch: Path) -> None:
         self._spark = spark
@@ -89,9 +89,9 @@ class SparkJudge:
 
 
 def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", progress: "Progress") -> "Summary":
-    """Return what a sweep came to, with the first schedule of each finding shrunk into the sweep's folder.
+    """Return a sweep's outcome, with the first schedule of each finding shrunk into the sweep's folder.
 
-    A small schedule that shows another finding too stands for both; Ctrl-C ends the shrinking, and nothing else.
+    A small schedule that shows another finding too counts for both; Ctrl-C ends only the shrinking.
     """
     from harness.errors import ScenarioError
     from harness.scenario.plan import make_plan
@@ -128,7 +128,7 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
 
 
 def as_data(shrunk: "Shrunk", path: Path) -> dict[str, Any]:
-    """Return what a schedule shrank to, for a reader that is a program."""
+    """Return a shrunk schedule as data, for programs."""
     return {
         "finding": shrunk.finding,
         "scenario": str(path),
@@ -143,7 +143,7 @@ def as_data(shrunk: "Shrunk", path: Path) -> dict[str, Any]:
 
 
 def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
-    """Print what a schedule shrank to, what the checks say of it, and how to see it again."""
+    """Print a shrunk schedule, its findings, and how to see it again."""
     from harness.sweep.search import described
     from harness.sweep.sweep import finding_title, findings_of
 

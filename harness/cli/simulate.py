@@ -1,4 +1,4 @@
-"""`chaos simulate`: a sweep of schedules, its progress, and what it came to."""
+"""`chaos simulate`: a sweep of schedules, its progress, and its outcome."""
 
 import json
 import time
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
 EVERY_S = 10.0
-"""Between two lines on what goes on, where there is no terminal."""
+"""Interval between two lines of progress without a terminal."""
 
 
 def simulate(
@@ -57,7 +57,7 @@ def simulate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
+    """Simulate many schedules of a scenario in virtual time, judge all, and print how to replay findings."""
     from harness.cli.terminal import PatientConsole
     from harness.phases import new_seed
 
@@ -83,10 +83,10 @@ def simulate(
 
 
 def rejudge(root: Path) -> Summary:
-    """Judge a sweep's histories again, and write its summary anew.
+    """Judge a sweep's histories again, and rewrite its summary.
 
     Raises:
-        EvidenceError: the folder is not that of a sweep, or its simulation did not come to its end.
+        EvidenceError: the folder is not that of a sweep, or its simulation did not finish.
     """
     from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole
@@ -117,9 +117,9 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
 
 
 def carry_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool = False) -> Summary:
-    """Simulate, judge, shrink what was found if that is asked for, and write the summary.
+    """Simulate, judge, shrink findings if requested, and write the summary.
 
-    Apache Spark simulates; what judges is the engine that was chosen.
+    Apache Spark simulates; the chosen engine judges.
     """
     from harness.analysis.engine.session import spark_session
     from harness.cli.shrink import with_small_ones
@@ -156,7 +156,7 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool = 
 
 
 def _lasts(sweep: Sweep) -> bool:
-    """Return whether there is work for minutes: one task's schedules are over before a second compiler pays."""
+    """Return whether there is work for minutes: one task's schedules are over before a second compiler pays off."""
     from harness.sweep import jobs as jobs
 
     return sweep.schedules > jobs.SHARE
@@ -180,7 +180,7 @@ def _write(sweep: Sweep, summary: Summary) -> None:
 
 
 class SweepBars:
-    """A bar for each kind of work on a terminal, a line now and then elsewhere."""
+    """A bar for each kind of work on a terminal, occasional lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -196,7 +196,7 @@ class SweepBars:
         self._tasks: dict[str, TaskID] = {}
         self._began_s: dict[str, float] = {}
         self._next_s: dict[str, float] = {}
-        """When a kind of work may be told of again, where there is no terminal."""
+        """When the next line about a kind of work is due, without a terminal."""
 
     def __enter__(self) -> "SweepBars":
         self._bars.start()
@@ -210,11 +210,11 @@ class SweepBars:
         self._console.print(f"           {text}", markup=False, highlight=False)
 
     def doing(self, what: str) -> bool:
-        """Leave it to the bars."""
+        """Do nothing: the bars show it."""
         return self._console.is_terminal
 
     def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
-        """Show how far one kind of work is, how quick, and what it has found."""
+        """Show the progress, rate and findings of one kind of work."""
         now_s = time.monotonic()
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=of, outcome="")
@@ -230,7 +230,7 @@ class SweepBars:
 
 
 def show(console: Console, summary: Summary, root: Path) -> None:
-    """Print what a sweep came to, and how to see each finding again."""
+    """Print a sweep's outcome, and how to see each finding again."""
     from harness.cli.terminal import new_table
 
     title = (

@@ -1,4 +1,4 @@
-"""`chaos sql`: questions of one's own about judged runs."""
+"""`chaos sql`: SQL queries about judged runs."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def sql(
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
-    """Ask Spark about the facts and findings of judged runs; each row says of which run it is."""
+    """Query the facts and findings of judged runs by SQL; each row names its run."""
     from harness.analysis.engine.session import spark_session
     from harness.analysis.sql import answer, make_views
     from harness.cli.terminal import PatientConsole, TerminalProgress

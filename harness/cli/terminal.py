@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: how a run goes on, and what it came to."""
+"""The terminal's output: the progress of a run, and its outcome."""
 
 import os
 import textwrap
@@ -28,11 +28,11 @@ from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResul
 from harness.verdict import ExitCode, FaultVerdict, Mood, SystemVerdict, Verdict, Verdicts, mood_of
 
 REFRESH_HZ = 2
-"""How often a second a terminal is drawn anew."""
+"""Redraws of a terminal a second."""
 EVERY_S = 10.0
-"""Between two lines on what goes on, where there is no terminal."""
+"""Interval between two lines of progress without a terminal."""
 SHOWN_CHARACTERS = 240
-"""Of what was seen, unless all of it is asked for; `chaos why` and the report have the rest."""
+"""Characters of each detail, unless all is requested; `chaos why` and the report have the rest."""
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 STYLES = {Mood.GOOD: GOOD, Mood.OPEN: DOUBTFUL, Mood.BAD: BAD}
 NEXT = {
@@ -47,7 +47,7 @@ NEXT = {
 
 
 def new_table(title: str, *columns: str, wide: Sequence[str] = ()) -> Table:
-    """Return a table without rows; the columns that are `wide` share what room the others leave."""
+    """Return a table without rows; the `wide` columns share the room that the others leave."""
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False, min_width=len(title))
     for name in columns:
         table.add_column(name, overflow="fold", ratio=1 if name in wide else None)
@@ -58,14 +58,14 @@ class PatientConsole(Console):
     """A console that falls silent when its reader goes away, as in `chaos run smoke | head`: the run goes on."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing any more; rich's own answer is to exit with 1, which would claim a violation."""
+        """Print nothing from now on; rich's own reaction is exit code 1, which would claim a violation."""
         self.quiet = True
-        with Path(os.devnull).open("w") as nowhere:  # what is still buffered must go somewhere
+        with Path(os.devnull).open("w") as nowhere:  # buffered output is discarded
             os.dup2(nowhere.fileno(), self.file.fileno())
 
 
 class TerminalProgress:
-    """Lines of what happened, and what happens now: live on a terminal, elsewhere a line now and then."""
+    """Lines of finished steps, and the current step: live on a terminal, occasional lines elsewhere."""
 
     def __init__(self, console: Console, watch: Watch | None = None) -> None:
         self._console = console
@@ -77,7 +77,7 @@ class TerminalProgress:
         self._over = threading.Event()
 
     def phase_started(self, phase: str) -> None:
-        """Show what begins."""
+        """Show the started phase."""
         self._phase, self._phase_began_s = f"{phase}: {NEXT[Phase(phase)]}", time.monotonic()
         if self._console.is_terminal:
             self._go_live()
@@ -88,7 +88,7 @@ class TerminalProgress:
             threading.Thread(target=self._tell, args=[self._watch], name="tell", daemon=True).start()
 
     def _now(self) -> RenderableType:
-        """Return what is shown live."""
+        """Return the live line."""
         now_s = time.monotonic()
         parts = ((self._phase, self._phase_began_s), (self._step, self._step_began_s))
         text = " · ".join(f"{what}, {now_s - began_s:.0f} s so far" for what, began_s in parts if what)
@@ -102,7 +102,7 @@ class TerminalProgress:
                 self._line(f"  {line}")
 
     def doing(self, what: str) -> bool:
-        """Show it as long as it lasts, where there is something live."""
+        """Show it while it lasts, on a terminal."""
         self._step, self._step_began_s = what, time.monotonic()
         if what and self._live is None and self._console.is_terminal:
             self._go_live()
@@ -122,7 +122,7 @@ class TerminalProgress:
             self._live = None
 
     def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
-        """Show how it ended."""
+        """Show the ended phase."""
         self._over.set()
         self._phase = ""
         self._stop_live()
@@ -143,7 +143,7 @@ class TerminalProgress:
 def show_outcome(
     console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]], *, verbose: bool = False
 ) -> None:
-    """Print what a run came to, and how to go on from there."""
+    """Print a run's outcome, and the next commands."""
     show_result(console, outcome.result, verbose=verbose)
     for error in outcome.errors:
         if not any(str(error) in remark.text for remark in outcome.result.remarks):
@@ -153,7 +153,7 @@ def show_outcome(
 
 
 def show_result(console: Console, result: RunResult, *, verbose: bool = False) -> None:
-    """Print why a run did not hold, what is excused and how much held (`verbose`: each answer), and three verdicts."""
+    """Print why a run did not hold, what is excused and what held (if `verbose`, each answer), and three verdicts."""
     checks, suites = answers(result.checks), answers(result.suites)
     reasons = why(result)
     if verbose:
@@ -183,11 +183,11 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
 
 
 Row = tuple[str, str, Verdict, str]
-"""What it is about, its name, the verdict on it, and what was seen."""
+"""Kind, name, verdict and detail."""
 
 
 def _of_reason(reason: Reason, result: RunResult) -> Row:
-    """Return why a run did not hold as a row; of a check also how much it counted."""
+    """Return a reason why a run did not hold as a row; for a check with its counts."""
     counted = [each.counted for each in result.checks if reason.kind is Kind.CHECK and each.check == reason.subject]
     name = reason.subject if reason.kind is Kind.SUITE else reason.title
     return reason.kind, name, reason.verdict, "; ".join(filter(None, (*counted, reason.text)))
@@ -208,7 +208,7 @@ def _of_suite(suite: SuiteResult) -> Row:
 
 
 def _brief(text: str) -> str:
-    """Return the beginning of a long text."""
+    """Return the start of a long text."""
     return textwrap.shorten(text, SHOWN_CHARACTERS, placeholder=" …") if len(text) > SHOWN_CHARACTERS else text
 
 
@@ -219,7 +219,7 @@ def show_verdicts(console: Console, verdicts: Verdicts) -> None:
 
 
 def show_plan(console: Console, plan: Plan) -> None:
-    """Print what would happen: instants, targets, capabilities needed, clients."""
+    """Print the plan: instants, targets, needed capabilities, clients."""
     title = f"{plan.scenario}, seed {plan.seed}"
     table = new_table(title, "at", "for", "fault", "target", "brokers", "needs")
     for fault in plan.faults:
@@ -260,7 +260,7 @@ def _assigned(values: Mapping[str, object]) -> list[str]:
 
 
 def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
-    """Return where to read on, and how to do it again."""
+    """Return where to read on, and how to repeat the run."""
     steps = [("report", str(folder.report))] if folder.report.exists() else []
     if result.exit_code is not ExitCode.HELD:
         steps.append(("why", f"chaos why {folder.root}"))

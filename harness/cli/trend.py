@@ -1,4 +1,4 @@
-"""`chaos trend`: many runs night by night, and what they and sweeps covered, as a page."""
+"""`chaos trend`: many runs night by night, and their coverage with that of sweeps, as a page."""
 
 import os
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def trend(
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("trend.html"),
 ) -> None:
-    """Show runs night by night: what was not as expected, how long, what was tried and seen, and what never was."""
+    """Show runs night by night: unexpected outcomes, durations, and coverage."""
     from harness.report.trend.page import render
     from harness.system.writable import make_parent
 
@@ -48,16 +48,16 @@ def trend(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What was named on the command line."""
+    """The paths of the command line."""
 
     runs: dict[Path, set[str] | None] = field(default_factory=dict)
-    """Folders of runs, and which of them; None for all."""
+    """Folders of runs, and the chosen runs of each; None for all."""
     sweeps: list[Path] = field(default_factory=list)
     """Folders of sweeps, or with sweeps."""
 
 
 def _sorted_out(places: Iterable[str]) -> _Named:
-    """Return what these places are; what lies among runs and is none, as behind `runs/*`, is left out and said.
+    """Return the kinds of these paths; other paths among runs, as behind `runs/*`, are skipped with a message.
 
     Raises:
         ScenarioError: one does not exist or is not on this machine, or there is nothing to show.
@@ -92,7 +92,7 @@ def _sweeps(named: _Named) -> "list[SweepSummary]":
     """Return the summary of each sweep, each once; a damaged one is skipped with a warning.
 
     Raises:
-        ScenarioError: all are, and there is nothing else to show.
+        ScenarioError: all are damaged, and there is nothing else to show.
     """
     from harness.report.trend.page import SweepSummary
 

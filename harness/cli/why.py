@@ -1,4 +1,4 @@
-"""`chaos why`: in one screen, what forbade that a run held."""
+"""`chaos why`: on one screen, why a run did not hold."""
 
 import json
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ SHOWN = 300
 
 
 def why(run_path: RunPath, as_json: Json = False) -> None:
-    """Say why a run did not hold: promises broken, what is unknown or doubtful, and what was left."""
+    """Print why a run did not hold: broken promises, unknown and doubtful answers, and leftovers."""
     from harness.cli.terminal import PatientConsole
     from harness.experiment.judge import assemble
     from harness.report.why import why as reasons_of
@@ -43,7 +43,7 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
 
 
 def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:
-    """Print the reasons, those that matter most first, under the three verdicts."""
+    """Print the reasons, the most important first, under the three verdicts."""
     from harness.cli.terminal import new_table, show_verdicts, styled
 
     table = new_table(result.run_id, "verdict", "phase", "of", "why", wide=["why"])

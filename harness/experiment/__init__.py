@@ -1,1 +1,1 @@
-"""One experiment on a cluster: load, faults, evidence, and what the judges make of it."""
+"""One experiment on a cluster: load, faults, evidence, and verdicts."""

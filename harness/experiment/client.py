@@ -1,6 +1,6 @@
 """One client process: `python -m harness.experiment.client PLAN OPERATIONS` runs what the plan says until SIGTERM.
 
-SIGUSR1 stops it too, and at once: it leaves out what clients do for the end of a run.
+SIGUSR1 stops it too, at once: it skips what clients do for the end of a run.
 
 The workload plugin does the work; this module gives it the stop signal and the file that its operations go to.
 """
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 
 def write_client_plan(plan: ClientPlan, path: Path) -> None:
-    """Write what a client process is to do, for it to read."""
+    """Write the plan of a client process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(plan), indent=2) + "\n", encoding="utf-8")
 
 
 def read_client_plan(path: Path) -> ClientPlan:
-    """Return what a client process is to do."""
+    """Read the plan of a client process."""
     return ClientPlan(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -39,7 +39,7 @@ def client_argv(plan: Path, operations: Path) -> list[str]:
 
 
 def next_index_in(operations: Path) -> int:
-    """Return where a client goes on that was killed, without the half line that it may have left; 0 for a new one."""
+    """Return the next index of a client that was killed, without a torn last line; 0 for a new one."""
     if not operations.exists():
         return 0
     torn = TornLine()

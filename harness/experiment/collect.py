@@ -31,7 +31,7 @@ MS_NS = 1_000_000
 async def collect(
     folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
 ) -> None:
-    """Heal, end the load, and bring the evidence into the run folder; what cannot be had is remarked on.
+    """Heal, end the load, and copy the evidence into the run folder; what cannot be copied gets a remark.
 
     Nothing is copied while a client runs. Replicas are dumped once they have caught up; the notes say whether they had.
 
@@ -79,7 +79,7 @@ def _hits_servers(injection: Injection) -> bool:
 
 
 class _Dumps:
-    """Dumps the replicas of all brokers; what is remarked on is of the last time."""
+    """Dumps the replicas of all brokers; remarks are those of the last dump."""
 
     def __init__(self, folder: RunFolder, phase: str) -> None:
         self.notes = PhaseNotes(phase=phase)
@@ -155,7 +155,7 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
 
 
 def _rectified_ms(voters: Sequence[BrokerStatus]) -> Callable[[int, int], int]:
-    """Return what makes the machine's wall clock of a controller's, which may have been set."""
+    """Return a conversion of a controller's wall clock, which may have been set, to the machine's."""
     ahead_ns = time.time_ns() - time.monotonic_ns()
     clocks = {
         voter.broker_id: Rectified(read_clocks(voter.clock_log, broker_process(voter.broker_id)), ahead_ns)
@@ -172,7 +172,7 @@ def _rectified_ms(voters: Sequence[BrokerStatus]) -> Callable[[int, int], int]:
 
 
 def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: PhaseNotes) -> None:
-    """Have a state-change log made of what a broker told, if it wrote none itself."""
+    """Convert a broker's own log into a state-change log, if it wrote none itself."""
     subject = f"broker {broker.broker_id}"
     try:
         for remark in system.gather(broker):
@@ -183,7 +183,7 @@ def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: Phas
 
 
 def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
-    """Copy one log, unless the driver keeps it where it belongs already."""
+    """Copy one log, unless the driver writes it in place."""
     if destination.exists() and source.resolve() == destination.resolve():
         return
     destination.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The drive phase: topics, load, steady state, faults, steady state again, signs of life, the end of the load.
+"""The drive phase: topics, load, steady state, faults, steady state again, liveness, the end of the load.
 
-What fails in a fault is the answer of that fault's injection, and ends nothing; any other error ends the drive.
+A failure in a fault is the answer of that fault's injection, and ends nothing; any other error ends the drive.
 """
 
 import asyncio
@@ -43,17 +43,17 @@ TOPICS_RETRY_S = 0.2
 FOLDER_POLL_S = 0.5
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 PATIENCE = 2.0
-"""How many times the time that recovery takes is waited for on a machine that others use too."""
+"""Factor on recovery deadlines, for a machine that others use too."""
 
 CreateTopics = Callable[[Sequence[TopicSpec]], Awaitable[dict[str, str]]]
-"""Tries once to create topics; returns what was wrong with each that is not there now."""
+"""Tries once to create topics; returns the problem of each that does not exist after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveContext:
-    """What a scenario is carried out on: real and simulated runs differ in nothing else.
+    """The parts of a cluster that a drive needs: real and simulated runs differ in nothing else.
 
-    Time is that of the event loop: the monotonic clock, or virtual time.
+    Time is the event loop's: the monotonic clock, or virtual time.
     """
 
     context: FaultContext
@@ -68,10 +68,10 @@ class DriveContext:
 async def drive(
     drive_context: DriveContext, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes
 ) -> None:
-    """Put a cluster under load and under the plan's faults; when this returns or raises, the load has ended.
+    """Run load and the plan's faults against a cluster; when this returns or raises, the load has ended.
 
     Raises:
-        ClusterError: topics, load or the steady state before the first fault could not be had.
+        ClusterError: topics, load or the first steady state could not be established.
     """
     load = drive_context.load
 
@@ -114,7 +114,7 @@ async def _disturb(
     progress: Progress,
     notes: PhaseNotes,
 ) -> Watch:
-    """Carry out the faults, and hold the load for as long as the scenario says; return a watch since the last heal."""
+    """Carry out the faults, and keep up the load as long as the scenario says; return a watch from the last heal on."""
     clock = asyncio.get_running_loop().time
     end_s = clock() + scenario.duration_s
     nemesis = Nemesis(
@@ -153,7 +153,7 @@ async def _disturb(
 
 
 async def create_topics(create: CreateTopics, topics: Sequence[TopicSpec]) -> None:
-    """Create every topic that is not there.
+    """Create every topic that does not exist.
 
     Raises:
         ClusterError: the cluster refused one, or did not answer in time; says which and why.
@@ -179,7 +179,7 @@ def plugins_of(plan: Plan) -> dict[str, Fault]:
 async def drive_cluster(
     folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
 ) -> None:
-    """Drive a running cluster with client processes, and watch its metadata meanwhile.
+    """Drive a running cluster with client processes, and record its metadata meanwhile.
 
     Raises:
         ClusterError: as `drive`; or the run folder was moved or removed.
@@ -215,7 +215,7 @@ async def drive_cluster(
             load=load,
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
-            create_topics=_beside_nobody(create, view.topics, status.prefix) if status.prefix else create,
+            create_topics=_create_alone(create, view.topics, status.prefix) if status.prefix else create,
             probe=Probe(
                 ask=ask,
                 machine=ThisMachine(),
@@ -227,8 +227,8 @@ async def drive_cluster(
         await while_in_place(folder.root, drive(drive_context, scenario, plan, progress, notes))
 
 
-def _beside_nobody(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:
-    """Create topics, and look for those of another run: of two that began at the same time neither goes on unseen."""
+def _create_alone(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:
+    """Create topics, and check for those of another run: of two that begin at once, at least one sees the other."""
 
     async def created(topics: Sequence[TopicSpec]) -> dict[str, str]:
         problems = await create(topics)
@@ -264,7 +264,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
-    """Do what needs a folder; when that is moved or removed, cancel it with its clean-up.
+    """Run work that needs a folder; cancel it, with its clean-up, when the folder is moved or removed.
 
     Raises:
         ClusterError: the folder was moved or removed.
@@ -274,10 +274,10 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        while not working.done():  # its clean-up too: nothing is left to heal or to stop
+        while not working.done():  # cancels its clean-up too: nothing is left to heal or stop
             working.cancel()
             await asyncio.wait({working}, timeout=AGAIN_S)
-        await asyncio.gather(working, return_exceptions=True)  # what its clean-up met is of no interest
+        await asyncio.gather(working, return_exceptions=True)  # errors of its clean-up do not matter
         raise ClusterError(f"{folder} was moved or removed while it was in use; its cluster has ended itself")
     finally:
         watching.cancel()
@@ -287,7 +287,7 @@ async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _folder_gone(folder: Path) -> None:
-    """Return when the folder that is now at this path no longer is."""
+    """Return when the folder that is now at this path is no longer there."""
     inode = folder.stat().st_ino  # noqa: ASYNC240  takes microseconds
     while folder.is_dir() and folder.stat().st_ino == inode:  # noqa: ASYNC240, ASYNC110  the kernel has no event for it
         await asyncio.sleep(FOLDER_POLL_S)

@@ -19,20 +19,20 @@ _TIMEOUT: dict[str, Any] = {"request_timeout": 10.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where a group is in one partition."""
+    """A group's position in one partition."""
 
     topic: str
     partition: int
     offset: int | None
-    """Where it goes on; None when it has committed nothing there."""
+    """Committed offset; None if nothing was committed there."""
     end: int | None
-    """Where the partition ends for consumers; None when that cannot be told."""
+    """End of the partition for consumers; None if unknown."""
     member: str
     """Member that owns the partition; empty if none does."""
 
     @property
     def lag(self) -> int | None:
-        """How many offsets it is behind."""
+        """Number of offsets behind the end."""
         return None if self.offset is None or self.end is None else max(self.end - self.offset, 0)
 
 
@@ -49,7 +49,7 @@ class GroupView:
     positions: tuple[Position, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON, with each position's lag."""
+        """Return it as JSON types, with each position's lag."""
         positions = [asdict(position) | {"lag": position.lag} for position in self.positions]
         return asdict(self) | {"positions": positions}
 
@@ -105,7 +105,7 @@ def _known(offset: int) -> int | None:
 
 
 def _ends(client: AdminClient, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Return where partitions end; those that are gone are left out."""
+    """Return the ends of partitions; deleted ones are left out."""
     ends = {}
     to_end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     latest = {TopicPartition(topic, partition): to_end for topic, partition in partitions}
@@ -118,7 +118,7 @@ def _ends(client: AdminClient, partitions: Sequence[tuple[str, int]]) -> dict[tu
 
 
 def lines_of(groups: Sequence[GroupView]) -> list[str]:
-    """Return the groups as a person reads them."""
+    """Return the groups as text for a person."""
     lines: list[str] = []
     for group in groups:
         lines.append(

@@ -19,7 +19,7 @@ from harness.verdict import FaultVerdict
 
 
 class FaultLog(Protocol):
-    """Where the nemesis writes down what it does, before it does it."""
+    """Where the nemesis writes each act before it carries it out."""
 
     def note(
         self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
@@ -80,10 +80,10 @@ def _targets(injection: Injection) -> tuple[str, ...]:
 
 
 def read_journal(path: Path) -> list[JournalEntry]:
-    """Return the steps of a journal, a torn last line left out; none when there is no journal.
+    """Return the steps of a journal, without a torn last line; empty if there is no journal.
 
     Raises:
-        EvidenceError: a line is none of a journal.
+        EvidenceError: a line does not belong to a journal.
     """
     entries, unreadable = readable_journal(path)
     if unreadable:
@@ -92,7 +92,7 @@ def read_journal(path: Path) -> list[JournalEntry]:
 
 
 def readable_journal(path: Path) -> tuple[list[JournalEntry], str]:
-    """Return the steps of a journal up to the first line that cannot be read, and what is wrong with that one."""
+    """Return the steps of a journal up to the first unreadable line, and what is wrong with that line."""
     entries: list[JournalEntry] = []
     try:
         for line in read_jsonl(path) if path.exists() else ():
@@ -130,13 +130,13 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
 
 
 def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str = "") -> list[FaultResult]:
-    """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE.
+    """Return the result of every injection of the plan; one without a judgement is INCONCLUSIVE.
 
-    `unreadable` says why later entries cannot be read.
+    `unreadable` says why later entries are missing.
 
-    A scenario states how many faults its mix has, and not which: for one that was not seen a spare counts that was, but
-    not for one whose own code failed. A spare that was not needed is left out; what had no room in the plan is
-    INCONCLUSIVE.
+    A scenario states how many faults its mix has, and not which. A fault that was not seen is replaced by a spare that
+    was, unless the fault's own code failed. A spare that was not needed is left out; a fault without a place in the
+    plan is INCONCLUSIVE.
     """
     by_number: dict[int, list[JournalEntry]] = {}
     for entry in entries:
@@ -157,7 +157,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str =
 
 
 def _compensated(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Container[int]) -> list[FaultResult]:
-    """Return the results, with those marked in whose place a spare was confirmed; none that failed is."""
+    """Return the results, and mark those that a confirmed spare replaces; never one that failed in its own code."""
     spares = [each.injection for fault, each in pairs if fault.spare and each.verdict is FaultVerdict.CONFIRMED]
     results = []
     missing = 0

@@ -1,4 +1,4 @@
-"""The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
+"""The two judging phases, checks in Spark and suites in Great Expectations, and the combined result of all phases."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from harness.analysis.judge import Judgement
 
 _OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
-"""How properties of brokers begin that have the offsets topic cleaned while a run lasts."""
+"""Prefixes of broker properties that make the offsets topic be cleaned during a run."""
 AROUND_LOAD_S = 3600.0
-"""What a run may last beside its load, on a machine however busy."""
+"""The longest duration of a run beyond its load, on the busiest machine."""
 EVIDENCE = "evidence"
-"""The fact of what is wrong with lines."""
+"""The fact with defects of lines."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 RETENTION = frozenset({"retention.ms", "retention.bytes"})
 RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
 
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
-    """Return what the run was allowed to do: of all topics, whatever allows the most."""
+    """Return what the run's settings allow; of all topics, the most permissive value."""
     scenario = with_drawn(scenario, plan.drawn)
     brokers = _properties(scenario)
     acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
@@ -67,9 +67,9 @@ def _deleting_topics(scenario: Scenario) -> set[str]:
 
 
 def checks_of(scenario: Scenario) -> list[str]:
-    """Return the names of the checks that judge a run; none for all.
+    """Return the names of the checks that judge a run; None for all.
 
-    Those that the scenario names, of which the system under test leaves evidence.
+    These are the checks that the scenario names and for which the system under test leaves evidence.
     """
     if scenario.system == PYTHON:
         return scenario.checks
@@ -78,12 +78,12 @@ def checks_of(scenario: Scenario) -> list[str]:
 
 
 def _asked_for(scenario: Scenario) -> list[str]:
-    """Return the names of the checks that a scenario names; of all, if it names none."""
+    """Return the names of the checks that a scenario names; all, if it names none."""
     return scenario.checks or registry.names(registry.Kind.CHECK)
 
 
 def not_judged(scenario: Scenario) -> list[CheckResult]:
-    """Return what is answered for the checks for which the system under test leaves no evidence."""
+    """Return the answers of checks for which the system under test leaves no evidence."""
     system = system_named(scenario.system)
     checks = {name: registry.check(name) for name in _asked_for(scenario)}
     return [
@@ -108,16 +108,16 @@ def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
 
 
 def _uncollected(facts: Iterable[str], scenario: Scenario) -> set[str]:
-    """Return the kinds of evidence, beside state changes, that cannot be had and of which some facts are made."""
-    made_of = set(kinds_of([fact for fact in facts if fact != EVIDENCE]))  # that one is of whatever there is
+    """Return the kinds of evidence, beside state changes, that cannot be collected and that some facts are made of."""
+    made_of = set(kinds_of([fact for fact in facts if fact != EVIDENCE]))  # that one is made of any evidence
     return made_of & (unseen(scenario) - {"state_changes"})
 
 
 def require_evidence(scenario: Scenario) -> None:
-    """Check that the system under test leaves evidence of something that the scenario asks about.
+    """Check that the system under test leaves evidence for a check that the scenario names.
 
     Raises:
-        Refused: of none of its checks.
+        Refused: for none of them.
     """
     system = system_named(scenario.system)
     checks = [registry.check(name) for name in scenario.checks]
@@ -131,25 +131,25 @@ def not_told(system: System, events: Iterable[str]) -> str:
 
 
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
-    """Return whether a fault may take committed records away, and the scenario says that it may."""
+    """Return whether a fault may remove committed records, as the scenario allows."""
     fault = registry.fault(kind).Parameters.model_validate(parameters)
     return isinstance(fault, MayLoseData) and not fault.protect_committed
 
 
 def _properties(scenario: Scenario) -> dict[str, str]:
-    """Return those of the brokers."""
+    """Return the brokers' properties."""
     return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
 
 
 def _effective(scenario: Scenario, name: str) -> list[str]:
-    """Return what holds for each topic: its own property, else the broker's, else the default."""
+    """Return each topic's effective properties: its own, else the broker's, else the default."""
     brokers = _properties(scenario)
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What the checks said of a run."""
+    """The checks' answers about a run."""
 
     checks: list[CheckResult] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -157,10 +157,10 @@ class Checked:
 
 
 def assemble(folder: RunFolder, checked: Checked | None = None, suites: list[SuiteResult] | None = None) -> RunResult:
-    """Return the result as far as the run folder knows it.
+    """Return the result from what is in the run folder.
 
-    What the checks and the suites said before stands unless they spoke again; new answers of the checks take those of
-    the suites away, which were about other facts.
+    Earlier answers of checks and suites stay unless there are new ones; new answers of the checks remove those of
+    the suites, which were about other facts.
     """
     return assembled(folder, scenario_of(folder), load_plan(folder.plan), checked, suites)
 
@@ -172,7 +172,7 @@ def assembled(
     checked: Checked | None = None,
     suites: list[SuiteResult] | None = None,
 ) -> RunResult:
-    """Return the same where scenario and plan are known already; the folder need not have them."""
+    """Return the same for a known scenario and plan; the folder need not have them."""
     before = RunResult.load(folder.verdict) if checked is None and folder.verdict.exists() else None
     if suites is None:
         suites = before.suites if before else []
@@ -208,7 +208,7 @@ def _doubt(text: str, phase: Phase) -> Remark:
 
 
 def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark]:
-    """Return which judge has not answered while the other has: one alone passes nothing."""
+    """Return the judge that has not answered while the other has: one alone does not make a PASS."""
     if bool(checks) == bool(suites):
         return []
     if suites:
@@ -217,14 +217,14 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 
 def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
-    """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
+    """Return the missing parts of a run's evidence, and the damaged ones where damage can be proved."""
     missing = missing_evidence(folder, scenario, plan) + under_load(folder)
     known = {hole.place for hole in missing}
     return missing + [hole for hole in damage(folder) if hole.place not in known]
 
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
-    """Return the files that every run leaves and this one did not."""
+    """Return the files that every run leaves and this one lacks."""
     absent = unseen(scenario)
     expected = [("zookeeper", folder.zookeeper)]
     expected += [("state_changes", folder.state_change_log(number)) for number in scenario.cluster.broker_ids]
@@ -239,9 +239,9 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
 
 
 def under_load(folder: RunFolder) -> list[Hole]:
-    """Return why evidence of several brokers cannot be compared: it was copied under load, or nothing proves otherwise.
+    """Return why evidence of several brokers cannot be compared: it was copied under load, or without a proof of rest.
 
-    Earlier versions say nothing of it. They copied under load where the drive, which ends the load, was cut off.
+    Earlier versions recorded no proof. They copied under load if the drive, which ends the load, was cut off.
     """
     phases = ends(folder)
     collected, driven = phases.get(Phase.COLLECT), phases.get(Phase.DRIVE)
@@ -259,17 +259,17 @@ def under_load(folder: RunFolder) -> list[Hole]:
 
 
 def remark_on(hole: Hole) -> Remark:
-    """Return what there is to say of a hole."""
+    """Return the remark about a hole."""
     return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, forbids_pass=True)
 
 
 def within_holes(
     checks: Sequence[CheckResult], holes: Sequence[Hole], scenario: Scenario | None = None
 ) -> list[CheckResult]:
-    """Return the answers; a check that rests on a kind of evidence with a hole cannot tell, whatever it found.
+    """Return the answers; a check that rests on a kind of evidence with a hole becomes UNKNOWN, whatever it found.
 
-    What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong. A
-    history that others recorded has no scenario: whatever a check may ever read it rests on.
+    Lost evidence looks like an idle broker or client, and changed evidence like a faulty one. A recorded history of
+    others has no scenario: a check rests on all facts that it may read.
     """
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
@@ -286,42 +286,42 @@ def within_holes(
 
 
 def _read_by(check: Check, scenario: Scenario) -> tuple[str, ...]:
-    """Return the facts on which the answer of a check rests in a run of this scenario."""
+    """Return the facts that the answer of a check rests on in a run of this scenario."""
     return read_by(check, compacts=_compacts(scenario), expires=_expires(scenario))
 
 
 def _expires(scenario: Scenario) -> bool:
-    """Return whether a committed offset may expire while a run lasts."""
+    """Return whether a committed offset may expire during a run."""
     retention_s = 60 * int(_properties(scenario)["offsets.retention.minutes"])
     return retention_s <= scenario.duration_s + AROUND_LOAD_S
 
 
 def _compacts(scenario: Scenario) -> bool:
-    """Return whether a topic is compacted while a run lasts; `__consumer_offsets` is where it is made small."""
+    """Return whether a topic is compacted during a run; `__consumer_offsets` is with small segments."""
     small = any(name.startswith(_OF_CLEANERS) for name in scenario.cluster.properties)
     of_brokers = _properties(scenario)["log.cleanup.policy"]
     return small or any("compact" in topic.config.get("cleanup.policy", of_brokers) for topic in scenario.topics)
 
 
 def _unreliable(kinds: Sequence[str], holes: Sequence[Hole]) -> str:
-    """Return why evidence of some of these kinds cannot be relied on; empty if it can."""
+    """Return why evidence of some of these kinds is unreliable; empty if it is not."""
     return next((f"{hole.place}: {hole.text}" for kind in kinds if (hole := of_kind(holes, kind))), "")
 
 
 class Judging(Protocol):
-    """Says what checks make of a run."""
+    """Runs checks on a run."""
 
     def __call__(self, folder: RunFolder, settings: Settings, checks: Sequence[str], progress: Progress) -> "Judgement":
-        """Return what they make of it."""
+        """Return their answers."""
         ...
 
 
 def run_checks(
     folder: RunFolder, progress: Progress, notes: PhaseNotes, stack: ExitStack, judging: Judging | None = None
 ) -> Checked:
-    """Return what the checks say; the Spark session that they need is left open in `kept`.
+    """Return the checks' answers; the Spark session is left open in `kept`.
 
-    `judging` knows what they say; by default they are asked.
+    `judging` provides the answers; by default the checks are run.
     """
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
@@ -353,9 +353,9 @@ def run_checks(
 
 @contextmanager
 def suites_imported_meanwhile() -> Iterator[None]:
-    """Have the library of the suites imported while the checks judge, and their thread mostly waits for the engine.
+    """Import the library of the suites while the checks judge, as their thread mostly waits for the engine.
 
-    Enter this with a session that is open: of what both threads import, all is there then.
+    Enter this with an open session, so that all modules that both threads import are loaded.
     """
     importing = Thread(target=_import_suites, name="suites-import", daemon=True)
     importing.start()
@@ -371,7 +371,7 @@ def _import_suites() -> None:
 
 
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
-    """Return what the suites of expectations say of the facts that the checks left; uses a session that is open."""
+    """Return the suites' answers about the facts that the checks left; uses an open session."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
@@ -400,7 +400,7 @@ Result = TypeVar("Result", CheckResult, SuiteResult)
 
 
 def _attempt(judge: Callable[[], list[Result]], judged_by: str, notes: PhaseNotes) -> list[Result]:
-    """Return the answers; whatever goes wrong in a judge is a remark, and no PASS.
+    """Return the answers; an error in a judge becomes a remark that forbids PASS.
 
     Raises:
         SparkError: no engine can judge on this machine.

@@ -1,7 +1,7 @@
-"""Is a cluster alive when it is left in peace? After the last heal every sign of life is looked for until it is there.
+"""Liveness: after the last heal, every sign of life is probed until it shows or the time is up.
 
-An intact cluster shows all of them within a time that follows from its configuration. What is missing then is written
-down with what was seen instead; whether that is a broken promise is for the checks to say.
+An intact cluster shows all of them within a time that follows from its configuration. A missing sign is recorded
+with what was seen instead; the checks decide whether that is a violation.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from harness.zookeeper.view import PartitionView, Registration
 
 LOOK_EVERY_S = 0.5
 RETRIES_S = 15.0
-"""What is asked of a cluster is asked for so long at least: a request may be lost, and the next one wait for it."""
+"""The least time for which a request is retried: one may be lost, and the next one wait for it."""
 _SEEN_FROM_OUTSIDE = frozenset({Sign.REGISTERED, Sign.LED, Sign.IN_SYNC})
 _OF_PROCESSES = frozenset({"disk-files", "early-start", "kill", "pause", "power"})
-"""Capabilities of faults of which nothing is left in force where their targets run."""
+"""Capabilities of faults with no effect on a target whose process runs."""
 _DELAYS = (
     "zookeeper.session.timeout.ms",
     "replica.lag.time.max.ms",
@@ -37,18 +37,18 @@ _DELAYS = (
     "controller.socket.timeout.ms",
     "replica.socket.timeout.ms",
 )
-"""What recovery may have to wait for, one after the other: until a broker is missed; until a follower that is stuck has
-left the ISR, and one that is back is looked at; until a request of the controller, and of a follower, is given up."""
+"""Delays of recovery, one after the other: until a broker is missed; until a stuck follower has left the ISR, and a
+returning one is considered; until a request of the controller, and of a follower, times out."""
 
 
 class Asks(Protocol):
-    """Asks once for what clients need."""
+    """Sends each kind of request that clients need, once."""
 
     offsets: dict[TopicPartition, int]
     """Of each partition's acknowledged record."""
 
     async def produce(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
-        """Send one record to each partition, with acks=all; return what was wrong with each, empty for nothing."""
+        """Send one record to each partition, with acks=all; return the problem of each, empty for none."""
         ...
 
     async def fetch(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
@@ -66,28 +66,28 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What a cluster is looked at with; real and simulated runs differ in nothing else."""
+    """The parts of a cluster that a probe needs; real and simulated runs differ in nothing else."""
 
     ask: Asks
     machine: Machine
     clock_ns: Callable[[], int]
     write: Callable[[Liveness], None]
     patience: float
-    """How many times the time that recovery takes is waited for."""
+    """Factor on recovery deadlines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a scenario asks of a cluster."""
+    """What a scenario requires of a cluster."""
 
     quiet_s: float
-    """After so long at most an intact cluster shows every sign of life."""
+    """An intact cluster shows every sign of life within this time."""
     offsets_partitions: int
     properties: Mapping[str, str]
     of_topics: Mapping[str, Mapping[str, str]]
-    """Properties of topics that have some of their own."""
+    """Properties of topics that have their own."""
     prefix: str = ""
-    """How the names of topics begin that are looked at, beside the offsets topic."""
+    """Prefix of the topics to probe, beside the offsets topic."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Terms":
@@ -102,11 +102,11 @@ class Terms:
         )
 
     def min_isr(self, topic: str) -> int:
-        """Return how many replicas must be in sync for acks=all."""
+        """Return the number of replicas that must be in sync for acks=all."""
         return int(self._property(topic, "min.insync.replicas"))
 
     def concerns(self, topic: str) -> bool:
-        """Return whether a topic is the run's, or its groups'."""
+        """Return whether a topic belongs to the run, or to its groups."""
         return topic == OFFSETS_TOPIC or topic.startswith(self.prefix)
 
     def may_be_unclean(self, topic: str) -> bool:
@@ -130,7 +130,7 @@ class Wanted:
 
 @dataclass(slots=True, kw_only=True)
 class _Sight:
-    """What was seen of a cluster at one look."""
+    """The state of a cluster at one look."""
 
     states: dict[int, ProcessState]
     """Of the brokers' processes."""
@@ -144,20 +144,20 @@ class _Sight:
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """Looks at one cluster from its last heal on."""
+    """Probes one cluster from its last heal on."""
 
     context: FaultContext
     load: Load
     probe: Probe
     terms: Terms
     in_force: str = ""
-    """A fault that is still in force, in a sentence; empty for none."""
+    """A fault that is still in force, as a sentence; empty for none."""
     _healed_s: float = field(init=False)
     _healed_ns: int = field(init=False)
     _late_s: float = 0.0
     _sight: _Sight = field(init=False)
     _seen: dict[Wanted, str] = field(default_factory=dict)
-    """What is wrong with every sign that the last look was for, empty for nothing."""
+    """The problem of every sign at the last look, empty for none."""
     _answered: dict[Wanted, str] = field(default_factory=dict)
     """The same of signs that the cluster has to be asked for; one that it gave once is there."""
     _since_ns: dict[Wanted, int] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Watch:
             await self._look()
 
     async def finish(self) -> list[str]:
-        """Look until every sign of life is there, or the time is up; write down and return what is missing.
+        """Probe until every sign of life shows, or the time is up; write down and return what is missing.
 
         Raises:
             ClusterError: the registered brokers could not be read in time; nothing is written down.
@@ -237,7 +237,7 @@ class Watch:
             self._saw(in_sync, wrong)
 
     async def _ask(self, progress: ClientProgress) -> None:
-        """Ask for what has not been had yet; readers have to come to the record that was acknowledged."""
+        """Request what has not succeeded yet; readers must reach the acknowledged record."""
         ask, everywhere = self.probe.ask, partitions_of(self.load.topics)
         produced = await ask.produce(self._not_had(Sign.PRODUCE, everywhere))
         fetched = await ask.fetch(self._not_had(Sign.FETCH, [key for key in everywhere if key in ask.offsets]))
@@ -305,7 +305,7 @@ class Watch:
         return missing
 
     def _hindrance(self, wanted: Wanted, offline: set[int], progress: ClientProgress) -> str:
-        """Return what keeps an intact cluster from showing a sign, as the faults have left it; empty for nothing."""
+        """Return what keeps an intact cluster from showing a sign, given the faults' effects; empty for nothing."""
         if self.in_force or wanted.sign is Sign.REGISTERED:
             return self.in_force
         sight, key = self._sight, (wanted.topic, wanted.partition)
@@ -328,7 +328,7 @@ class Watch:
 
 
 def in_force(unhealed: Iterable[Injection], plugins: Mapping[str, Fault]) -> str:
-    """Return, in a sentence, a fault that may be in force; empty where the brokers' processes show that none is."""
+    """Return, as a sentence, a fault that may be in force; empty if the brokers' processes show that none is."""
     lasting = [injection for injection in unhealed if {*plugins[injection.fault].requires} - _OF_PROCESSES]
     return next((f"{brokers_hit(each.fault, each)} could not be healed" for each in lasting), "")
 

@@ -18,7 +18,7 @@ from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 
 STOP_TIMEOUT_S = 90.0
-"""A consumer reads to the end first, within a deadline of its own that is shorter."""
+"""A consumer first reads to the end, within a shorter deadline of its own."""
 LOG_TAIL_LINES = 8
 READER, MEMBER = "consumer", "member"
 """The roles of clients that read every partition, alone or as a group."""
@@ -32,14 +32,14 @@ class Clients(Protocol):
         ...
 
     async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
-        """Let some of them finish, all together; return why, of each that did not end well.
+        """Let some of them finish, all together; return the problem of each that did not end well.
 
-        `at_once`: without what they would do for the end of a run.
+        `at_once`: skip what they would do for the end of a run.
         """
         ...
 
     def progress(self) -> ClientProgress:
-        """Return what sees their progress from now on."""
+        """Return a view of their progress from now on."""
         ...
 
     async def state(self, process: str) -> ProcessState:
@@ -47,15 +47,15 @@ class Clients(Protocol):
         ...
 
     async def kill(self, process: str) -> None:
-        """End one without a word; it can be started again; raises ClusterError."""
+        """Kill one; it can be started again; raises ClusterError."""
         ...
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
-        """Freeze one, for `at_most_s` at most; raises ClusterError."""
+        """Pause one, for `at_most_s` at most; raises ClusterError."""
         ...
 
     async def resume(self, process: str) -> None:
-        """Let one go on; raises ClusterError."""
+        """Resume one; raises ClusterError."""
         ...
 
 
@@ -68,15 +68,15 @@ class Load:
         """Nothing is started yet; a simulation has no `bootstrap_servers`."""
         self.clients = clients
         self.topics = {topic.name: topic.partitions for topic in topics}
-        """Name to number of partitions."""
+        """Number of partitions by name."""
         self._clients = [client for client in plan.clients if client.step < 0]
         self._of_steps: list[PlannedClient] = []
-        """Those that were started and not stopped."""
+        """Those that steps started and have not stopped."""
         self._bootstrap_servers = bootstrap_servers
 
     @property
     def processes(self) -> list[str]:
-        """The names of the clients that there are all the time."""
+        """The names of the clients that run all the time."""
         return [client.process for client in self._clients]
 
     @property
@@ -90,7 +90,7 @@ class Load:
         return readers
 
     async def start(self) -> None:
-        """Start every client but those of steps; raises HarnessError when one cannot be started."""
+        """Start every client except those of steps; raises HarnessError when one cannot be started."""
         for client in self._clients:
             await self._start(client)
 
@@ -142,11 +142,11 @@ class Load:
         return await self.clients.state(process)
 
     async def kill(self, process: str) -> None:
-        """End it without a word."""
+        """Kill it."""
         await self.clients.kill(process)
 
     def known_as(self, process: str) -> str:
-        """Return what the ids begin with that its group gives it: its instance, or else its own name."""
+        """Return the prefix of the member ids that its group gives it: its instance, or else its own name."""
         return str(self._client(process).parameters["instance"]) or process
 
     async def leave(self, process: str) -> None:
@@ -162,11 +162,11 @@ class Load:
         return client
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
-        """Freeze it, for `at_most_s` at most."""
+        """Pause it, for `at_most_s` at most."""
         await self.clients.pause(process, at_most_s=at_most_s)
 
     async def resume(self, process: str) -> None:
-        """Let it go on."""
+        """Resume it."""
         await self.clients.resume(process)
 
     async def stop(self, notes: PhaseNotes) -> None:
@@ -198,12 +198,12 @@ class ClientProcesses:
         await self._driver.start_client(plan.process, argv, self._folder.client_log(plan.process))
 
     async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
-        """Let some of them finish, all together; return why, of each that did not end well."""
+        """Let some of them finish, all together; return the problem of each that did not end well."""
         problems = await asyncio.gather(*(self._stop_one(process, at_once) for process in processes))
         return {process: problem for process, problem in zip(processes, problems, strict=True) if problem}
 
     def progress(self) -> ClientProgress:
-        """Return what sees their progress from now on."""
+        """Return a view of their progress from now on."""
         return FileProgress(folder=self._folder.operations)
 
     async def state(self, process: str) -> ProcessState:
@@ -211,15 +211,15 @@ class ClientProcesses:
         return await self._disturbing.client_state(process)
 
     async def kill(self, process: str) -> None:
-        """End one without a word."""
+        """Kill one."""
         await self._disturbing.kill_client(process)
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
-        """Freeze one, for `at_most_s` at most."""
+        """Pause one, for `at_most_s` at most."""
         await self._disturbing.pause_client(process, at_most_s=at_most_s)
 
     async def resume(self, process: str) -> None:
-        """Let one go on."""
+        """Resume one."""
         await self._disturbing.resume_client(process)
 
     @property

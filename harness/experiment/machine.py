@@ -1,4 +1,4 @@
-"""How busy is the machine that a run has? A starved cluster looks like one that hangs."""
+"""How busy the machine of a run is: a starved cluster looks like one that hangs."""
 
 import os
 from typing import Protocol
@@ -10,16 +10,16 @@ from harness.values import value_class
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Busyness:
-    """What a machine had to do for some time."""
+    """How busy a machine was for some time."""
 
     cpu_percent: int = 0
     """Of all processors together."""
     load_percent: int = 0
-    """Processes that wanted to run, on average of the last minute, for each 100 processors."""
+    """Runnable processes, on average over the last minute, for each 100 processors."""
 
 
 class Machine(Protocol):
-    """What a cluster runs on."""
+    """The machine of a cluster."""
 
     def busyness(self) -> Busyness:
         """Return how busy it was since the last call."""
@@ -27,7 +27,7 @@ class Machine(Protocol):
 
 
 class ThisMachine:
-    """The one that the harness runs on, where all of its clusters run."""
+    """The harness's own machine, which runs all of its clusters."""
 
     def busyness(self) -> Busyness:
         """Return how busy it was since the last call."""

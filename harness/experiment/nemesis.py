@@ -1,8 +1,8 @@
 """Carries out the plan's fault schedule: intent into the journal first, then the act, its proof, and always the heal.
 
 Each injection is a task of its own, so that a slow one delays no other. Whatever happens to it (its proof fails, the
-plugin raises, the run is cancelled) what was intended is healed. An error of a plugin is the injection's answer,
-INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on to the caller.
+plugin raises, the run is cancelled), every recorded fault is healed. An error of a plugin is the injection's answer,
+INCONCLUSIVE; any other one, such as a journal that cannot be written, reaches the caller.
 
 A fault drawn from a mix that cannot begin at its instant (its target is held, or no broker has the role) is
 postponed before it is refused: until then it has disturbed nothing. A schedule states its instants, and keeps them.
@@ -35,14 +35,14 @@ HEAL_TIMEOUT_S = POSTPONED_S
 """For all tries together."""
 HEAL_TRIES = 4
 HEAL_PAUSE_S = 3.0
-"""Between two tries: what keeps a broker from starting, a ZooKeeper that stands still say, passes."""
+"""Between two tries: what keeps a broker from starting, such as a paused ZooKeeper server, passes."""
 RETRY_S = 0.5
-"""Between two looks at what is in the way."""
+"""Between two checks of what is in the way."""
 LATE_S = 0.1
-"""An injection that is later than this says so in the journal."""
+"""An injection that starts later than this records it in the journal."""
 
 Until = Callable[[float, Effect], Awaitable[None]]
-"""Hears when the healing of a fault is due and what it came to; returns when it is to be healed."""
+"""Receives when the healing of a fault is due, and its effect; returns when it is to be healed."""
 T = TypeVar("T")
 
 
@@ -52,10 +52,10 @@ def _now_s() -> float:
 
 
 async def bounded(call: Awaitable[T], limit_s: float) -> T:
-    """Return what a plugin's call comes to.
+    """Return the result of a plugin's call.
 
     Raises:
-        HarnessError: whatever went wrong in the plugin, as one kind of error.
+        HarnessError: any error in the plugin, as one type.
     """
     try:
         async with asyncio.timeout(limit_s):
@@ -83,16 +83,16 @@ class Nemesis:
     _in_force_claims: dict[int, Claim] = field(default_factory=dict)
     """By injection."""
     _waiting_claims: dict[int, Claim] = field(default_factory=dict)
-    """Of those that are postponed, in the order in which they get their turn."""
+    """Claims of postponed faults, in the order of their turns."""
     _missing: int = 0
-    """How many faults of the mix were refused or not seen, for which no spare was confirmed yet."""
+    """Faults of the mix that were refused or not seen, and are not replaced by a confirmed spare yet."""
 
     async def run(self) -> None:
         """Carry out every fault at its instant, counted from now; return when all are healed.
 
-        For those of a mix that were refused, or not seen to happen, spares are carried out then, as many as it takes.
+        For faults of a mix that were refused or not seen to happen, spares follow, as many as needed.
         A fault that failed in its own code gets no spare: the confirmation of another kind is no evidence about it.
-        When cancelled, heals what is in force before it goes; a second cancellation ends that too.
+        When cancelled, heals what is in force first; a second cancellation ends that too.
         """
         start_s = _now_s()
         planned_faults = list(self.faults)
@@ -132,7 +132,7 @@ class Nemesis:
             del self._in_force_claims[planned.injection]
 
     async def _moment(self, planned: PlannedFault) -> str:
-        """Wait for the moment of a fault; return in a sentence whether it came."""
+        """Wait for the instant of a fault; return as a sentence whether it came."""
         brokers = [broker.broker_id for broker in (await self.context.driver.status()).brokers]
         moment = MOMENTS[planned.after]
         seen = await until_moment(
@@ -143,7 +143,7 @@ class Nemesis:
         return f"{planned.after} was not logged within {planned.within_s:g} s"
 
     async def hold(self, planned: PlannedFault, until: Until) -> None:
-        """Carry out one fault now, whatever else is in force on its targets, and heal it after `until`."""
+        """Carry out one fault now, even if its targets are held, and heal it after `until`."""
         plugin = self.plugins[planned.fault]
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
@@ -157,10 +157,10 @@ class Nemesis:
         self.journal.note(planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail)
 
     async def _claimed_in_time(self, plugin: Fault, planned: PlannedFault) -> Injection:
-        """Return the injection once its targets are known and free to take; they are resolved anew at every look.
+        """Return the injection once its targets are known and free; they are resolved again at every look.
 
         Raises:
-            HarnessError: what is in its way does not go; or the plugin failed.
+            HarnessError: its targets did not become free; or the plugin failed.
         """
         if planned.beside is None:
             return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
@@ -182,7 +182,7 @@ class Nemesis:
             self._waiting_claims.pop(planned.injection, None)
 
     async def _claimed(self, plugin: Fault, planned: PlannedFault) -> Injection:
-        """Return the injection with its targets resolved and free to take."""
+        """Return the injection with its targets resolved and claimed."""
         injection = await self._prepared(plugin, planned)
         claim = _claim(plugin, planned, injection.targets)
         self._require_free(planned, claim)
@@ -232,7 +232,7 @@ class Nemesis:
             try:
                 if not judged:
                     self._judge(planned, injection, effect, problem)
-            finally:  # a journal that cannot be written keeps nothing from being healed
+            finally:  # heal even if the journal cannot be written
                 if not await heal(plugin, self.context, self.journal, planned.injection, injection, self.progress):
                     self.unhealed.append(injection)
 
@@ -276,7 +276,7 @@ def brokers_hit(fault: str, injection: Injection) -> str:
 async def heal(
     plugin: Fault, context: FaultContext, journal: FaultLog, number: int, injection: Injection, progress: Progress
 ) -> bool:
-    """Undo one injection and write down how that went; return whether it is undone."""
+    """Undo one injection and record the outcome; return whether it is undone."""
     what = brokers_hit(injection.fault, injection)
     try:
         detail = await _undone(plugin, context, injection)
@@ -290,10 +290,10 @@ async def heal(
 
 
 async def _undone(plugin: Fault, context: FaultContext, injection: Injection) -> str:
-    """Undo one injection, with another try where one fails; return what was in the way, if something was.
+    """Undo one injection, retrying failures; return what was in the way, if anything.
 
     Raises:
-        HarnessError: what the last try failed with.
+        HarnessError: the error of the last try.
     """
     end_s = _now_s() + HEAL_TIMEOUT_S
     detail = ""
@@ -313,7 +313,7 @@ async def _undone(plugin: Fault, context: FaultContext, injection: Injection) ->
 async def heal_all(
     path: Path, context: FaultContext, progress: Progress, only: Callable[[Injection], bool] = lambda _: True
 ) -> list[str]:
-    """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
+    """Heal, from the journal alone, all that may still be in force; return a sentence for each failure."""
     failures = []
     remaining = [item for item in open_injections(readable_journal(path)[0]) if only(item.injection)]
     if not remaining:
@@ -330,7 +330,7 @@ async def heal_all(
 
 
 async def _healed(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel every task and wait while each heals what it has in force; cancelled again, do not wait for that."""
+    """Cancel every task and wait while each heals what it has in force; if cancelled again, do not wait."""
     for task in tasks:
         task.cancel()
     try:

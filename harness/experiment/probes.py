@@ -1,4 +1,4 @@
-"""Steady state: every partition has a leader and its whole assignment in the ISR, and every client makes progress."""
+"""Steady state: every partition has a leader and its full assignment in the ISR, and every client makes progress."""
 
 import json
 from collections import Counter
@@ -17,25 +17,25 @@ LOOK_EVERY_S = 0.1
 
 @dataclass(slots=True)
 class ClientProgress:
-    """What the clients have achieved since the probe began; subclasses know where to look."""
+    """What the clients have achieved since the probe began; subclasses read it."""
 
     moved: set[str] = field(default_factory=set)
     """Processes with an operation that ended ok."""
     tried: set[TopicPartition] = field(default_factory=set)
     """Partitions that got a send."""
     acknowledged: set[TopicPartition] = field(default_factory=set)
-    """Partitions that acknowledged one that was sent since."""
+    """Partitions with an acknowledged record that was sent since."""
     sent: Counter[str] = field(default_factory=Counter)
-    """How many records of each process were acknowledged."""
+    """Acknowledged records of each process."""
     alive: set[str] = field(default_factory=set)
-    """Processes that did anything."""
+    """Processes with any operation."""
     read: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """The last offset that a process has read of a partition."""
     _started: dict[str, set[int]] = field(default_factory=dict)
     """Of each process, the sends that began since."""
 
     def look(self) -> None:
-        """Take in what was written since the last look."""
+        """Read what was written since the last look."""
         raise NotImplementedError
 
     def take(
@@ -47,7 +47,7 @@ class ClientProgress:
         partition: TopicPartition,
         records: Iterable[tuple[str, int, int]],
     ) -> None:
-        """Take one line of a process's operations in; of its records topic, partition and offset."""
+        """Take one line of a process's operations; of its records topic, partition and offset."""
         self.alive.add(process)
         for topic, number, offset in records:
             self.read[process, topic, number] = offset
@@ -64,7 +64,7 @@ class ClientProgress:
 
 @dataclass(slots=True)
 class FileProgress(ClientProgress):
-    """Progress as it shows in the operations files of a folder, as these grow."""
+    """Progress by the operations files of a folder, as these grow."""
 
     folder: Path = Path()
     offsets: dict[Path, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class FileProgress(ClientProgress):
         self.offsets = {path: end_of_lines(path) for path in self.folder.glob("*.jsonl")}
 
     def look(self) -> None:
-        """Take in what was written since the last look."""
+        """Read what was written since the last look."""
         for path in sorted(self.folder.glob("*.jsonl")):
             position = self.offsets.get(path, 0)
             lines = whole_lines(path, position)
@@ -94,9 +94,9 @@ async def steady_state(
     *,
     timeout_s: float,
 ) -> None:
-    """Return when the cluster is whole and every client has moved on, as `progress` sees it.
+    """Return when the cluster is complete and every client has made progress, as seen by `progress`.
 
-    `topics` maps the run's topics to their number of partitions; topics of the brokers' own must be whole too.
+    `topics` maps the run's topics to their number of partitions; internal topics must be complete too.
 
     Raises:
         DeadlineError: says what is missing.
@@ -110,7 +110,7 @@ async def steady_state(
 
 
 def not_whole(partitions: list[PartitionView], topics: Mapping[str, int]) -> list[str]:
-    """Return in a sentence each which partitions are missing, without a leader, or short of replicas in the ISR."""
+    """Return a sentence for each partition that is missing, without a leader, or short of replicas in the ISR."""
     known = {(view.topic, view.partition) for view in partitions}
     problems = [
         f"{topic}-{partition} has no state"
@@ -128,7 +128,7 @@ def not_whole(partitions: list[PartitionView], topics: Mapping[str, int]) -> lis
 
 
 def not_moving(progress: ClientProgress, topics: Mapping[str, int], processes: list[str]) -> list[str]:
-    """Return in a sentence each which clients and partitions have not moved on."""
+    """Return a sentence for each client and partition without progress."""
     idle = [f"client {process} has completed nothing" for process in processes if process not in progress.moved]
     everywhere = [(topic, partition) for topic, count in topics.items() for partition in range(count)]
     silent = [each for each in everywhere if each not in progress.acknowledged] if progress.tried else []

@@ -1,6 +1,6 @@
-"""Is a cluster quiescent when its evidence is collected? Ends its load, and waits until the replicas have caught up.
+"""Makes a cluster quiescent before its evidence is copied: ends its load, and waits until the replicas catch up.
 
-Dumps of replicas are made one broker after another. They can be compared only if nothing is written meanwhile: no
+Brokers' replicas are dumped one after another. The dumps can be compared only if nothing is written meanwhile: no
 client runs, no fault is in force, and every member of an ISR has the log of its leader.
 """
 
@@ -27,13 +27,13 @@ from harness.zookeeper.view import ClusterView, PartitionView
 POLL_S = 0.5
 MARGIN_S = 10.0
 STILL_S = 5.0
-"""A replica that is behind and has not moved for so long does not catch up."""
+"""A replica that is behind and has not moved for this long does not catch up."""
 NAMED = 3
-"""How many replicas that are behind a remark names."""
+"""Number of lagging replicas that a remark names."""
 NOT_KNOWN = "which of them were in sync is not known"
 
 Ends = Mapping[tuple[TopicPartition, int], int]
-"""Where the log of each replica ends, by partition and broker."""
+"""The log end of each replica, by partition and broker."""
 Dump = Callable[[ClusterStatus], list[ReplicaState]]
 """Dumps every replica of a cluster; returns the first line of each dump."""
 
@@ -41,7 +41,7 @@ Dump = Callable[[ClusterStatus], list[ReplicaState]]
 async def end_clients(
     folder: RunFolder, clients: Iterable[PlannedClient], driver: ClusterDriver, progress: Progress, notes: PhaseNotes
 ) -> list[str]:
-    """End the clients that run although no process drives them; return in a sentence each which still run.
+    """End clients that run although no process drives them; return a sentence for each that still runs.
 
     The drive phase ends its clients. When its process is killed, they go on under the supervisor, and end with it.
     """
@@ -68,7 +68,7 @@ async def _running(clients: Iterable[PlannedClient], driver: CanDisturbClients) 
 
 
 def patience_s(scenario: Scenario) -> float:
-    """Return how long replicas may take to catch up; a leader has removed one that does not from its ISR by then."""
+    """Return how long replicas may take to catch up; a leader removes a stuck one from its ISR within this time."""
     system = system_named(scenario.system)
     lag_ms = system.effective(scenario.cluster.brokers, scenario.cluster.properties)["replica.lag.time.max.ms"]
     return 2 * int(lag_ms) / 1000 + MARGIN_S
@@ -77,7 +77,7 @@ def patience_s(scenario: Scenario) -> float:
 async def dump_settled(
     driver: ClusterDriver, dump: Dump, patience_s: float, progress: Progress, notes: PhaseNotes
 ) -> list[str]:
-    """Dump the replicas, once they have caught up if they do; return in a sentence each why they cannot be compared."""
+    """Dump the replicas, after waiting for them to catch up; return a sentence for each reason not to compare them."""
     status = await driver.status()
     unsettled = ""
     if not isinstance(driver, RunExecutor) and "replicas" not in status.unseen:
@@ -109,7 +109,7 @@ class Replicas:
     async def dump_settled(self, progress: Progress, notes: PhaseNotes) -> list[str]:
         """Dump them once they have caught up, or after `patience_s`; return why they cannot be compared.
 
-        Replicas that stay behind without moving can be: their leader should have removed them from the ISR.
+        Replicas that stay behind without moving can be compared: their leader should have removed them from the ISR.
         """
         clock = asyncio.get_running_loop().time
         began_s = clock()
@@ -137,7 +137,7 @@ class Replicas:
         return []
 
     async def _survey(self, status: ClusterStatus, now_s: float) -> tuple[list[str], str]:
-        """Return in a sentence each which members of ISRs are behind their leaders, and why that is not known."""
+        """Return a sentence for each member of an ISR that is behind its leader, and for each unknown one."""
         try:
             ends = await asyncio.to_thread(_ends_on_disk, status)
             partitions = await self.view.partitions()
@@ -151,7 +151,7 @@ class Replicas:
 
 
 def _remark_on(missing: Iterable[str], notes: PhaseNotes) -> None:
-    """Remark on what a driver could not copy."""
+    """Add remarks about what a driver could not copy."""
     for text in missing:
         notes.remark(text, forbids_pass=True)
 
@@ -161,7 +161,7 @@ def _running_brokers(status: ClusterStatus) -> list[int]:
 
 
 def _lag(partition: PartitionView, ends: Ends, running: Sequence[int]) -> list[str]:
-    """Return in a sentence each which members of a partition's ISR do not hold the log of its leader."""
+    """Return a sentence for each member of a partition's ISR without the leader's whole log."""
     key, name = (partition.topic, partition.partition), f"{partition.topic}-{partition.partition}"
     stopped = [
         f"broker {each} is in the ISR of {name} and does not run" for each in partition.isr if each not in running
@@ -177,8 +177,8 @@ def _lag(partition: PartitionView, ends: Ends, running: Sequence[int]) -> list[s
 
 
 def _ends_on_disk(status: ClusterStatus) -> Ends:
-    """Return where every replica's log ends now."""
-    from harness.evidence.replicas import log_ends  # a parser of records, which only a process that dumps takes
+    """Return the present log end of every replica."""
+    from harness.evidence.replicas import log_ends  # a parser of records, which only dumping needs
 
     return {
         (partition, broker.broker_id): end
@@ -188,7 +188,7 @@ def _ends_on_disk(status: ClusterStatus) -> Ends:
 
 
 def _ends_of(dumped: Iterable[ReplicaState]) -> Ends:
-    """Return where the dumped logs end; a damaged one ends nowhere."""
+    """Return the ends of the dumped logs; a damaged one has none."""
     return {
         ((state.topic, state.partition), state.broker): state.log_end_offset for state in dumped if not state.damage
     }

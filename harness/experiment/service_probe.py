@@ -1,7 +1,7 @@
-"""Asks a cluster for what clients need of it, once each time: to write a record, to read it, to commit an offset.
+"""Sends a cluster each kind of request that clients need, once: produce a record, fetch it, commit an offset.
 
-It speaks the protocol itself: a client library would try again, and hide what was answered. All partitions of one
-leader are asked for at once, so that many that hang cost no more time than one.
+It speaks the protocol itself: a client library would retry, and hide the answers. The requests to all partitions of
+one leader go out together, so that many that hang cost no more time than one.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from harness.store.recording import Recorder
 from harness.values import ACKS_ALL, PROBE_PROCESS, TopicPartition
 
 PROCESS = PROBE_PROCESS
-"""Its name among the clients: what it writes, it writes down as they do."""
+"""Its name among the clients: it records its writes as they do."""
 LATEST = {
     PRODUCE.key: 8,
     FETCH.key: 11,
@@ -34,12 +34,12 @@ LATEST = {
 """Version of each API, where the broker knows it."""
 REQUEST_TIMEOUT_S = 5.0
 PRODUCE_TIMEOUT_S = 3.0
-"""After this a leader answers that the ISR has not got it."""
+"""After this a leader answers that the ISR has not replicated the record."""
 FETCH_MAX_WAIT_MS, FETCH_MAX_BYTES = 500, 1 << 20
 CONSUMER = NO_EPOCH = -1
 Address = tuple[str, int]
 Problems = dict[TopicPartition, str]
-"""What was wrong with each partition, empty for nothing."""
+"""The problem of each partition, empty for none."""
 
 
 class ServiceProbe:
@@ -55,7 +55,7 @@ class ServiceProbe:
         *,
         negotiates: bool = True,
     ) -> None:
-        """Names of its groups begin with `groups`; brokers of one release need not be asked for their versions."""
+        """`groups` is the prefix of its groups; without `negotiates`, API versions are not requested."""
         self.offsets: dict[TopicPartition, int] = {}
         """Of each partition's acknowledged record."""
         self._network = network
@@ -82,7 +82,7 @@ class ServiceProbe:
     async def commit(self, groups: Sequence[int], of: int, partitions: Sequence[TopicPartition]) -> dict[int, str]:
         """Commit offsets by one group in each of these partitions, `of` so many, of `__consumer_offsets`.
 
-        Together the groups commit an offset of every partition; returns what was wrong with each.
+        Together the groups commit an offset in every partition; returns the problem of each.
         """
         shares = {number: partitions[number::of] or partitions[number % len(partitions) :][:1] for number in groups}
         problems = await asyncio.gather(
@@ -110,7 +110,7 @@ class ServiceProbe:
         partitions: Sequence[TopicPartition],
         ask: Callable[[int, Sequence[TopicPartition]], Awaitable[Problems]],
     ) -> Problems:
-        """Ask the leaders of partitions, all at once."""
+        """Send requests to the leaders of partitions, all at once."""
         if not partitions:
             return {}
         try:
@@ -151,11 +151,11 @@ class ServiceProbe:
         return await connection.request(api, request, LATEST[api.key], timeout_s=REQUEST_TIMEOUT_S)
 
     async def _connected(self, address: Address) -> Connection:
-        async with self._connecting[address]:  # of two that ask at once, one connects
+        async with self._connecting[address]:  # of two concurrent callers, one connects
             connection = self._connections.get(address)
             if connection is None or connection.closed:
                 if connection is not None:
-                    connection.close()  # its broker may have ended it alone
+                    connection.close()  # its broker may have closed it
                 stream = await self._network.connect(*address, timeout_s=REQUEST_TIMEOUT_S)
                 connection = Connection(stream, f"{address[0]}:{address[1]}", PROCESS)
                 if self._negotiates:
@@ -289,12 +289,12 @@ class ServiceProbe:
 
 
 def _record(send: Operation) -> tuple[bytes, bytes]:
-    """Return the key and the value of what is sent."""
+    """Return the key and the value of a probe's record."""
     return send.key.encode(), send.value.encode()
 
 
 def _topics(keys: Iterable[TopicPartition], fields: Callable[[TopicPartition], Values]) -> list[Values]:
-    """Return some partitions as requests have them, each with these fields."""
+    """Return some partitions in the form of a request, each with these fields."""
     return [
         {"name": topic, "partitions": [{"partition_index": key[1], **fields(key)} for key in group]}
         for topic, group in groupby(sorted(keys), key=itemgetter(0))

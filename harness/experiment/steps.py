@@ -1,6 +1,6 @@
-"""Takes the steps of a scenario, one after the other; one that cannot be taken is the last.
+"""Takes the steps of a scenario, one after the other, up to the first that cannot be taken.
 
-What a step injects stays in force until another one heals it, or until the last step: in the end all is healed.
+What a step injects stays in force until another one heals it, or until the last step; then all is healed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ WRITING_S = 1.0
 """A checkpoint that is due is written within this time."""
 
 RoleBinding = Mapping[str, int]
-"""Which broker has each role."""
+"""The broker of each role."""
 
 
 async def bind_roles(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[str, int]:
@@ -45,7 +45,7 @@ async def bind_roles(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[
 
 
 def replica_assignment(topics: Sequence[TopicSpec], roles: RoleBinding) -> list[TopicSpec]:
-    """Return the topics with broker ids for the roles that have their replicas."""
+    """Return the topics with broker ids for the roles that hold their replicas."""
     return [
         topic.model_copy(update={"replicas": [str(roles.get(name, name)) for name in topic.replicas]})
         for topic in topics
@@ -75,13 +75,13 @@ class Steps:
     plan: Plan
     roles: RoleBinding
     checkpoint_s: float
-    """After so long a broker writes down its high watermarks again."""
+    """Interval at which a broker writes its high watermarks."""
     progress: Progress
     _held: list[_Held] = field(default_factory=list)
     """The latest last."""
 
     async def run(self) -> str:
-        """Take every step, and heal what is in force then; return why one could not be taken, empty if all were."""
+        """Take every step, then heal what is in force; return why one could not be taken, empty if all were."""
         steps = self.scenario.steps
         faults = iter(self.plan.faults)
         try:
@@ -134,13 +134,13 @@ class Steps:
             raise ClusterError(f"{planned.fault} {planned.target}: {effects[0].detail}")
 
     async def _heal(self, brokers: Sequence[int]) -> None:
-        """Undo all that is in force on these brokers and on no others, the latest first."""
+        """Undo all that is in force on exactly these brokers, the latest first."""
         for held in [held for held in reversed(self._held) if held.brokers <= set(brokers)]:
             self._held.remove(held)
             await held.heal()
 
     async def _write(self, index: int, records: int, within_s: float) -> None:
-        """Let a producer write, and wait until every record is acknowledged."""
+        """Send records by a producer, and wait until every one is acknowledged."""
         client = next(client for client in self.plan.clients if client.step == index)
         progress = self.load.clients.progress()
 

@@ -12,14 +12,14 @@ from harness.store.phase_log import Phase, PhaseEntry, entries
 from harness.system.waiting import until
 
 GOOD_ORDER_TIMEOUT_S = 15.0
-"""For healing; a scheduler that ends the process too is not more patient."""
+"""For healing; a scheduler that ends the process waits about as long."""
 GONE_TIMEOUT_S = 5.0
 
 
 async def end_in_other_process(folder: RunFolder, phases: Collection[Phase], progress: Progress) -> None:
-    """Ask the process that carries out one of these phases of the run to end it, and kill it if it does not.
+    """Ask a process that still carries out one of these phases of the run to end, and kill it if it does not.
 
-    Nothing happens when no other process of this machine does.
+    No-op if no other process of this machine does.
 
     Raises:
         DeadlineError: it survives SIGKILL.
@@ -46,7 +46,7 @@ async def _over(folder: RunFolder, phases: Collection[Phase], timeout_s: float) 
 
 
 def _in_another_process(folder: RunFolder, phases: Collection[Phase]) -> list[PhaseEntry]:
-    """Return the last time a phase was entered, if it is one of these and another process here still carries it out."""
+    """Return the latest entry of a phase, if it is one of these and another process here still carries it out."""
     return [
         entry
         for entry in entries(folder)[-1:]

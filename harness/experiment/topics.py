@@ -1,4 +1,4 @@
-"""Creates the topics of a run, through the client library that the load uses too."""
+"""Creates the topics of a run, through the load's client library."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ class TopicAdmin:
         )
 
     async def create(self, topics: Sequence[TopicSpec]) -> dict[str, str]:
-        """Try once to create topics; return what was wrong with each that is not there now.
+        """Try once to create topics; return the problem of each that does not exist after it.
 
         Raises:
             ClusterError: on a shared cluster a topic existed before this run created it.
@@ -56,7 +56,7 @@ class TopicAdmin:
 
 
 def problems_of(answers: Mapping[str, "Future[None]"], theirs: set[str]) -> dict[str, str]:
-    """Return what was wrong with each topic that is not there now; one that exists is fine, unless it is `theirs`.
+    """Return the problem of each topic that does not exist; one that exists is fine, unless it is `theirs`.
 
     Raises:
         ClusterError: one of those exists.

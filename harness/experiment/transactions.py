@@ -1,4 +1,4 @@
-"""Which transactions does a cluster have, what are they in, and which coordinator has them? For a person to look at."""
+"""Transactions of a cluster, their states and coordinators, as text for a person."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class TransactionView:
     """Those without a marker yet, as topic-partition."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return it as JSON types."""
         return asdict(self)
 
 
@@ -94,7 +94,7 @@ async def _ask(address: str, message: Message, version: int) -> Message:
 
 
 def lines_of(transactions: Sequence[TransactionView]) -> list[str]:
-    """Return the transactions as a person reads them."""
+    """Return the transactions as text for a person."""
     return [
         f"{each.transactional_id}  {each.state}  coordinator {each.coordinator}"
         f"  producer {each.producer_id} epoch {each.producer_epoch}  {' '.join(each.partitions)}".rstrip()

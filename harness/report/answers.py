@@ -1,4 +1,4 @@
-"""Which answers does a reader need first? What is broken, unknown or excused; all that held is one line."""
+"""Orders the answers by importance: broken, unknown, excused; all that held is one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOODS = {
 
 
 def mood(word: str) -> str:
-    """Return the class of a verdict on a page, by its name; what is no verdict is open."""
+    """Return the class of a verdict on a page, by its name; anything else counts as open."""
     return MOODS.get(word, Mood.OPEN)
 
 
@@ -45,7 +45,7 @@ class Answers(Generic[Result]):
         return [*self.shown, *self.held, *self.not_judged]
 
     def folded(self, what: str) -> list[tuple[str, list[Result]]]:
-        """Return the others, each kind with what became of it in words, where one of them is called `what`."""
+        """Return the other answers, grouped by outcome as text; `what` names one of them."""
         parts = ((self.held, "held"), (self.not_judged, "not judged"))
         return [(f"{number_of(len(answers), what)} {became}", answers) for answers, became in parts if answers]
 

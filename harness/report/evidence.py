@@ -15,14 +15,14 @@ from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
 from harness.store.folder import RunFolder
 
 SHOWN_OPERATIONS = 3_000
-"""As points; a browser draws so many at once in no time."""
+"""As points; a browser draws this many at once."""
 OUTCOMES = ("ok", "info", "fail")
 _SEND = ("process", "topic", "partition", "acks", "outcome", "invoke_ns", "complete_ns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Second:
-    """What clients got done in one second of a run."""
+    """Clients' throughput in one second of a run."""
 
     second: int
     """Seconds since the first operation."""
@@ -52,9 +52,9 @@ class Operations:
 
     shown: list[Operation]
     count: int
-    """Of all that ended, but for those that ask for no acknowledgement."""
+    """All sends that ended, except those without acknowledgement."""
     every_s: float | None
-    """Of each outcome only the slowest and the quickest in so much time are shown; None where all are."""
+    """If set, only the slowest and the quickest send of each outcome are shown in this time; None if all are."""
 
 
 class Evidence(ABC):
@@ -102,7 +102,7 @@ class Evidence(ABC):
         )
 
     def instants(self, findings: Sequence[Row]) -> list[int | None]:
-        """Return when each finding is to be seen: when its record was first acknowledged, or else its epoch began."""
+        """Return the instant of each finding: when its record was first acknowledged, or else when its epoch began."""
         epochs = {
             (row["topic"], row["partition"], row["leader_epoch"]): row["time_ns"]
             for row in self.rows("leader_epochs", "zxid")
@@ -121,11 +121,11 @@ class Evidence(ABC):
 
     @abstractmethod
     def _ended(self) -> int:
-        """Return how many sends ended, but for those that ask for no acknowledgement."""
+        """Return the number of sends that ended, except those without acknowledgement."""
 
     @abstractmethod
     def _sends(self, every_ns: int) -> list[Row]:
-        """Return these; of each outcome the slowest and the quickest that ended in so much time, or with 0 all."""
+        """Return sends; of each outcome the slowest and the quickest in each such interval, or with 0 all."""
 
     @abstractmethod
     def _sends_at(self, offsets: Collection[int]) -> list[Row]:
@@ -140,12 +140,12 @@ class Evidence(ABC):
         return None if time_ns is None else (time_ns - self.zero_ns) / 1e9
 
     def end_s(self) -> float:
-        """Return when the last thing that the report draws happened."""
+        """Return the last instant that the report draws."""
         return (self.last_ns - self.zero_ns) / 1e9
 
 
 class RunEvidence(Evidence):
-    """Those in a folder, without Spark; a fact that is missing is an empty table, for the report must always appear."""
+    """Facts and findings in a folder, without Spark; a missing fact is an empty table, so a report is always made."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -166,7 +166,7 @@ class RunEvidence(Evidence):
         return rows
 
     def matching(self, name: str, **equal: Any) -> list[Row]:
-        """Return the rows of a fact whose columns have these values, as dictionaries; only those are read."""
+        """Return the rows of a fact whose columns have these values, as dictionaries; only those rows are read."""
         path = self._folder.facts / f"{name}.parquet"
         if not path.exists():
             return []
@@ -228,7 +228,7 @@ class RunEvidence(Evidence):
         return pc.min_max(table[first])["min"].as_py(), pc.min_max(table[last])["max"].as_py()
 
     def per_second(self) -> list[Second]:
-        """Return what was done in each second, latency by t-digest."""
+        """Return the counts of each second, latency by t-digest."""
         sends = self.table("sends", ["outcome", "invoke_ns", "complete_ns", "acks"])
         sends = sends.filter(pc.is_valid(sends["complete_ns"]))
         outcomes = self._counted(sends, "complete_ns", "outcome")
@@ -269,5 +269,5 @@ class RunEvidence(Evidence):
 
 
 def place(row: Row) -> str:
-    """Return what a row calls its partition; the topic alone while that is unknown."""
+    """Return a row's partition as text; the topic alone while that is unknown."""
     return row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"

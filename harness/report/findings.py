@@ -9,9 +9,9 @@ from typing import Any
 Row = dict[str, Any]
 
 SHOWN_FINDINGS = 50
-"""Of each check and severity; the page says how many more there are in `findings.parquet`."""
+"""Of each check and severity; the page states the number of others in `findings.parquet`."""
 SHOWN_AT_ONCE = 5
-"""Of those, how many stand open; the others unfold."""
+"""Number of findings that are open on the page; the others unfold."""
 SEVERITIES = ("violation", "expected", "note")
 """In the order in which they are shown."""
 
@@ -26,17 +26,17 @@ class FindingGroup:
     excuses: list[tuple[str, int]]
     """Allowances that permit expected anomalies, and the number of anomalies of each."""
     places: list[str]
-    """Where, a partition each with the range of offsets; empty when the findings name none."""
+    """Partitions, each with its range of offsets; empty if the findings name none."""
     shown: list[Row]
     folded: list[Row]
 
     @property
     def listed(self) -> list[Row]:
-        """All that the page has of them."""
+        """All that are on the page."""
         return [*self.shown, *self.folded]
 
     def id_of(self, index: int) -> str:
-        """Return what the page calls one of these."""
+        """Return the page's id of a finding."""
         return f"finding-{self.check}-{self.severity}-{index}"
 
 
@@ -51,7 +51,7 @@ class Span:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """As text."""
         if self.count == 1:
             return f"{self.partition} offset {self.first}"
         return f"{self.partition} offsets {self.first} to {self.last}"
@@ -70,8 +70,8 @@ def gathered(first: list[Row], counts: Mapping[str, int], places: Iterable[Span]
     """Return findings of one check with one severity as a group.
 
     Args:
-        first: At least those that are shown.
-        counts: How many there are, by excuse; an empty one for those without.
+        first: At least the findings to show.
+        counts: Number of findings by excuse; empty key for those without.
         places: The partitions that they name.
     """
     return FindingGroup(

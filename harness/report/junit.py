@@ -1,6 +1,6 @@
-"""The result as JUnit XML: a violation is a failure, no answer is an error, what was refused is skipped.
+"""The result as JUnit XML: a violation is a failure, no answer is an error, a refused run is skipped.
 
-A fault that was not seen is skipped too, where a spare was confirmed in its place.
+A fault that was not seen is skipped too, if a confirmed spare replaces it.
 """
 
 from pathlib import Path
@@ -55,7 +55,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
 
 
 def write_not_started(path: Path, scenario: str, reason: str, *, refused: bool) -> None:
-    """Write the result of what never became a run: skipped when it was refused, an error otherwise."""
+    """Write the result of a run that never started: skipped when it was refused, an error otherwise."""
     case = TestCase("started")
     case.result = [Skipped(reason)] if refused else [Error(reason, "not started")]
     xml = JUnitXml(name=scenario)

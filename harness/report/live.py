@@ -1,7 +1,7 @@
-"""What goes on in a run now, told by its folder alone, whatever driver works in it.
+"""The state of a run in progress, from its folder alone, with any driver.
 
-A look reads only what has been written since the last one, and of a file that is long already only its end, so that
-looking costs the run nothing.
+A look reads only what was written since the last one, and of a long file only its end, so that looking costs the
+run nothing.
 """
 
 import json
@@ -22,11 +22,11 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 
 RATED_S = 3.0
-"""What is counted by the second is counted in so much time."""
+"""Interval over which rates are measured."""
 MOST_BYTES = 1 << 20
-"""Of what clients wrote, read by one look."""
+"""Limit of one look at the clients' files."""
 SHOWN = 4
-"""Partitions that are named."""
+"""Number of partitions that are named."""
 ENDED = re.compile(rb'"type": ?"(ok|fail|info)", ?"kind": ?"send"')
 LEADERS = re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)/state")
 REGISTRATION = re.compile(r"/brokers/ids/(?P<broker>\d+)")
@@ -36,21 +36,21 @@ OUTCOMES = {b"ok": "acknowledged", b"info": "unknown", b"fail": "failed"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """How a run is doing."""
+    """The state of a run."""
 
     phase: str
     """Empty before the first."""
     rows: list[tuple[str, str]]
-    """What there is to say of it, each with what it is about."""
+    """Each fact about it, as (subject, text)."""
 
     @property
     def line(self) -> str:
-        """All of it, where there is one line for it."""
+        """All of it in one line."""
         return " · ".join(f"{about}: {words}" for about, words in self.rows)
 
 
 class Tail:
-    """What is added to a file, look by look."""
+    """The growing end of a file, look by look."""
 
     def __init__(self, path: Path, most_bytes: int | None = None) -> None:
         self._path = path
@@ -59,7 +59,7 @@ class Tail:
         self._torn = b""
 
     def lines(self) -> bytes:
-        """Return the whole lines that are new; of more than `most_bytes` only the last."""
+        """Return the whole new lines; if more than `most_bytes`, only the last ones."""
         try:
             with self._path.open("rb") as file:
                 size = file.seek(0, 2)
@@ -74,7 +74,7 @@ class Tail:
         return whole + newline
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield them where each is an object in JSON."""
+        """Yield those that are JSON objects."""
         for line in self.lines().splitlines():
             try:
                 entry = json.loads(line)
@@ -107,13 +107,13 @@ class Watch:
 
 
 class _Load:
-    """What clients get done."""
+    """Throughput of clients."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tails: dict[Path, Tail] = {}
         self._looks: deque[tuple[float, dict[bytes, int]]] = deque()
-        """When, and how many operations had ended by then, by outcome."""
+        """Instant, and ended operations by outcome."""
         self._ended = dict.fromkeys(OUTCOMES, 0)
 
     def look(self) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ class _Load:
 
 
 class _Faults:
-    """What is in force, and what comes next."""
+    """Faults in force, and the next one."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._path = folder.plan
@@ -165,7 +165,7 @@ class _Faults:
             yield "next", f"{first.fault} {first.target}".strip() + self._when(first, here=here)
 
     def _when(self, planned: PlannedFault, *, here: bool) -> str:
-        """Return in how long it is due, by this machine's clock; nothing where the schedule has not begun."""
+        """Return the time until it is due, by this machine's clock; empty if the schedule has not begun."""
         at_s = {each.injection: each.at_s for each in self._planned}
         begins = [entry["time_ns"] / 1e9 - at_s[number] for number, entry in self._begun.items() if number in at_s]
         if not begins or not here:
@@ -178,7 +178,7 @@ def _named(entry: dict[str, Any]) -> str:
 
 
 class _Cluster:
-    """Brokers, leaders and ISRs, as ZooKeeper has them."""
+    """Brokers, leaders and ISRs, by ZooKeeper."""
 
     def __init__(self, history: Path) -> None:
         self._history = Tail(history)
@@ -220,7 +220,7 @@ class _Cluster:
 
 
 def _object(data: str) -> dict[str, Any]:
-    """Return what a znode holds; nothing where that is not what it should be."""
+    """Return a znode's content as an object; empty if it is none."""
     try:
         content = json.loads(data)
     except ValueError:

@@ -1,6 +1,6 @@
 """The report: one HTML page that opens offline, made from the run folder alone.
 
-Only the library that draws its timeline lies beside, once for all runs of a folder, unless the page is to stand alone.
+Only the chart library is a file beside it, once for all runs of a folder, unless the page is to stand alone.
 """
 
 import shlex
@@ -32,18 +32,18 @@ SHOWN_GAPS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What stands above and below a report."""
+    """The head and foot of a report."""
 
     about: str
-    """Below the title, in a line."""
+    """One line below the title."""
     answer: str
     """Name of a `SystemVerdict`, for the title."""
     cards: list[tuple[str, str, str, str]]
     """As (question, answer, good / bad / open, reason)."""
     commands: dict[str, str]
-    """How to do it again."""
+    """Commands that repeat the run."""
     alone: str = ""
-    """The command that makes the page with all that it needs in it; empty where it is so."""
+    """The command that makes the page self-contained; empty if it is."""
 
 
 def write(folder: RunFolder, *, alone: bool = False) -> Path:
@@ -51,7 +51,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
 
     Args:
         folder: The run.
-        alone: Whether the page is to need no other file.
+        alone: Whether the page must need no other file.
 
     Raises:
         EvidenceError: the run has no result yet.
@@ -101,9 +101,9 @@ def render(
 
     Args:
         evidence: Facts and findings.
-        result: What was made of them.
-        heading: What the page says besides.
-        library_address: Where the page finds what draws its timeline; empty to have it inside.
+        result: The verdicts.
+        heading: Head and foot of the page.
+        library_address: Address of the chart library; empty to include it.
         stories: Of the first violation of each check, by the check's key.
         scenario: As YAML, if there is one.
         has_data_docs: Whether Data Docs lie beside the page.
@@ -149,7 +149,7 @@ def _stories(evidence: RunEvidence) -> dict[str, Story]:
 
 
 def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> str:
-    """Return how many were judged and held, in words."""
+    """Return the number of judged checks that held, as text."""
     held = sum(answer.verdict is SystemVerdict.PASS for answer in answers)
     return number_of(held, what) if held == len(answers) else f"{held} of {number_of(len(answers), what)}"
 

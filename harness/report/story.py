@@ -1,7 +1,7 @@
 """The story of one finding: what clients, controller, ZooKeeper and each replica did to the record, in order.
 
-Made from facts alone, without Spark. Instants are good for reading; what comes first on two machines is for epochs,
-offsets and zxids to say.
+Made from facts alone, without Spark. Instants are for reading; the order between two machines comes from epochs,
+offsets and zxids.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from harness.report.findings import Row
 
 CLIENTS, CONTROLLER, ZOOKEEPER = "clients", "controller", "ZooKeeper"
 SHOWN_MOMENTS = 40
-"""Of one story; those that matter, and those around them."""
+"""Of one story: those that matter, and those around them."""
 
 
 SHOWN_CHARACTERS = 60
@@ -22,13 +22,13 @@ SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened."""
+    """One event."""
 
     at_ns: int
     lane: str
     text: str
     matters: bool = False
-    """Whether the story cannot be told without it."""
+    """Whether the story needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,19 @@ class Shade:
     lanes: list[str]
     from_ns: int
     to_ns: int | None
-    """None where it was never healed."""
+    """None if it was never healed."""
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What leads to a finding."""
+    """The events that lead to a finding."""
 
     finding: Row
     moments: list[Moment]
     """In order."""
     left_out: int
-    """Moments that say less."""
+    """Number of less important moments."""
     shades: list[Shade]
 
     @property
@@ -75,7 +75,7 @@ class Story:
 
     @property
     def sentence(self) -> str:
-        """What matters, in a sentence."""
+        """The moments that matter, in a sentence."""
         return "; ".join(moment.text for moment in self.moments if moment.matters)
 
 
@@ -92,7 +92,7 @@ def story_of(evidence: RunEvidence, finding: Row) -> Story:
 
 
 def _shown(moments: Sequence[Moment]) -> list[Moment]:
-    """Return those that matter, and the nearest of the others around the first and the last of them."""
+    """Return those that matter, and the nearest others around the first and the last of them."""
     important = [index for index, moment in enumerate(moments) if moment.matters] or [max(len(moments) - 1, 0)]
 
     def distance(index: int) -> int:
@@ -112,7 +112,7 @@ def _shades(evidence: RunEvidence) -> Iterator[Shade]:
 
 
 def _of_faults(shades: Sequence[Shade], told_ns: Sequence[int]) -> Iterator[Moment]:
-    """Yield the faults; of them matters the last one before each of some instants, but for the end of all."""
+    """Yield the faults; the last one before each of some instants matters, except the end of the run."""
     last = {max((shade.from_ns for shade in shades if shade.from_ns <= at), default=0) for at in sorted(told_ns)[:-1]}
     for shade in shades:
         lane = shade.lanes[0] if shade.lanes else CONTROLLER
@@ -132,7 +132,7 @@ def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
 
 
 class _Partition:
-    """What happened to the partition of a finding, and to the record if it names one."""
+    """The history of a finding's partition, and of its record if it names one."""
 
     def __init__(self, evidence: RunEvidence, finding: Row) -> None:
         self._evidence = evidence
@@ -140,7 +140,7 @@ class _Partition:
         self._offset: int | None = finding["offset"]
         self._claimed = self._timed("leadership_claims")
         self._epoch: int | None = finding["leader_epoch"]
-        """That of the finding or, where it names a record, the first in which a leader began without it."""
+        """The finding's epoch; for a record, the first in which a leader began without it."""
         if self._offset is not None:
             self._epoch = self._first_epoch_without(self._offset)
 
@@ -160,7 +160,7 @@ class _Partition:
         return self._evidence.matching(name, **self._place, **more)
 
     def _timed(self, name: str) -> list[Row]:
-        """Return those rows of which it is known when they were."""
+        """Return the rows with a known instant."""
         return [row for row in self._rows(name) if row["time_ns"] is not None]
 
     def _first_epoch_without(self, offset: int) -> int | None:
@@ -230,7 +230,7 @@ class _Partition:
             yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text, matters=new < old)
 
     def _at_the_end(self, offset: int) -> Iterator[Moment]:
-        """Yield what each replica has there after the run: those that have the same are told of together."""
+        """Yield what each replica has at that offset after the run; replicas with the same content share a moment."""
         records = {row["broker"]: row for row in self._rows("replica_records", offset=offset)}
         replicas = self._rows("replicas")
         held: dict[str, list[int]] = {}
@@ -252,18 +252,18 @@ class _Partition:
 
 
 def broker(number: object) -> str:
-    """Return how a broker is called."""
+    """Return a broker's name."""
     return f"broker {number}"
 
 
 def brief(value: str | None) -> str:
-    """Return the beginning of a record's value."""
+    """Return the start of a record's value."""
     text = value or "without a value"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 def listed(brokers: Sequence[int] | None) -> str:
-    """Return the members of an ISR."""
+    """Return the members of an ISR as text."""
     if brokers is None:
         return "unknown"
     return ", ".join(map(str, brokers)) or "none"

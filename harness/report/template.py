@@ -1,4 +1,4 @@
-"""How the pages of this room are made: whatever is shown is escaped, and what is missing is an error."""
+"""Makes the pages of this package: all values are escaped, and a missing one is an error."""
 
 from collections.abc import Callable
 from importlib.resources import files
@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 
 def template(name: str, **filters: Callable[..., Any]) -> Template:
-    """Return a template with filters of its own."""
+    """Return a template with the filters of this package."""
     environment = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=select_autoescape(default=True),
@@ -22,5 +22,5 @@ def template(name: str, **filters: Callable[..., Any]) -> Template:
 
 
 def part(name: str) -> Markup:
-    """Return a style sheet or a script as it is, to stand within a page."""
+    """Return a style sheet or a script unchanged, for inclusion in a page."""
     return Markup((files(__package__) / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704 - a file of ours

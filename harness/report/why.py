@@ -1,4 +1,4 @@
-"""Why a run did not hold: what is broken, what is unknown, what is doubtful, and what was left, one reason each."""
+"""Why a run did not hold: what is broken, unknown, doubtful or left behind, one reason each."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -10,7 +10,7 @@ from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Ver
 
 
 class Kind(StrEnum):
-    """What a reason is about."""
+    """The subject of a reason."""
 
     CHECK = "check"
     SUITE = "suite"
@@ -25,25 +25,25 @@ PHASES = {
     Kind.FAULT: "drive",
     Kind.RESIDUE: "stop",
 }
-"""In which phase each shows, unless a remark says its own."""
+"""Phase of each kind, unless a remark names its own."""
 
 
 class Reason(StoredModel):
-    """One thing that forbids to say that a run held."""
+    """One reason why a run cannot be said to hold."""
 
     kind: Kind
     verdict: Annotated[Verdict, ByName]
-    """What it makes of the question that it is an answer to."""
+    """The verdict that it implies."""
     phase: str
     subject: str
-    """Key of a check, name of a suite or a fault, or what a remark is about; may be empty."""
+    """Key of a check, name of a suite or a fault, or subject of a remark; may be empty."""
     text: str
     targets: list[str] = []
     """Targets of a fault, whether hit or not."""
 
     @property
     def title(self) -> str:
-        """Its subject as people are shown it; empty where there is none."""
+        """Its subject as text; empty if there is none."""
         if self.kind is Kind.CHECK:
             return registry.check_title(self.subject)
         hit = ", ".join(self.targets)
@@ -54,7 +54,7 @@ class Reason(StoredModel):
 
 
 def why(result: RunResult) -> list[Reason]:
-    """Return every reason why a run did not hold, in the order in which they matter; none if it did."""
+    """Return every reason why a run did not hold, the most important first; empty if it held."""
     answers = [_reason(Kind.CHECK, part.verdict, part.check, part.reason) for part in result.checks]
     answers += [
         _reason(Kind.SUITE, part.verdict, part.suite, "; ".join(part.failures) or part.reason) for part in result.suites

@@ -1,1 +1,1 @@
-"""A run's folder and what lies in it: evidence, phases, the plan of the run and its verdict."""
+"""A run's folder and its content: evidence, phases, the plan of the run and its verdict."""

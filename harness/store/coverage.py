@@ -1,6 +1,6 @@
 """What a run or a sweep tried and saw, counted when it ended, so that its evidence is not read again for that.
 
-A run that has none was recorded before there was any: it is *not recorded*, which is not the same as *never*.
+A run of an earlier version has none: it is *not recorded*, which is not the same as *never*.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from harness.errors import EvidenceError
 from harness.store.result import StoredModel, reason_of
 
 Counts = dict[str, dict[str, int]]
-"""How often something was seen, by what it belongs to and by its name."""
+"""How often each was seen, by group and name."""
 
 
 class Played(StrEnum):
@@ -31,10 +31,10 @@ class Played(StrEnum):
 
 
 class When(StrEnum):
-    """What else was the matter when a fault began, while the load ran."""
+    """The situation in which a fault began, while the load ran."""
 
     QUIET = "quiet"
-    """No other fault was in force, and every replica was in sync as far as the brokers say."""
+    """No other fault was in force, and by the brokers' logs every replica was in sync."""
     RECOVERING = "recovering"
     """No other fault was in force, and a replica was still out of sync."""
     ANOTHER = "another fault"
@@ -42,7 +42,7 @@ class When(StrEnum):
 
 
 class Injected(StoredModel):
-    """How often a kind of fault began against a role, beside the same else."""
+    """How often a kind of fault began against a role, in one situation."""
 
     fault: str
     role: Played
@@ -55,13 +55,13 @@ class Coverage(StoredModel):
     """The content of `coverage.json`."""
 
     runs: int = 1
-    """Runs and schedules that it is of."""
+    """Number of runs and schedules counted."""
     injected: list[Injected] = []
     """An injection counts once in every role of its targets."""
     transitions: Counts = {}
-    """By state machine, such as partition, and by what it did, such as `New → Online`."""
+    """By state machine, such as partition, and by transition, such as `New → Online`."""
     errors: Counts = {}
-    """By API and by the name of the error, as brokers answered; what clients gave up with is under their operations."""
+    """By API and by the name of the error in brokers' answers; errors of clients are under their operations."""
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
@@ -71,10 +71,10 @@ class Coverage(StoredModel):
 
     @classmethod
     def load(cls, path: Path) -> "Coverage | None":
-        """Return what `save` wrote; None where nothing was recorded.
+        """Return what `save` wrote; None if nothing was recorded.
 
         Raises:
-            EvidenceError: it is something else.
+            EvidenceError: the content is something else.
         """
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -85,7 +85,7 @@ class Coverage(StoredModel):
 
 
 def total(parts: Iterable[Coverage]) -> Coverage:
-    """Return all of them added up."""
+    """Return the sum of all."""
     runs = 0
     tried: Counter[tuple[str, Played, When]] = Counter()
     confirmed: Counter[tuple[str, Played, When]] = Counter()

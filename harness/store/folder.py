@@ -1,4 +1,4 @@
-"""Where is each file of a run? The only module that knows the names inside a run folder."""
+"""The place of each file of a run; the only module that knows the names inside a run folder."""
 
 import re
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ class Root(Protocol):
 R = TypeVar("R", bound=Root)
 
 LIBRARY = re.compile(r"plotly-[0-9a-f]{16}\.min\.js")
-"""What lies beside the folders of runs, once for the reports of all: it draws their timelines.
+"""The chart library beside the folders of runs, one file for all reports.
 
-It is called by its content: reports that an earlier release made keep theirs.
+Its name has the digest of its content: reports of an earlier release keep theirs.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFolder(Generic[R]):
-    """The files that are made from a run or a history, on this machine or behind a URI."""
+    """The files made from a run or a history, on this machine or behind a URI."""
 
     root: R
 
@@ -61,15 +61,15 @@ class ResultFolder(Generic[R]):
 
     @property
     def report(self) -> R:
-        """One HTML page; what draws its timeline lies beside the folder, as `LIBRARY`, or in it."""
+        """One HTML page; its chart library is beside the folder, as `LIBRARY`, or in it."""
         return self.root / "report.html"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder(ResultFolder[Path]):
-    """One run's folder; every phase reads and writes here, and nothing else passes between phases."""
+    """One run's folder; every phase reads and writes here, and phases share nothing else."""
 
-    # The scenario, and what the seed made of it.
+    # The scenario, and its plan.
     @property
     def scenario(self) -> Path:
         """The scenario after overrides, as YAML."""
@@ -82,17 +82,17 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def seal(self) -> Path:
-        """What each file was when the cluster had ended, as JSON."""
+        """Size and digest of each file when the cluster had ended, as JSON."""
         return self.root / "seal.json"
 
     @property
     def tables(self) -> Path:
-        """Folder with the evidence as typed tables, one folder a kind; made of the lines, and made again if lacking."""
+        """Folder with the evidence as typed tables, one folder a kind; made from the lines, again if missing."""
         return self.root / "tables"
 
     @property
     def origin(self) -> Path:
-        """The scheduler's task that started this run, as JSON; missing when the command line did."""
+        """The scheduler's task that started this run, as JSON; missing if the command line did."""
         return self.root / "origin.json"
 
     # What happened.
@@ -148,7 +148,7 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def liveness(self) -> Path:
-        """What the cluster showed of life after the last heal."""
+        """The signs of life after the last heal."""
         return self.root / "liveness.jsonl"
 
     @property
@@ -157,25 +157,25 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "replicas"
 
     def replica_dump(self, broker_id: int, topic: str, partition: int) -> Path:
-        """Return the dump of one replica; its prefix is for topics that start with `_`: Spark skips such files."""
+        """Return the dump of one replica; the prefix is for topics that start with `_`: Spark skips such files."""
         return self.replicas / str(broker_id) / f"replica-{topic}-{partition}.jsonl"
 
     def transactions_dump(self, broker_id: int) -> Path:
-        """Return what a broker's replicas say of transactions and producers; there is none without any."""
+        """Return the state of transactions and producers in a broker's replicas; missing if there is none."""
         return self.root / "transactions" / f"{broker_id}.jsonl"
 
     def deleted_logs(self, broker_id: int) -> Path:
-        """Return the list of folders that a broker had still to remove from its disk; there is none without any."""
+        """Return the list of folders that a broker had not yet removed from its disk; missing if there is none."""
         return self.replicas / str(broker_id) / "deleted.jsonl"
 
     @property
     def coverage(self) -> Path:
-        """What it tried and saw, counted, as JSON; missing in runs that ended before that was counted."""
+        """What the run tried and saw, counted, as JSON; missing in runs of earlier versions."""
         return self.root / "coverage.json"
 
     @property
     def reserve(self) -> Path:
-        """Folder with room that the run keeps on the disk until its report is written (`harness/store/reserve.py`)."""
+        """Folder with disk space that the run keeps until its report is written (`harness/store/reserve.py`)."""
         return self.root / "reserve"
 
     @property

@@ -1,6 +1,6 @@
-"""What does each line of a run's JSONL files hold, and how are such files written and read?
+"""The lines of a run's JSONL files, and how such files are written and read.
 
-Six kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps, what was alive in the end
+Six kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps, signs of life
 (these here), and the brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so
 a killed process can tear the last line at most; readers stop there and say so. All but replica dumps are chained
 (`harness/system/chain.py`).
@@ -44,32 +44,32 @@ class OpKind(StrEnum):
     END_OFFSET = "end_offset"
     """Asks the partition leader for the high watermark."""
     LIST_OFFSET = "list_offset"
-    """Asks the partition leader for an offset: the latest, the earliest, or that of an instant, as the mode says."""
+    """Asks the partition leader for an offset: the latest, the earliest, or one by timestamp, as the mode says."""
     DELETE_RECORDS = "delete_records"
-    """Lets a partition's log begin at an offset; ends with where it begins."""
+    """Moves the start of a partition's log to an offset; the end has the new start."""
     SUBSCRIBE = "subscribe"
     """Becomes a member of a group; ends with its first assignment, which may be empty."""
     ASSIGNED = "assigned"
-    """Is told by its group that a partition is its own; ends when it can be read."""
+    """Gets a partition from its group; ends when it can be read."""
     REVOKED = "revoked"
-    """Is told to give a partition back; ends when it has."""
+    """Is asked to give a partition back; ends when it has."""
     LOST = "lost"
-    """Is told that a partition is its own no longer, as the group goes on without it."""
+    """Has lost a partition: its group has gone on without it."""
     LEAVE = "leave"
     """Closes a member; a static one stays in its group until its session times out."""
     SETTING = "setting"
-    """States by `key` and `value` what the client, or its cluster, was configured to do; it has no end."""
+    """States by `key` and `value` how the client, or its cluster, is configured; it has no end."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record of a poll, in the order it was handed out."""
+    """One record of a poll, in the order of delivery."""
 
     topic: str
     partition: int
     offset: int
     value: str
-    """The value id that a producer wrote, or a digest of a value that no producer of ours wrote."""
+    """The producer's value id, or a digest of a value from elsewhere."""
     leader_epoch: int = -1
 
 
@@ -88,7 +88,7 @@ class Operation:
     kind: OpKind
     topic: str = ""
     partition: int = -1
-    """Of a send -1 as long as the client has not chosen."""
+    """Of a send -1 until the client has chosen one."""
     offset: int = -1
     """Of the record (send), the position to resume from (commit, fetch_committed), the end (end_offset), where reading
     begins (assigned; -1 for the log's start, as nothing was committed) or where it has come to (revoked, lost)."""
@@ -99,18 +99,18 @@ class Operation:
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
     group: str = ""
-    """Consumer group of a commit or fetch_committed, and of all that a member does."""
+    """Consumer group of a commit or fetch_committed, and of all operations of a member."""
     member: str = ""
-    """Of a member of a group: the id that the coordinator gave it; empty while it has none."""
+    """Of a member of a group: its id from the coordinator; empty without one."""
     instance: str = ""
     """Its group.instance.id; empty for a dynamic member."""
     generation: int = -1
-    """In which it was when the operation began; -1 where the client does not tell."""
+    """The member's generation when the operation began; -1 if the client does not report it."""
     mode: str = ""
     """Of a poll: assign or subscribe; reread when a process reads everything once more from the start. Of a member:
     its assignor (subscribe), eager or cooperative (assigned, revoked, lost), manual or automatic (commit)."""
     records: tuple[Record, ...] = ()
-    """Of a poll that ended ok, in the order in which they were handed out."""
+    """Of a poll that ended ok, in the order of delivery."""
     error: str = ""
     """Name and message of the error that ended a fail or an info."""
 
@@ -119,14 +119,14 @@ class InjectionStep(StrEnum):
     """The write-ahead steps of one injection, in order; later steps never replace earlier ones."""
 
     POSTPONED = "postponed"
-    """Nothing is done yet: it waits for what is in its way."""
+    """Nothing is done yet: its target is held, or its role is vacant."""
     INTENDED = "intended"
     INJECTED = "injected"
     CONFIRMED = "confirmed"
     MISMATCH = "mismatch"
     INCONCLUSIVE = "inconclusive"
     FAILED = "failed"
-    """Inconclusive, as the fault's own code failed: no cluster was in its way."""
+    """Inconclusive, as the fault's own code failed, with no cause in the cluster."""
     HEALED = "healed"
     HEAL_FAILED = "heal_failed"
 
@@ -147,7 +147,7 @@ class JournalEntry:
     detail: str = ""
     """A sentence: what was seen, or what went wrong."""
     state: dict[str, Any] = field(default_factory=dict)
-    """What is needed to heal, so that any process can."""
+    """What any process needs to heal it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class ZnodeChange:
     version: int
     """Version of the data after the change; -1 for a delete."""
     session: str
-    """In hexadecimal, the session that made the change; empty when the source cannot tell."""
+    """In hexadecimal, the session that made the change; empty if the source does not record it."""
     ephemeral_owner: str
     """In hexadecimal; empty for a persistent znode."""
     source: str
@@ -188,7 +188,7 @@ class ReplicaRecord:
     timestamp_ms: int
     key: str
     value: str
-    """The text of the value where it is UTF-8, else its SHA-256."""
+    """The text of the value if it is UTF-8, else its SHA-256."""
     digest: str
     """SHA-256 over key, value and headers."""
     producer_id: int
@@ -221,7 +221,7 @@ class ReplicaState:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class DeletedLog:
-    """One line of a broker's `deleted.jsonl`: a folder that waits to be removed, and is no replica any more."""
+    """One line of a broker's `deleted.jsonl`: a folder that waits to be removed, and is no longer a replica."""
 
     type: str = "deleted"
     broker: int
@@ -258,7 +258,7 @@ class AbortedEntry:
     topic: str
     partition: int
     segment: int
-    """Base offset of the segment that the entry stands with."""
+    """Base offset of the entry's segment."""
     producer_id: int
     first_offset: int
     last_offset: int
@@ -275,7 +275,7 @@ class ProducerEntry:
     topic: str
     partition: int
     snapshot_offset: int
-    """The snapshot knows everything before it."""
+    """The snapshot covers everything before it."""
     producer_id: int
     producer_epoch: int
     last_sequence: int
@@ -287,10 +287,10 @@ class ProducerEntry:
 
 
 class Sign(StrEnum):
-    """What shows that a cluster is alive."""
+    """A sign that a cluster is alive."""
 
     REGISTERED = "registered"
-    """A broker whose process runs stands in ZooKeeper."""
+    """A broker whose process runs is registered in ZooKeeper."""
     LED = "led"
     """A partition has a leader that is registered."""
     IN_SYNC = "in_sync"
@@ -300,30 +300,30 @@ class Sign(StrEnum):
     FETCH = "fetch"
     """That record is served."""
     READ = "read"
-    """A reader of the load has come to that record."""
+    """A reader of the load has reached that record."""
     COMMIT = "commit"
-    """The coordinator of this partition of `__consumer_offsets` takes an offset."""
+    """The coordinator of this partition of `__consumer_offsets` accepts an offset."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Liveness:
-    """One line of `liveness.jsonl`: one sign of life, as it was when the cluster had been left in peace."""
+    """One line of `liveness.jsonl`: one sign of life, after the cluster was left undisturbed."""
 
     time_ns: int
-    """When it was looked for last; host's monotonic clock, as in `Operation`."""
+    """Instant of the last look; host's monotonic clock, as in `Operation`."""
     sign: Sign
     broker: int = -1
     """Of `registered`."""
     topic: str = ""
     partition: int = -1
     process: str = ""
-    """Of `read`, the client, or the group of which one member is enough."""
+    """Of `read`: the client, or its group, of which one member is enough."""
     shown: bool
     """Whether the cluster showed it."""
     since_ns: int
-    """When it was seen last; when the last fault had been healed, where it was not seen since."""
+    """Instant at which it was last seen; of the last heal, if it was not seen since."""
     healed_ns: int
-    """When the last fault had been healed."""
+    """Instant of the last heal."""
     detail: str = ""
     """A sentence: what was seen instead."""
     hindrance: str = ""
@@ -331,13 +331,13 @@ class Liveness:
     cpu_percent: int
     """How busy all processors of the machine were from then on; 0 in virtual time, as are the next two."""
     load_percent: int
-    """Processes that wanted to run, on average of the last minute, for each 100 processors."""
+    """Runnable processes, on average over the last minute, for each 100 processors."""
     late_ms: int
-    """The longest that the harness itself was kept from running."""
+    """The longest time for which the harness itself was not scheduled."""
 
 
 LINK = ("line", "chain")
-"""Fields by which a line says its place in the file."""
+"""Fields with the line's position in its file."""
 TransactionLine = StoredMarker | AbortedEntry | ProducerEntry
 Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | DeletedLog | TransactionLine | Liveness
 
@@ -391,7 +391,7 @@ class JsonlWriter:
 
 
 class ChainedWriter(JsonlWriter):
-    """Gives each line its number and checksum, and says at the end how many there are."""
+    """Adds number and checksum to each line, and the number of lines at the end."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -403,7 +403,7 @@ class ChainedWriter(JsonlWriter):
         self._link = link
 
     def close(self) -> None:
-        """Write the end, unless nothing was written, and close the file; writing afterwards is an error."""
+        """Write the end line, unless nothing was written, and close the file; writing afterwards is an error."""
         try:
             if self._link.lines:
                 super()._append(end(self._link))
@@ -412,7 +412,7 @@ class ChainedWriter(JsonlWriter):
 
 
 def without_link(line: dict[str, Any]) -> dict[str, Any]:
-    """Return what a line says beside its place in the file; empty for a writer's end."""
+    """Return a line without its position in the file; empty for a writer's end."""
     if "chain" not in line:
         return line
     return {} if "lines" in line else {name: value for name, value in line.items() if name not in LINK}

@@ -1,4 +1,4 @@
-"""Which phases of a run ran, how long, how they ended, and what is to be remarked on: `phases.jsonl`."""
+"""The phases that ran, their durations and outcomes, and their remarks: `phases.jsonl`."""
 
 import os
 import socket
@@ -39,19 +39,19 @@ GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
 
 
 class Quiescence(BaseModel):
-    """What the phase collect knows of writes to the cluster while it copied; two empty lists prove that none were."""
+    """Writes to the cluster while the phase collect copied; two empty lists prove that there were none."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     loaded: list[str] = []
-    """In a sentence each, which clients still ran: what is of several brokers is of several instants."""
+    """A sentence for each client that still ran: copies of several brokers then show different instants."""
     unsettled: list[str] = []
-    """In a sentence each, why the dumps of replicas cannot be compared with each other."""
+    """A sentence for each reason why the dumps of replicas cannot be compared."""
 
 
 @dataclass(slots=True)
 class PhaseNotes:
-    """What a phase has to say about the evidence and the environment."""
+    """The remarks of a phase on evidence and environment."""
 
     phase: str = ""
     remarks: list[Remark] = field(default_factory=list)
@@ -60,7 +60,7 @@ class PhaseNotes:
     """Of the phase collect, once it has dumped the replicas."""
 
     def remark(self, text: str, *, subject: str = "", forbids_pass: bool = False, environment: bool = False) -> None:
-        """Keep what there is to say of the evidence; the subject is a file, a client, a broker."""
+        """Add a remark on the evidence; the subject is a file, a client, a broker."""
         remark = Remark(
             text=text, phase=self.phase, subject=subject, forbids_pass=forbids_pass, environment=environment
         )
@@ -69,9 +69,9 @@ class PhaseNotes:
 
 @contextmanager
 def record_phase(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
-    """Write down that a phase runs and, whatever happens in it, how it ended; errors go on, as the harness's own.
+    """Record that a phase runs and, whatever happens in it, how it ended; other errors become the harness's own.
 
-    That it cannot be written down keeps no phase from running: the cluster is to be stopped on a full disk too.
+    A phase runs even if this cannot be written: the cluster must be stopped on a full disk too.
     """
     notes = PhaseNotes(phase=phase)
     error = ""
@@ -133,7 +133,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         **more,
     }
     try:
-        folder.root.stat()  # a folder that was moved is not made anew
+        folder.root.stat()  # a folder that was moved is not created again
         with JsonlWriter(folder.phases) as writer:
             with_room(folder, lambda: writer.write(line))
     except OSError as error:
@@ -142,16 +142,16 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseEnd:
-    """How a phase ended, the last time it ran."""
+    """The outcome of a phase, at its last run."""
 
     duration_s: float
     error: str
     remarks: list[Remark]
     residue: list[str]
     over: bool = True
-    """Whether it came to its own end, good or bad; one that was cut off did not."""
+    """Whether it ended by itself, well or not; one that was cut off did not."""
     quiescence: Quiescence | None = None
-    """None of other phases than collect, and where earlier versions collected."""
+    """None for phases other than collect, and for runs of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,15 +160,15 @@ class PhaseEntry:
 
     phase: Phase
     host: str
-    """The machine it ran on; empty where the log does not say."""
+    """The machine it ran on; empty if unknown."""
     process: ProcessIdentity | None
     """Process that carried it out; None if the log does not say."""
     error: str | None
-    """How it ended, empty when it did what it should; None while it runs, and for ever when it was cut off."""
+    """Its error; empty for success, None while it runs, or if it was cut off."""
 
     @property
     def over(self) -> bool:
-        """Whether the phase came to its own end, good or bad."""
+        """Whether the phase ended by itself, well or not."""
         return self.error is not None
 
 
@@ -181,7 +181,7 @@ class _Line(BaseModel):
     event: Literal["started", "ended"]
     utc: str = ""
     last_sign: str = ""
-    """When anything was written last in a phase before it that was cut off, in UTC."""
+    """Last write of an earlier phase that was cut off, in UTC."""
     remarks: list[Remark | str] = []
     """Older lines have sentences, and one flag for all of them."""
     damaged: bool = False
@@ -209,7 +209,7 @@ class _Line(BaseModel):
 
 
 def entries(folder: RunFolder) -> list[PhaseEntry]:
-    """Return every time that a phase was entered, in their order.
+    """Return every entry of a phase, in order.
 
     Raises:
         EvidenceError: the file holds something else.
@@ -230,14 +230,14 @@ def started_at(folder: RunFolder) -> str:
 
 
 def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
-    """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off.
+    """Return the outcome of each phase, at its last run; a phase without an end was cut off.
 
     Raises:
         EvidenceError: the file holds something else.
     """
     known: dict[Phase, PhaseEnd] = {}
     lost: dict[Phase, list[Remark]] = {}
-    """What an earlier try of a phase could not do and a later one cannot make good."""
+    """What an earlier try of a phase missed and a retry cannot repeat."""
     under_way: _Line | None = None
     for line in _lines(folder):
         phase = line.phase
@@ -263,7 +263,7 @@ def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
 
 
 def _lasted_s(cut_off: _Line, following: _Line) -> float:
-    """Return how long a phase lasted that was cut off: until its last sign of life, or until the next one began."""
+    """Return the duration of a phase that was cut off: until its last sign of life, or until the next one began."""
     if not cut_off.utc or not following.utc:
         return 0.0
     began = datetime.fromisoformat(cut_off.utc)

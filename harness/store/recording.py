@@ -1,4 +1,4 @@
-"""How a client process writes down what it does: every operation as it begins, and as it ends."""
+"""Writes down the operations of a client process, each as it begins and as it ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Recorder:
         group: str = "",
         mode: str = "",
     ) -> Operation:
-        """Write down that something is about to be tried."""
+        """Record the start of an operation."""
         invoked = Operation(
             index=self.next_index,
             time_ns=self._clock_ns(),
@@ -75,7 +75,7 @@ class Recorder:
         records: tuple[Record, ...] = (),
         error: str = "",
     ) -> None:
-        """Write down how it ended, with what is known now."""
+        """Record its end, with what is known now."""
         ended = Operation(  # `dataclasses.replace` takes five times as long
             index=invoked.index,
             time_ns=self._clock_ns(),

@@ -1,6 +1,6 @@
-"""How does a run write its last lines and its verdict on a disk that its cluster has filled? It kept room for them.
+"""Reserves disk space, so that a run can write its last lines and its verdict on a full disk.
 
-A run folder has files without content, which a full disk takes away one after another; the report takes the rest.
+A run folder has empty files that a full disk would not allow to be created later; the report takes the rest.
 """
 
 import errno
@@ -21,7 +21,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def keep_room(folder: RunFolder) -> None:
-    """Take the room; raises OSError where there is none."""
+    """Reserve the space; raises OSError if there is none."""
     folder.reserve.mkdir()
     for number in range(PARTS):
         with (folder.reserve / str(number)).open("wb") as part:
@@ -29,12 +29,12 @@ def keep_room(folder: RunFolder) -> None:
 
 
 def give_back(folder: RunFolder) -> None:
-    """Give all of it back; nothing happens where there is none."""
+    """Release all of it; no-op if there is none."""
     shutil.rmtree(folder.reserve, ignore_errors=True)
 
 
 def write_whole(folder: RunFolder, path: Path, text: str) -> None:
-    """Write a file, all or nothing, in that room if need be; raises OSError."""
+    """Write a file, all or nothing, in that space if needed; raises OSError."""
     with_room(folder, lambda: _replace(path, text))
 
 
@@ -49,7 +49,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def with_room(folder: RunFolder, write: Callable[[], T]) -> T:
-    """Write, on a full disk once more after each part of the room is given back.
+    """Write; on a full disk, retry after each released part of the space.
 
     `write` leaves nothing behind when it raises OSError.
     """

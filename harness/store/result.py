@@ -1,4 +1,4 @@
-"""The content of `verdict.json`: everything that a run came to, small enough for a task's return value."""
+"""The content of `verdict.json`: all results of a run, small enough for a task's return value."""
 
 import json
 import re
@@ -25,11 +25,11 @@ from harness.verdict import (
 )
 
 DERIVED = ("verdicts", "exit_code")
-"""Written for readers that know no Python, and made anew from the parts by those that do."""
+"""Written for readers other than this program, which derives them again from the parts."""
 
 
 class StoredModel(BaseModel):
-    """Refuses unknown keys and numbers that are none, and repeats in no log what stood there; never changes."""
+    """Refuses unknown keys and non-finite numbers, keeps input values out of error messages, and is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
@@ -42,18 +42,18 @@ _WORDS = (
     (r" or instance of \w+$", ""),
     ("^Value error, ", ""),
 )
-"""Of pydantic, as patterns, and ours."""
+"""Pydantic's messages, as patterns, and ours."""
 
 
 def in_our_words(message: str) -> str:
-    """Return what pydantic says of a value as a part of a sentence."""
+    """Return pydantic's message about a value as part of a sentence."""
     for theirs, ours in _WORDS:
         message = re.sub(theirs, ours, message)
     return message[0].lower() + message[1:]
 
 
 def reason_of(error: Exception) -> str:
-    """Return in one line why a file does not hold what it should: the first problem of a model, and where it lies."""
+    """Return in one line why a file is invalid: the first problem of a model, and its place."""
     if isinstance(error, UnicodeDecodeError):
         return "not text in UTF-8"
     if isinstance(error, OSError):
@@ -66,11 +66,11 @@ def reason_of(error: Exception) -> str:
 
 
 class ByName:
-    """Annotates an enumeration of verdicts, of which JSON has the names."""
+    """Annotates an enumeration of verdicts, which JSON has by name."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Take a member or its name, and write the name."""
+        """Accept a member or its name, and write the name."""
         members: dict[str, IntEnum] = {each.name: each for kind in get_args(source) or [source] for each in kind}
         by_name = core_schema.no_info_after_validator_function(
             members.__getitem__, core_schema.literal_schema(list(members))
@@ -86,7 +86,7 @@ NamedSystemVerdict = Annotated[SystemVerdict, ByName]
 
 
 class Remark(StoredModel):
-    """One thing that there is to say of the evidence."""
+    """One remark on the evidence."""
 
     text: str
     phase: str = ""
@@ -95,7 +95,7 @@ class Remark(StoredModel):
     """A file, a client, a broker; empty for the phase as a whole."""
     forbids_pass: bool = False
     environment: bool = False
-    """Whether a phase failed by something beside the cluster's promises: a start, a full disk, no steady state."""
+    """Whether a phase failed for a reason other than the cluster's promises: a start, a full disk, no steady state."""
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text
@@ -107,7 +107,7 @@ def forbidding(remarks: Iterable[Remark]) -> list[Remark]:
 
 
 class FaultResult(StoredModel):
-    """What became of one injection of the plan."""
+    """The result of one injection of the plan."""
 
     injection: int
     fault: str
@@ -115,11 +115,11 @@ class FaultResult(StoredModel):
     verdict: NamedFaultVerdict
     detail: str
     compensated: bool = False
-    """Drawn, and not seen to happen; a spare was confirmed in its place, so that the verdict does not rest on it."""
+    """Drawn, and not seen to happen; a confirmed spare replaces it, so the verdict does not rest on it."""
 
 
 class CheckResult(StoredModel):
-    """What one check found."""
+    """The result of one check."""
 
     check: str
     promise: str
@@ -132,7 +132,7 @@ class CheckResult(StoredModel):
 
     @property
     def counted(self) -> str:
-        """How much was found of each severity, in words; empty if nothing was."""
+        """The number of findings of each severity, as text; empty if there are none."""
         numbers = [
             (self.violations, number_of(self.violations, "violation")),
             (self.expected, f"{self.expected:,} expected"),
@@ -142,7 +142,7 @@ class CheckResult(StoredModel):
 
 
 class SuiteResult(StoredModel):
-    """What one Great Expectations suite found."""
+    """The result of one Great Expectations suite."""
 
     suite: str
     verdict: NamedSystemVerdict
@@ -152,7 +152,7 @@ class SuiteResult(StoredModel):
     failures: list[str] = []
     """The failed expectations as sentences."""
     expected: list[str] = []
-    """Those that were not met, and need not be where the settings allow a loss; as sentences."""
+    """Unmet expectations that the settings excuse, as sentences."""
     reason: str = ""
     """Why nothing was evaluated."""
 
@@ -164,7 +164,7 @@ class RunResult(StoredModel):
     scenario: str
     driver: str
     system: str = "python"
-    """What was under test; runs of earlier versions had nothing else."""
+    """The system under test; runs of earlier versions had no other."""
     seed: int
     planted_bugs: list[str] = []
     started_at: str
@@ -175,7 +175,7 @@ class RunResult(StoredModel):
     checks: list[CheckResult] = []
     suites: list[SuiteResult] = []
     residue: list[str] = []
-    """What was left behind, in a sentence each; empty is CLEAN."""
+    """Leftovers, a sentence each; empty is CLEAN."""
     remarks: list[Remark] = []
     """On the quality of the evidence: torn lines, missing files, an interrupted run, no steady state afterwards."""
     counts: dict[str, int] = {}
@@ -183,7 +183,7 @@ class RunResult(StoredModel):
 
     @property
     def verdicts(self) -> Verdicts:
-        """The three verdicts that the parts add up to."""
+        """The three combined verdicts."""
         system = worst_system(
             [part.verdict for part in self.checks]
             + [part.verdict for part in self.suites]
@@ -197,7 +197,7 @@ class RunResult(StoredModel):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What `chaos` ends with: a violation outranks a broken environment, which outranks a run without proof."""
+        """The exit code of `chaos`: a violation outranks a broken environment, which outranks a run without proof."""
         code = self.verdicts.exit_code
         if code is not ExitCode.VIOLATED and any(remark.environment for remark in self.remarks):
             return ExitCode.ENVIRONMENT
@@ -226,7 +226,7 @@ class RunResult(StoredModel):
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> "RunResult":
-        """Return what `save` wrote, wherever it lies now.
+        """Return what `save` wrote, from any place.
 
         Raises:
             EvidenceError: it is not a result.

@@ -1,7 +1,7 @@
-"""Is the evidence of a run what it was when its cluster had ended? Each file's size and digest, written down then.
+"""Seals the evidence of a run: each file's size and digest when its cluster had ended.
 
-What is damaged afterwards is found by its digest, and described by the chain of its lines (`harness/system/chain.py`).
-What was damaged before is found by the chain alone.
+Later damage is found by the digest, and described by the chain of its lines (`harness/system/chain.py`).
+Earlier damage is found by the chain alone.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from harness.store.result import StoredModel, reason_of
 from harness.system.chain import Reading, read_chain
 
 MUST_END = ("operations", "journal", "zookeeper", "liveness")
-"""Kinds of evidence whose writers say when they have ended; a broker writes each line before it does what it says."""
+"""Kinds of evidence whose writers mark their end; a broker writes each line before it acts."""
 UNCHAINED = ("replicas",)
 """Kinds whose files the harness writes at once, just before they are sealed."""
 DIGEST_BYTES = 16
@@ -31,13 +31,13 @@ class SealedFile(StoredModel):
     place: str
     """Within the run folder."""
     kind: str
-    """As in `RunFolder.evidence`; empty for what says how the run was asked for and how it went."""
+    """As in `RunFolder.evidence`; empty for files about the request and the course of the run."""
     size_bytes: int
     lines: int
     digest: str
     """BLAKE2b of all bytes, in hexadecimal."""
     breaks: int
-    """Lines that did not follow the ones before them."""
+    """Lines that do not continue the chain."""
     first_breaks: list[str]
     has_end: bool
 
@@ -58,19 +58,19 @@ class Seal(StoredModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Something that is wrong with one file of a run."""
+    """A defect of one file of a run."""
 
     place: str
     """Of the file within the run folder."""
     kind: str
-    """Of evidence; empty where nothing of the run can be relied on."""
+    """Kind of evidence; empty if nothing of the run is reliable."""
     text: str
     is_open_end: bool = False
-    """Whether no more is unknown than what its writer had still to say when it was killed."""
+    """Whether only the last lines of a killed writer are missing."""
 
 
 def seal(folder: RunFolder) -> None:
-    """Write down what each file of a run is; a run that is sealed already stays as it was sealed."""
+    """Record each file's size and digest; a run that is sealed already keeps its seal."""
     if folder.seal.exists():
         return
     files = [_sealed(folder, path, kind) for kind, paths in _files(folder).items() for path in paths]
@@ -78,12 +78,12 @@ def seal(folder: RunFolder) -> None:
 
 
 def sealed_lines(folder: RunFolder) -> int:
-    """Return how many lines of evidence a run left when its cluster had ended; 0 where no seal says it."""
+    """Return the number of lines of evidence when the cluster had ended; 0 without a seal."""
     return sum(file.lines for file in stated_files(folder))
 
 
 def stated_files(folder: RunFolder) -> list[SealedFile]:
-    """Return the files of evidence that a run left when its cluster had ended; none where no seal says it."""
+    """Return the files of evidence when the cluster had ended; empty without a seal."""
     try:
         stated = Seal.model_validate_json(folder.seal.read_bytes())
     except (OSError, ValidationError):
@@ -92,7 +92,7 @@ def stated_files(folder: RunFolder) -> list[SealedFile]:
 
 
 def damage(folder: RunFolder) -> list[Hole]:
-    """Return what is wrong with the evidence of a run whose completeness can be proved."""
+    """Return the defects of the evidence of a run whose completeness can be proved."""
     try:
         stated = Seal.model_validate_json(folder.seal.read_bytes())
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def damage(folder: RunFolder) -> list[Hole]:
 
 
 def _files(folder: RunFolder) -> dict[str, list[Path]]:
-    """Return the existing files by kind, and under no kind those without which none can be understood."""
+    """Return the existing files by kind; those that all kinds need have no kind."""
     declared = (folder.scenario, folder.plan, folder.format, folder.phases)
     return {"": [path for path in declared if path.is_file()], **folder.evidence()}
 
@@ -142,7 +142,7 @@ def _read(path: Path, kind: str) -> Reading:
 
 
 def _digest(path: Path, size_bytes: int) -> str:
-    """Return the digest of so many bytes; the log of phases goes on after the run is sealed."""
+    """Return the digest of the first bytes; the log of phases grows after the run is sealed."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     with path.open("rb") as file:
         while size_bytes > 0 and (block := file.read(min(size_bytes, 1 << 20))):
@@ -163,7 +163,7 @@ def _holes_of(folder: RunFolder, file: SealedFile) -> Iterator[Hole]:
 
 
 def _wrong(path: Path, file: SealedFile, *, grows: bool) -> Iterator[str]:
-    """Yield what is wrong with the lines of a file, a sentence each."""
+    """Yield the defects of the lines of a file, a sentence each."""
     if not path.is_file():
         yield "it is missing"
         return
@@ -187,13 +187,13 @@ def _difference(file: SealedFile, size_bytes: int, reading: Reading) -> str:
 
 
 def broken(breaks: int, first: list[str]) -> str:
-    """Return what is wrong with so many lines, of which the first are described."""
+    """Return a sentence on this many broken lines, of which the first are described."""
     more = f" (and {breaks - len(first)} more)" if breaks > len(first) else ""
     return "; ".join(first) + more
 
 
 def sealed_files(folder: RunFolder) -> dict[str, list[SealedFile]]:
-    """Return the files by kind of evidence, of the kinds that are whole and as they were sealed."""
+    """Return the files by kind of evidence, of the kinds that are complete and unchanged."""
     if not folder.seal.exists():
         return {}
     holes = damage(folder)
@@ -203,5 +203,5 @@ def sealed_files(folder: RunFolder) -> dict[str, list[SealedFile]]:
 
 
 def of_kind(holes: Sequence[Hole], kind: str) -> Hole | None:
-    """Return the first hole that leaves evidence of a kind unreliable."""
+    """Return the first hole that makes evidence of a kind unreliable."""
     return next((hole for hole in holes if hole.kind in ("", kind) and not hole.is_open_end), None)

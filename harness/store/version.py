@@ -1,4 +1,4 @@
-"""Which version does a run's evidence have? This program reads the one that it writes, and refuses all others.
+"""The version of a run's evidence; this program reads only the version that it writes.
 
 Version 5 is the lines of `harness/store/history.py` and `harness/events.py`, chained (`harness/system/chain.py`) in a
 folder that is sealed (`harness/store/seal.py`). Commit f058d1f9 is the last that reads versions 1 to 4.
@@ -32,7 +32,7 @@ def require_version(folder: RunFolder) -> None:
     """Check that this program reads a run's evidence.
 
     Raises:
-        EvidenceError: its version is another, or the folder does not say which it is.
+        EvidenceError: its version is another, or the folder does not state one.
     """
     try:
         version = Format.model_validate_json(folder.format.read_bytes()).evidence

@@ -1,4 +1,4 @@
-"""The picture as plotly draws it: tracks one below the other over one axis of time, which they share when zoomed.
+"""The figure for plotly: tracks one below the other, which share one axis of time when zoomed.
 
 Colours are names of the page's palette, `var(--…)`, which the page's script fills in, so that they follow its mode. One
 colour has one meaning: no client is served (ink), a broken promise (bad), a fault (fault), a broker (broker-N).
@@ -27,7 +27,7 @@ from harness.report.timeline.tracks import (
 GAP_PX = 34
 SHOWN_PARTITIONS = 30
 LINES = 100
-"""Places for a line across all tracks."""
+"""Positions for a line across all tracks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Figure:
     legend: dict[str, list[LegendEntry]]
     """By the title of the track."""
     left_out: list[str]
-    """In sentences."""
+    """As sentences."""
 
 
 def figure(evidence: Evidence, marks: Sequence[Mark] = ()) -> Figure:
@@ -68,7 +68,7 @@ def figure(evidence: Evidence, marks: Sequence[Mark] = ()) -> Figure:
 
 
 def _busiest(partitions: Sequence[str], all_reigns: Sequence[Reign]) -> list[str]:
-    """Return the partitions with the most leaders, as many as are shown, in their own order."""
+    """Return the partitions with the most leaders, up to the limit, in their own order."""
     count = dict.fromkeys(partitions, 0)
     for reign in all_reigns:
         count[reign.partition] += 1
@@ -150,7 +150,7 @@ def _shades(in_force: Sequence[FaultWindow]) -> list[dict[str, Any]]:
 
 
 def _lines(marks: Sequence[Mark], end_s: float) -> list[dict[str, Any]]:
-    """Return a line through all tracks for findings that can be told apart, the first of each."""
+    """Return a line through all tracks for findings at distinct positions, the first of each."""
     places = {int(mark.at_s * LINES / max(end_s, 1.0)): mark.at_s for mark in reversed(marks)}
     instants = [round(at_s, 4) for at_s in sorted(places.values())]
     line = {"color": "var(--bad)", "width": 1, "dash": "dot"}

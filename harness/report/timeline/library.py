@@ -1,4 +1,4 @@
-"""Where does a page have its chart library from? One file beside all reports of a site, or the page itself."""
+"""The chart library of a page: one file beside all reports of a site, or part of the page."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 @cache
 def name() -> str:
-    """Return what the file of the installed release is called."""
+    """Return the file name of the installed release."""
     return f"plotly-{hashlib.sha256(text().encode()).hexdigest()[:16]}.min.js"  # as `LIBRARY` of the store says
 
 
@@ -22,9 +22,9 @@ def text() -> str:
 
 
 def put_beside(folder: Path) -> str:
-    """See to it that the file lies beside a folder with a page, and return its address from there.
+    """Make sure that the file is beside a folder with a page, and return its address from there.
 
-    Nothing is returned where it cannot be put there, as beside a run that is mounted alone.
+    Return an empty address if it cannot be written there, as beside a run that is mounted alone.
     """
     beside = folder.parent / name()
     temporary = beside.with_suffix(f".{os.getpid()}")

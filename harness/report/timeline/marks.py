@@ -1,4 +1,4 @@
-"""Where in time is each finding that the page shows?"""
+"""The instant of each finding on the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ class Mark:
     """A finding in the timeline."""
 
     id: str
-    """Of the finding's place on the page."""
+    """Of the finding's element on the page."""
     at_s: float
     check: str
-    """As people are shown it."""
+    """Its title."""
     text: str
 
 
 def marks_of(evidence: Evidence, groups: Sequence[FindingGroup]) -> dict[str, Mark]:
-    """Return the marks of the findings that are shown, by the id of each; some findings have no instant."""
+    """Return the marks of the shown findings, by the id of each; some findings have no instant."""
     named = [(group.id_of(index), row) for group in groups for index, row in enumerate(group.listed)]
     instants = evidence.instants([row for _, row in named])
     return {

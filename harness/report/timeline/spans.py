@@ -1,4 +1,4 @@
-"""What lasted from one instant to another: reigns of leaders, ISRs, faults in force, times without a write."""
+"""Spans of time: reigns of leaders, ISRs, faults in force, times without a write."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reign(Span):
-    """One leader of one partition."""
+    """The time of one leader of one partition."""
 
     partition: str
     leader: int
@@ -33,12 +33,12 @@ class Reign(Span):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership(Span):
-    """One ISR of one partition."""
+    """The time of one ISR of one partition."""
 
     partition: str
     isr: tuple[int, ...]
     missing: int
-    """Replicas of the partition that are not in it."""
+    """Replicas of the partition outside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def reigns(evidence: Evidence) -> list[Reign]:
 
 
 def memberships(evidence: Evidence) -> list[Membership]:
-    """Return which ISR a partition had when, by ZooKeeper; internal topics are left out."""
+    """Return the ISRs of each partition over time, by ZooKeeper; internal topics are left out."""
     rows = list(_lasting(evidence, "isr_changes"))
     replicas: dict[str, int] = {}
     for partition, row, _, _ in rows:
@@ -111,7 +111,7 @@ def windows(evidence: Evidence) -> list[FaultWindow]:
 
 
 def gaps(evidence: Evidence) -> list[Gap]:
-    """Return when no write to a partition was acknowledged though some were tried."""
+    """Return the times in which no write to a partition was acknowledged though some were tried."""
     return [
         Gap(
             partition=f"{row['topic']}-{row['partition']}",
@@ -125,7 +125,7 @@ def gaps(evidence: Evidence) -> list[Gap]:
 
 
 def _lasting(evidence: Evidence, name: str) -> Iterator[tuple[str, Row, float, float]]:
-    """Yield each state of each visible partition, and from when to when it was the one."""
+    """Yield each state of each visible partition, with its start and end."""
     rows = [row for row in evidence.rows(name, "zxid") if row["time_ns"] is not None and _visible(row["topic"])]
     ordered = sorted(rows, key=lambda row: (row["topic"], row["partition"], row["zxid"] or 0))
     for (topic, partition), group in groupby(ordered, key=lambda row: (row["topic"], row["partition"])):

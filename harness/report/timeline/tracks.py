@@ -1,4 +1,4 @@
-"""The rows of the picture: marks, operations, records a second, leaders, ISRs and faults, as plotly takes them."""
+"""The tracks of the figure: marks, operations, records a second, leaders, ISRs and faults, for plotly."""
 
 import html
 import textwrap
@@ -15,13 +15,13 @@ from harness.values import ACKS_ALL
 
 BROKER_COLOURS = 8
 LANE_PX, CHECK_PX, LOWEST_PX = 24, 36, 40
-"""A lane; one of a check, whose name takes two lines; the lowest track."""
+"""A lane; a check's lane, whose name takes two lines; the lowest track."""
 CHARACTERS = 90
-"""Of a name that stands in a lane, in the whole width of a page."""
+"""Characters of a lane's name in the whole width of a page."""
 THINNEST = 400
-"""Part of the width, one in so many, that a fault has at least: a bounce is over at once."""
+"""The least width of a fault, as a fraction of the whole: a bounce is over at once."""
 LEAST_MS = 0.01
-"""The axis of latency is logarithmic."""
+"""Least latency, as its axis is logarithmic."""
 OUTCOMES = {
     "ok": ("acknowledged", "var(--good)", "circle"),
     "info": ("unknown", "var(--open)", "triangle-up-open"),
@@ -30,19 +30,19 @@ OUTCOMES = {
 MISSING = {0: "all replicas", 1: "one missing", 2: "more missing"}
 NO_REPLICA, CLUSTER = "no replica", "the cluster"
 UNCLEAN = "x"
-"""The pattern of a reign that began outside of the ISR."""
+"""The pattern of a reign that began outside the ISR."""
 
 Trace = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegendEntry:
-    """A line of the legend, which also hides what it names."""
+    """An entry of the legend, which also hides what it names."""
 
     name: str
     colour: str
     symbol: str
-    """A character; `▨` stands for what is hatched."""
+    """A character; `▨` stands for a hatched bar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def of_marks(marks: Sequence[Mark]) -> Track:
 
 
 def _two_lines(check: str) -> str:
-    """Return a check as the name of its lane: the number over the word, so that the picture has room beside it."""
+    """Return a check as the name of its lane: the number over the word, which leaves room for the picture."""
     return "<br>".join(map(html.escape, check.split(" ", 1)))
 
 
@@ -126,7 +126,7 @@ def _signed() -> Iterable[tuple[tuple[str, str, str], str]]:
 
 
 def of_records(evidence: Evidence) -> Track:
-    """Return what became of the records of each second."""
+    """Return the outcomes of the records of each second."""
     seconds = evidence.per_second()
     middle = [second.second + 0.5 for second in seconds]
     counts = (
@@ -215,7 +215,7 @@ def of_leaders(
 
 
 def of_isrs(all_memberships: Sequence[Membership], partitions: Sequence[str]) -> Track:
-    """Return the ISRs of each partition, coloured by how many replicas are missing."""
+    """Return the ISRs of each partition, coloured by the number of missing replicas."""
     traces: list[Trace] = []
     legend: list[LegendEntry] = []
     worst = max(MISSING)
@@ -244,14 +244,14 @@ def of_faults(in_force: Sequence[FaultWindow], end_s: float) -> Track:
     places = name_places(in_force, end_s)
     bars["textposition"] = [places[number].text_position for number in range(len(in_force))]
     for number, place in places.items():
-        if place is NamePlace.BEFORE:  # what is written outside of a bar stands at its end: here where it begins
+        if place is NamePlace.BEFORE:  # text outside a bar is at its end; here at its start
             bars["base"][number] += bars["x"][number]
             bars["x"][number] *= -1
     return Track(title="Faults in force", traces=[bars] if in_force else [], **_lanes(sorted(set(lanes))))
 
 
 class NamePlace(StrEnum):
-    """Where the name of a fault is written: in its bar, beside it, or nowhere, where others leave no room."""
+    """Position of a fault's name: in its bar, beside it, or none if there is no room."""
 
     INSIDE = auto()
     AFTER = auto()
@@ -260,7 +260,7 @@ class NamePlace(StrEnum):
 
     @property
     def text_position(self) -> str:
-        """As plotly calls it."""
+        """Plotly's name of it."""
         return {NamePlace.INSIDE: "inside", NamePlace.NOWHERE: "none"}.get(self, "outside")
 
 
@@ -303,7 +303,7 @@ def _bars(
     texts: Sequence[str] = (),
     patterns: Sequence[str] = (),
 ) -> Trace:
-    """Return spans as bars, each in its lane; a pattern is drawn in the colour of the ground."""
+    """Return spans as bars, each in its lane; a pattern has the colour of the background."""
     return {
         "type": "bar",
         "orientation": "h",

@@ -1,1 +1,1 @@
-"""Many runs side by side: what became of them night after night, and what they never tried."""
+"""Many runs side by side: their outcomes night after night, and what they never tried."""

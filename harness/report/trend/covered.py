@@ -1,4 +1,4 @@
-"""What was tried and seen, and what of all that there is never was."""
+"""Coverage: what was tried and seen, and what never was."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Square:
-    """How often a kind of fault began against one role, beside the same else."""
+    """How often a kind of fault began against one role, in one situation."""
 
     when: str
     tried: int = 0
@@ -42,7 +42,7 @@ class Square:
 
 
 Squares = dict[Played, list[Square]]
-"""By role; a role without any is none that the kind can be aimed at."""
+"""By role; missing roles cannot be targets of the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Machine:
     seen: dict[str, int]
     never: list[str]
     unknown: dict[str, int]
-    """Those that there should not be."""
+    """Transitions that must not occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Covered:
     counted: int
     """Runs and schedules."""
     not_recorded: int
-    """Runs and schedules of which nothing was counted: they are in no number here, and no reason for a never."""
+    """Runs and schedules without recorded coverage: they are in no number here, and no reason for a never."""
     roles: list[Played]
     kinds: dict[str, Squares]
     machines: dict[str, Machine]
@@ -72,12 +72,12 @@ class Covered:
 
     @property
     def squares(self) -> int:
-        """How many there are."""
+        """Number of squares."""
         return sum(len(squares) for by_role in self.kinds.values() for squares in by_role.values())
 
     @property
     def confirmed(self) -> int:
-        """In how many of them a fault was confirmed."""
+        """Number of squares with a confirmed fault."""
         of = (square for by_role in self.kinds.values() for squares in by_role.values() for square in squares)
         return sum(square.confirmed > 0 for square in of)
 
@@ -92,7 +92,7 @@ class Covered:
 
 
 def covered(coverage: Coverage, not_recorded: int) -> Covered:
-    """Return what was covered, with everything that could have been."""
+    """Return the coverage, with everything that could have been covered."""
     injected = {(each.fault, each.role, each.when): each for each in coverage.injected}
     aims = {kind: _aims(kind) for kind in registry.names(registry.Kind.FAULT)}
     for each in coverage.injected:

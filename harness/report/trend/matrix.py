@@ -1,4 +1,4 @@
-"""What many runs come to: a matrix by night, and lines over the nights."""
+"""Many runs as a matrix by night, and as lines over the nights."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -8,9 +8,9 @@ from statistics import median
 from harness.report.trend.summary import RunSummary
 
 NIGHTS = 30
-"""The last ones with runs are shown."""
+"""Number of nights with runs that are shown."""
 ALONE = 2.0
-"""How far the line of a single value reaches to each side, of a picture 100 wide."""
+"""How far the line of a single value extends to each side, in a picture 100 wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def in_words(self) -> str:
-        """In words."""
+        """As text."""
         counts: dict[str, int] = defaultdict(int)
         for run in self.runs:
             counts[run.outcome if run.as_expected else f"{run.outcome}, not as expected"] += 1
@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def first(self) -> RunSummary:
-        """The run to look at: the first of those that matter most."""
+        """The run to open: the first of those that matter most."""
         return next(run for run in self.runs if _mood(run) == self.mood)
 
 
@@ -91,7 +91,7 @@ class Series:
 
     @property
     def points(self) -> str:
-        """The line in a picture of 100 by 20, largest at the top; a value alone is a short level line."""
+        """The line in a picture of 100 by 20, largest at the top; a single value is a short level line."""
         top, steps = self.worst or 1, max(len(self.values) - 1, 1)
         known = [
             (100 * index / steps, 20 - 18 * value / top) for index, value in enumerate(self.values) if value is not None
@@ -102,7 +102,7 @@ class Series:
 
     @property
     def last(self) -> float | None:
-        """Of the last night that has one."""
+        """The value of the last night that has one."""
         return next((value for value in reversed(self.values) if value is not None), None)
 
     @property

@@ -16,17 +16,17 @@ LARGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSummary:
-    """What a sweep adds to what was covered."""
+    """A sweep's part of the coverage."""
 
     schedules: int
     coverage: Coverage | None
-    """None where that was not counted."""
+    """None if it was not counted."""
 
 
 def render(
     summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = (), *, back: str = ""
 ) -> str:
-    """Return the page; `link` gives the address of a run, or nothing where it has none; `back` leads to their list."""
+    """Return the page; `link` gives the address of a run, or nothing; `back` is the address of their list."""
     runs = summaries.rows()
     coverage = total([summaries.coverage(), *(sweep.coverage for sweep in sweeps if sweep.coverage)])
     tried = len(runs) + sum(sweep.schedules for sweep in sweeps)
@@ -47,5 +47,5 @@ def render(
 
 
 def _figure(value: float) -> str:
-    """Return a number as people read it."""
+    """Return a number as text."""
     return f"{value:,.0f}" if value >= LARGE else f"{value:.4g}"

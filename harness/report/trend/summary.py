@@ -1,7 +1,7 @@
 """A run in one row, and all runs of a folder as rows, which are kept in a small table beside them.
 
-The table, `.trend.parquet`, is made of the runs and can always be made again: a row stands as long as the run's
-`verdict.json` is the one that it was made of. So nothing has to be appended when a run ends, and runs that are judged
+The table, `.trend.parquet`, is made from the runs and can always be made again: a row is valid as long as the run's
+`verdict.json` is unchanged. So nothing is appended when a run ends, and runs that are judged
 again, moved or removed are right at the next look. A look at 10,000 runs that are known costs one listing, a stat each
 and one file; Spark would take longer to start.
 """
@@ -33,12 +33,12 @@ from harness.verdict import HELD, VIOLATED, FaultVerdict
 
 TABLE = ".trend.parquet"
 MESSAGE_EVERY = 2_000
-"""Runs: about ten seconds of reading."""
+"""Runs read between two messages: about ten seconds."""
 DAMAGED = "damaged"
 OF_LOSSES = ("lost-write", "unseen")
-"""Checks that count each lost record once; what else is expected are duplicates, and the same losses seen otherwise."""
+"""Checks that count each lost record once; other expected findings are duplicates, or show the same losses again."""
 VERSION = {b"version": b"3"}
-"""Of what the table says; one that says it otherwise is made again."""
+"""Version of the table; one of another version is made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class FaultSummary:
     """Role of its target in the plan: leader, controller, ..."""
     confirmed: bool
     unavailable_ms: float | None
-    """The longest time without an acknowledged write of those that fall into it in part; None where there was none."""
+    """The longest time without an acknowledged write that overlaps it; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ class RunSummary:
 
     name: str
     stamp: int
-    """When its verdict was written, nanoseconds; another one makes the row stale."""
+    """Modification time of its verdict, in nanoseconds; another one makes the row stale."""
     started_at: str
     """UTC, ISO 8601."""
     scenario: str
     dag: str
-    """Airflow's DAG that started it; empty for the command line."""
+    """Airflow DAG that started it; empty for the command line."""
     outcome: str
-    """As `ExitCode.outcome` has it, or damaged (nothing can be read of it)."""
+    """As `ExitCode.outcome` has it, or damaged (unreadable)."""
     as_expected: bool
     """Whether it ended as declared when it was started, else held, or violated if a bug was planted."""
     duration_s: float
@@ -114,13 +114,13 @@ _COLUMNS = pa.schema(
         ("errors", pa.list_(_SEEN)),
     ]
 )
-"""A run, and what it tried and saw: only added up, and so never made into objects."""
+"""A run, and its coverage, which is only summed and never becomes objects."""
 _ORDER = [("started_at", "ascending"), ("name", "ascending")]
 
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Many runs by their beginning, as a table."""
+    """Many runs in the order of their starts, as a table."""
 
     _table: pa.Table
 
@@ -128,12 +128,12 @@ class Summaries:
         return len(self._table)
 
     def of_dags(self, wanted: Callable[[str], bool]) -> "Summaries":
-        """Return the runs of those DAGs; of the command line where the empty name is wanted."""
+        """Return the runs of those DAGs; an empty name stands for the command line."""
         dags = [dag for dag in self._table["dag"].unique().to_pylist() if wanted(dag)]
         return Summaries(self._table.filter(pc.is_in(self._table["dag"], pa.array(dags, pa.string()))))
 
     def named(self, names: Collection[str]) -> "Summaries":
-        """Return the runs of these names."""
+        """Return the runs with these names."""
         return Summaries(self._table.filter(pc.is_in(self._table["name"], pa.array(names, pa.string()))))
 
     def rows(self) -> list[RunSummary]:
@@ -153,7 +153,7 @@ class Summaries:
         return [list(islice(each, number)) for number in pc.list_value_length(lists).to_pylist()]
 
     def coverage(self) -> Coverage:
-        """Return what those runs tried and saw together of which that was counted."""
+        """Return the summed coverage of those runs that have one."""
         injected = self._added_up("injected", ["fault", "role", "when"], ["tried", "confirmed"])
         return Coverage(
             runs=pc.sum(self._table["counted"]).as_py() or 0,
@@ -182,7 +182,7 @@ def joined(parts: Iterable[Summaries]) -> Summaries:
 
 
 def summaries(runs: Path, progress: Listener) -> Summaries:
-    """Return every judged run in a folder; what is no run is left out.
+    """Return every judged run in a folder; other folders are skipped.
 
     Raises:
         OSError: the folder cannot be read.
@@ -205,7 +205,7 @@ def summaries(runs: Path, progress: Listener) -> Summaries:
 
 
 def _stamps(runs: Path) -> Iterator[tuple[str, int]]:
-    """Yield each run that has a verdict, with the instant at which that was written; links could lead anywhere."""
+    """Yield each run that has a verdict, with its modification time; links are not followed."""
     verdict = RunFolder(Path()).verdict.name
     with os.scandir(runs) as entries:
         for entry in entries:
@@ -291,7 +291,7 @@ def _damaged(folder: RunFolder, stamp: int) -> RunSummary:
 
 
 def _origin(folder: RunFolder) -> dict[str, str]:
-    """Return what a scheduler noted of the run that it started: texts by name; nothing where none did."""
+    """Return a scheduler's notes on the run that it started: texts by name; empty without a scheduler."""
     try:
         note = json.loads(folder.origin.read_bytes())
     except (OSError, ValueError):
@@ -300,7 +300,7 @@ def _origin(folder: RunFolder) -> dict[str, str]:
 
 
 def _gaps(evidence: RunEvidence) -> dict[int, float]:
-    """Return the longest time without an acknowledged write that falls into each injection in part, in milliseconds."""
+    """Return the longest time without an acknowledged write that overlaps each injection, in milliseconds."""
     gaps = evidence.rows("availability", "from_ns")
     longest = {}
     for window in evidence.rows("fault_windows", "injection"):
@@ -316,7 +316,7 @@ def _gaps(evidence: RunEvidence) -> dict[int, float]:
 
 
 def _load_table(runs: Path) -> pa.Table:
-    """Return the table of the last look; an empty one where there is none, or one that another version wrote."""
+    """Return the table of the last call; empty if there is none, or one of another version."""
     try:
         table = pq.read_table(runs / TABLE)
     except (OSError, pa.ArrowException):
