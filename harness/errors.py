@@ -1,4 +1,4 @@
-"""Which errors can the harness itself have? One tree; a misbehaving cluster is a verdict, never one of these.
+"""The errors of the harness itself, one tree; a misbehaving cluster is a verdict, never one of these.
 
 The command line maps each class to one exit code (`harness/cli/exit_codes.py`); a message says what was expected,
 what was seen, and where.
@@ -22,7 +22,7 @@ class PluginError(HarnessError):
 
 
 class EvidenceError(HarnessError):
-    """A run folder lacks what a phase needs, or holds something unreadable. Exit code 2."""
+    """A run folder lacks what a phase needs, or has an unreadable file. Exit code 2."""
 
 
 class ClusterError(HarnessError):
@@ -30,7 +30,7 @@ class ClusterError(HarnessError):
 
 
 class NotInstalled(HarnessError):
-    """A command takes a package that only an extra of the project brings; the message names both. Exit code 4."""
+    """A command needs a package of an extra; the message names both. Exit code 4."""
 
 
 class SparkError(ClusterError):
@@ -42,7 +42,7 @@ class DeadlineError(ClusterError):
 
 
 class Interrupted(HarnessError):
-    """A signal ended a phase; faults in force are healed. Exit code 3, unless checks had seen a violation."""
+    """A signal ended a phase; faults in force are healed. Exit code 3, or 1 if checks had found a violation."""
 
 
 def not_interrupted(error: BaseException) -> None:

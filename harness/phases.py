@@ -1,9 +1,9 @@
-"""The only orchestration: the phases of a run, each usable alone with nothing but the run folder, and all in a row.
+"""The only orchestration: the phases of a run, each usable alone with only the run folder, and all in sequence.
 
     start → drive → collect → stop → judge → expectations → report
 
-The cluster is stopped before anything is judged, and whatever goes wrong in a phase, the later ones do what can still
-be done: faults are healed, everything is stopped, and the history is judged as far as it goes.
+The cluster is stopped before anything is judged. Whatever fails in a phase, the later ones still do what they can:
+faults are healed, everything is stopped, and the history is judged as far as it goes.
 """
 
 import secrets
@@ -41,7 +41,7 @@ from harness.verdict import ExitCode
 
 SEED_BITS = 32
 FORGOTTEN_AFTER_S = 900.0
-"""Beyond load and recovery: for whatever lies between the phases, when a scheduler calls them one by one."""
+"""Beyond load and recovery: for pauses between phases, when a scheduler calls them one by one."""
 
 
 def new_seed() -> int:
@@ -50,13 +50,13 @@ def new_seed() -> int:
 
 
 def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -> RunFolder:
-    """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started.
+    """Make the folder of a new run, with the scenario and its plan; nothing is started.
 
     `owned`: the caller owns the existing cluster that the scenario disturbs.
 
     Raises:
         Refused: ownership is not confirmed, or this machine cannot do what the scenario needs of its driver.
-        NotInstalled: its suites could not be asked in the end.
+        NotInstalled: its suites could not be run at the end.
         ClusterError: the folder cannot be written.
     """
     scenario = with_drawn(scenario, plan.drawn)
@@ -138,7 +138,7 @@ def longest_life_s(scenario: Scenario) -> float:
 
 
 def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
-    """Put the cluster under load and faults; when it returns or raises, faults are healed and the load has ended."""
+    """Run load and faults against the cluster; when it returns or raises, faults are healed and the load has ended."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals, record_phase(folder, Phase.DRIVE, progress) as notes:
@@ -150,10 +150,10 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
 
 
 def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
-    """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it.
+    """Heal what is left, and copy all evidence into the run folder; an interruption before it does not cut it short.
 
     A process that still drives the cluster, or collects, is ended first: a scheduler may have given it up without its
-    knowing. Evidence that is sealed stays as it is: a scheduler tries again what was killed after that.
+    knowledge. Sealed evidence is not touched: a scheduler may retry a phase that was killed after the seal.
     """
     progress = progress or Logged()
     if folder.seal.exists():
@@ -168,9 +168,9 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
-    """Stop everything in whatever state it is, look for what is left, seal the evidence; no signal cuts this short.
+    """Stop everything in any state, look for leftovers, seal the evidence; no signal cuts this short.
 
-    Returns and saves the result as far as it is known, whatever is left included.
+    Returns and saves the result so far, including leftovers.
     """
     from harness.analysis.sources.sealing.sealed import sealed_tables
 
@@ -189,10 +189,10 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
             signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
         try:
             seal(folder)
-        except OSError as error:  # without a seal nothing passes, but the result is to be had
+        except OSError as error:  # without a seal nothing passes, but the result is saved
             progress.message(f"the evidence could not be sealed: {describe_error(error, folder.root)}")
         result = assemble(folder)
-        result.save(folder.verdict)  # before what only makes judging quick: there may be room for one of them
+        result.save(folder.verdict)  # before files that only speed up judging: there may be space for only one
         try:
             sealed_tables(folder)
         except OSError as error:
@@ -202,7 +202,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
 
 
 def _count(folder: RunFolder, progress: Progress) -> None:
-    """Write down what a run tried and saw, once its result is saved: no verdict rests on that, nor may one fall."""
+    """Count what a run tried and saw, once its result is saved: no verdict depends on it, and an error changes none."""
     from harness.analysis.coverage.count import DAMAGED, record
 
     try:
@@ -219,12 +219,12 @@ def judge(
     background: Background | None = None,
     judging: Judging | None = None,
 ) -> RunResult:
-    """Let the checks judge the run folder, and save and return the result; works on any folder, years later.
+    """Run the checks on the run folder, and save and return the result; works on any folder, years later.
 
-    Where many are judged, `judging` knows what the checks say of each.
+    When many are judged, `judging` has the checks' answers about each.
 
     Raises:
-        EvidenceError: another version of this program has written the run.
+        EvidenceError: another version of this program wrote the run.
     """
     require_version(folder)
     progress = progress or Logged()
@@ -232,7 +232,7 @@ def judge(
         checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
-    if not folder.coverage.exists():  # it ended before that was counted
+    if not folder.coverage.exists():  # a run of an earlier version
         _count(folder, progress)
     return result
 
@@ -244,7 +244,7 @@ def expectations(
     interrupts: Interrupts | None = None,
     background: Background | None = None,
 ) -> RunResult:
-    """Let the suites judge the facts that `judge` left, and save and return the result; without them nothing passes."""
+    """Run the suites on the facts that `judge` left, and save and return the result; without them nothing passes."""
     progress = progress or Logged()
     with (
         _interrupts_of(interrupts),
@@ -258,9 +258,9 @@ def expectations(
 
 
 def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool = False) -> Path:
-    """Write the page, and save the result with the time that took; returns the page's path.
+    """Write the page, and save the result with its duration; returns the page's path.
 
-    The page is to stand `alone`, or the library of its timeline lies beside the run's folder.
+    The page is self-contained if `alone`; else the library of its timeline lies beside the run's folder.
     """
     progress = progress or Logged()
     from harness.report.page import write
@@ -276,12 +276,12 @@ def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a whole run came to."""
+    """The outcome of a whole run."""
 
     folder: RunFolder
     result: RunResult
     errors: tuple[HarnessError, ...]
-    """What broke in the harness or its environment, phase by phase; an interruption included."""
+    """Errors of the harness or its environment, phase by phase; an interruption included."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -330,9 +330,9 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
             if not any(isinstance(error, Interrupted) for error in errors[before:]):
                 attempt(lambda: report(folder, progress=progress))
     if not folder.plan.exists() and errors:
-        raise errors[0]  # the folder was moved or removed: there is nothing to say of the rest
+        raise errors[0]  # the folder was moved or removed: the rest does not matter
     result = assemble(folder)
-    if result.exit_code is not ExitCode.ENVIRONMENT:  # what a phase could not write into its log either
+    if result.exit_code is not ExitCode.ENVIRONMENT:  # errors that a phase could not log either
         unlogged = [str(error) for error in errors if isinstance(error, ClusterError)]
         more = [Remark(text=text, forbids_pass=True, environment=True) for text in unlogged]
         result = result.model_copy(update={"remarks": [*result.remarks, *more]})

@@ -10,11 +10,11 @@ from typing import Protocol
 log = logging.getLogger(__name__)
 
 SILENCE_S = 20.0
-"""After so long without a word people believe that a program hangs."""
+"""After this long without output, users assume that a program hangs."""
 
 
 class Listener(Protocol):
-    """Hears in a line what happens, as it happens."""
+    """Receives a line for each event, as it happens."""
 
     def message(self, text: str) -> None:
         """Something worth a line happened, e.g. kill broker 2 (leader of orders-0): confirmed."""
@@ -26,7 +26,7 @@ class Listener(Protocol):
 
 
 class Progress(Listener, Protocol):
-    """Hears of phases too."""
+    """Receives phases too."""
 
     def phase_started(self, phase: str) -> None:
         """A phase begins."""
@@ -55,10 +55,10 @@ class Silent:
 
 
 class Logged:
-    """Tells the log, as a task of a scheduler wants it."""
+    """Writes to the log, for a scheduler's task."""
 
     def doing(self, what: str) -> bool:
-        """Leave it to lines: a log shows nothing live."""
+        """Do nothing: a log shows nothing live."""
         return False
 
     def phase_started(self, phase: str) -> None:
@@ -78,13 +78,13 @@ class Logged:
 
 
 def number_of(count: int, what: str) -> str:
-    """Return how many there are of something, in words: 1 run, 2 runs."""
+    """Return a count with its noun, as text: 1 run, 2 runs."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 @contextmanager
 def step(progress: Listener, what: str) -> Iterator[None]:
-    """Say what is done as long as it takes, and how long that was; nothing more where it fails."""
+    """Report a step and its duration; only its start if it fails."""
     done = threading.Event()
     began_s = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""What harness and broker both know: Kafka's own names for values, and a dataclass for values made by the thousand.
+"""Values that harness and broker share: Kafka's own names, and a dataclass for values made by the thousand.
 
 A frozen dataclass sets each of its fields through `object.__setattr__`, which takes two to three times as long. These
 are frozen for the type checker, which refuses every assignment, and plain slots at run time. They are declared like any
@@ -25,15 +25,15 @@ TopicPartition = tuple[str, int]
 NO_BROKER = -1
 """As broker: none, as of a partition without a leader or a cluster without a controller."""
 ACKS_ALL = -1
-"""What a producer asks for that waits for the whole ISR."""
+"""A producer's setting to wait for the whole ISR."""
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Where brokers keep the offsets that groups commit."""
+"""Topic of the offsets that groups commit."""
 TRANSACTIONS_TOPIC = "__transaction_state"
-"""Where brokers keep the transactions of producers."""
+"""Topic of the states of transactions."""
 PROBE_PROCESS = "liveness"
-"""The client by which the harness looks for signs of life; it commits without reading back."""
+"""The harness's client that probes liveness; it commits without reading back."""
 PYTHON = "python"
-"""What is under test where nothing else is said: the broker of this project."""
+"""The default system under test: the broker of this project."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as value_class
@@ -45,15 +45,15 @@ else:
 
 
 VALUE_ID = "value-id"
-"""The header that names a record whose value is null."""
+"""The header that identifies a record with a null value."""
 NULL = "-null"
-"""How the id of a record ends that has no value."""
+"""Suffix of the id of a record without a value."""
 
 
 def value_id(value: bytes | str | None, headers: Iterable[tuple[str, bytes | str | None]] = ()) -> str:
-    """Return what names a record: its value up to the first space where that is UTF-8, else the SHA-256 of it.
+    """Return the id of a record: its value up to the first space if that is UTF-8, else the SHA-256 of it.
 
-    A record without a value is named by its header; empty for one that has none.
+    A record without a value has its header as id; empty without one.
     """
     if value is None:
         own = next((text for name, text in headers if name == VALUE_ID), None)

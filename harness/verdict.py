@@ -13,16 +13,16 @@ class FaultVerdict(IntEnum):
 
     CONFIRMED = 0
     MISMATCH = 1
-    """The effect that was seen is not the one that was asked for."""
+    """The observed effect is not the requested one."""
     INCONCLUSIVE = 2
-    """No target matched, or nothing could be seen of the effect."""
+    """No target matched, or the effect could not be observed."""
 
 
 class SystemVerdict(IntEnum):
     """Did the cluster keep its promises?"""
 
     NOT_JUDGED = -1
-    """What is under test leaves no evidence of it."""
+    """The system under test leaves no evidence for it."""
     PASS = 0
     UNKNOWN = 1
     """There was no evidence, or the evidence was too damaged to judge."""
@@ -30,7 +30,7 @@ class SystemVerdict(IntEnum):
 
 
 class EnvironmentVerdict(IntEnum):
-    """Is everything we made gone again?"""
+    """Is everything that the run created gone?"""
 
     CLEAN = 0
     RESIDUE = 1
@@ -41,7 +41,7 @@ Verdict = FaultVerdict | SystemVerdict | EnvironmentVerdict
 
 
 class Mood(StrEnum):
-    """How a reader is to take a verdict; the class of its colour on pages."""
+    """How a reader should take a verdict; the class of its colour on pages."""
 
     GOOD = "good"
     OPEN = "open"
@@ -50,7 +50,7 @@ class Mood(StrEnum):
 
 
 def mood_of(verdict: Verdict) -> Mood:
-    """Return how a verdict is to be taken."""
+    """Return how to take a verdict."""
     match verdict:
         case FaultVerdict():
             return Mood.GOOD if verdict is FaultVerdict.CONFIRMED else Mood.OPEN
@@ -82,7 +82,7 @@ class ExitCode(IntEnum):
 
     @property
     def outcome(self) -> str:
-        """What a run is called that ends with it."""
+        """Name of a run's outcome with this code."""
         return OUTCOMES[self]
 
 

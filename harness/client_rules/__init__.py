@@ -1,5 +1,5 @@
-"""What every client of a load does, whatever carries it out: librdkafka in a real run, our own clients in a simulation.
+"""The rules of a load's clients, for two shells: librdkafka in a real run, and own clients in a simulation.
 
-Nothing here touches a socket, a clock or a client library. The rules say what is done next and write down what came of
-it; a shell does it and answers (as with h11).
+Nothing here touches a socket, a clock or a client library. The rules yield the next step and record its result;
+a shell carries it out and answers (as with h11).
 """

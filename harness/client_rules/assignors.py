@@ -18,7 +18,7 @@ _ASSIGNMENT_VERSION = 3
 _NO_BYTES = struct.pack(">i", -1)
 
 _CONTESTED = ""
-"""Owner of what two have."""
+"""Marks a partition with two owners."""
 
 Assignments = dict[str, list[TopicPartition]]
 """By member id."""
@@ -26,18 +26,18 @@ Assignments = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member says when it joins."""
+    """A member's data in its join request."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
     """Partitions it keeps until they are assigned to another member (KIP-429)."""
     generation: int = -1
-    """In which that was assigned to it."""
+    """Generation of that assignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A member to be assigned to."""
+    """A member that takes part in an assignment."""
 
     member_id: str
     instance_id: str | None = None
@@ -50,7 +50,7 @@ class Candidate:
 
 
 Assignor = Callable[[Sequence[Candidate], Mapping[str, int]], Assignments]
-"""Returns what each member gets of topics with so many partitions."""
+"""Returns each member's partitions, given the topics with their numbers of partitions."""
 
 
 def by_range(candidates: Sequence[Candidate], partitions: Mapping[str, int]) -> Assignments:
@@ -112,7 +112,7 @@ ASSIGNORS: dict[str, Assignor] = {"range": by_range, "cooperative-sticky": coope
 
 
 def encoded_subscription(subscription: Subscription) -> bytes:
-    """Return what a member joins with."""
+    """Return the bytes of a member's subscription."""
     topics = b"".join(map(write_text, subscription.topics))
     return b"".join(
         (
@@ -127,7 +127,7 @@ def encoded_subscription(subscription: Subscription) -> bytes:
 
 
 def decoded_subscription(data: bytes) -> Subscription:
-    """Return what a member has joined with; fields of later versions than its own are as if it had said nothing."""
+    """Return a member's subscription; fields of versions later than its own have their defaults."""
     version, count = struct.unpack_from(">hi", data)
     position, topics = 6, []
     for _ in range(count):
@@ -143,12 +143,12 @@ def decoded_subscription(data: bytes) -> Subscription:
 
 
 def encoded_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """Return what a member is told."""
+    """Return the bytes of a member's assignment."""
     return struct.pack(">h", _ASSIGNMENT_VERSION) + _encoded_partitions(partitions) + _NO_BYTES
 
 
 def decoded_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """Return what a member is told; nothing at all is no partition."""
+    """Return a member's assignment; empty bytes are no partition."""
     return _decoded_partitions(data, 2)[0] if data else ()
 
 

@@ -1,4 +1,4 @@
-"""What is committed, and what is written down of it: one operation a partition, one request for all."""
+"""The commits of a group and their records: one operation a partition, one request for all."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -17,7 +17,7 @@ class Commits:
 
     def __init__(self, group: str, recorder: Recorder, mode: str = "") -> None:
         self.undecided: dict[TopicPartition, Operation] = {}
-        """Of the commit that is on its way."""
+        """Operations of the commit in flight."""
         self.acknowledged: dict[TopicPartition, int] = {}
         """The last position confirmed as stored."""
         self._group = group
@@ -25,7 +25,7 @@ class Commits:
         self._mode = mode
 
     def invoke(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> Commit:
-        """Return the commit of some positions, which is written down."""
+        """Return the commit of some positions, and record it."""
         self.undecided = {
             (topic, partition): self._recorder.invoke(
                 OpKind.COMMIT, topic=topic, partition=partition, offset=offset, group=self._group, mode=self._mode
@@ -35,35 +35,35 @@ class Commits:
         return Commit(dict(positions), wait)
 
     def decided(self, partition: TopicPartition, code: int = ErrorCode.NONE, error: str = "") -> None:
-        """Write down what became of one partition's part."""
+        """Record the outcome for one partition."""
         invoked = self.undecided.pop(partition)
         self._recorder.end(invoked, commit_outcome(code), error=error)
         if code == ErrorCode.NONE:
             self.acknowledged[partition] = invoked.offset
 
     def answered(self, partition: TopicPartition, offset: int, code: int, error: str) -> None:
-        """Write down a commit of which nothing was known before its answer."""
+        """Record a commit that was unknown before its answer."""
         self.invoke({partition: offset})
         self.decided(partition, code, error)
 
 
 class GroupRules(Protocol):
-    """What a client with a group does."""
+    """The rules of a client in a group."""
 
     commits: Commits
 
     def script(self, stopped: Callable[[], bool]) -> Script[object]:
-        """Do its work until `stopped`, and then finish it."""
+        """Work until `stopped`, then finish."""
         ...
 
 
 class Committing:
-    """A process that only commits: rising positions; after each restart it goes on from what it reads back."""
+    """A process that only commits: rising positions; after each restart it continues from those it reads back."""
 
     def __init__(self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float]) -> None:
         self.commits = Commits(plan.process, recorder)
         self.positions = dict.fromkeys(partitions_of(plan.topics), 0)
-        """Highest position that was tried to commit, or read back."""
+        """Highest position that was sent in a commit, or read back."""
         self._plan = plan
         self._recorder = recorder
         self._now_s = now_s
@@ -81,12 +81,12 @@ class Committing:
                 yield Pause(self._plan.parameters["commit_interval_s"], until_stopped=True)
 
     def commit(self) -> Commit:
-        """Return a commit of every partition one step further."""
+        """Return a commit of every partition, one position further."""
         self.positions = {partition: position + 1 for partition, position in self.positions.items()}
         return self.commits.invoke(self.positions, wait=True)
 
     def read_back(self, deadline_s: float) -> Script[None]:
-        """Read every position back, and go on from there."""
+        """Read every position back, and continue from there."""
         for partition in self.positions:
             while self._now_s() < deadline_s:
                 answer = yield from ask(self._recorder, self._plan.process, OpKind.FETCH_COMMITTED, partition)

@@ -1,6 +1,6 @@
-"""What a client asks that lists offsets all the time: the latest, the earliest, and those of instants.
+"""The requests of a client that lists offsets continuously: the latest, the earliest, and those of timestamps.
 
-Now and then it deletes the records before an offset that it was told (KIP-107), of topics that the scenario names.
+Sometimes it deletes the records before a known offset (KIP-107), of topics that the scenario names.
 """
 
 import random
@@ -16,19 +16,19 @@ from harness.values import TopicPartition
 LATEST, EARLIEST, TIMESTAMP = "latest", "earliest", "timestamp"
 MODES = (LATEST, LATEST, EARLIEST, TIMESTAMP)
 BACK_MS = 20_000
-"""How far before now instants lie at most."""
+"""How far before now a timestamp is at most."""
 DELETION_SHARE = 0.03
-"""How often it deletes records, where it may, instead of asking."""
+"""Share of requests that delete records, where allowed, instead of listing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """One request: an offset is asked for, or records are deleted before one."""
+    """One request: to list an offset, or to delete the records before one."""
 
     invoked: Operation
     partition: TopicPartition
     timestamp_ms: int = -1
-    """Of a question for the offset of an instant."""
+    """For a lookup by timestamp."""
 
     @property
     def deletes(self) -> bool:
@@ -47,10 +47,10 @@ class Listing:
         self._recorder = recorder
         self._wall_ms = wall_ms
         self._ends: dict[TopicPartition, int] = {}
-        """The latest offset that was told of each partition."""
+        """The latest known offset of each partition."""
 
     def next(self) -> Inquiry:
-        """Return the next request, which is written down."""
+        """Return the next request, and record it."""
         partition = self._rng.choice(self._partitions)
         topic, number = partition
         if topic in self._deletable and self._ends.get(partition, 0) > 0 and self._rng.random() < DELETION_SHARE:
@@ -63,11 +63,11 @@ class Listing:
         return Inquiry(invoked=invoked, partition=partition, timestamp_ms=timestamp_ms)
 
     def answered(self, inquiry: Inquiry, offset: int) -> None:
-        """Write down the offset that an answer has; -1 where no record is of the instant or later."""
+        """Record the offset of an answer; -1 if no record has the timestamp or a later one."""
         if inquiry.invoked.mode == LATEST:
             self._ends[inquiry.partition] = offset
         self._recorder.end(inquiry.invoked, OpType.OK, offset=max(-1, offset))
 
     def refused(self, inquiry: Inquiry, error: str) -> None:
-        """Write down why there is no answer; whether records were deleted is unknown then."""
+        """Record why there is no answer; whether records were deleted is unknown then."""
         self._recorder.end(inquiry.invoked, OpType.INFO if inquiry.deletes else OpType.FAIL, error=error)

@@ -10,7 +10,7 @@ Errors are Kafka's numbers. librdkafka uses the same ones, and negative ones for
 from harness.broker.wire.error_codes import ErrorCode
 from harness.store.history import OpType
 
-# What a 2.5 broker without authorization never answers, and so `ErrorCode` does not name.
+# Errors that a 2.5 broker without authorization never returns, so that `ErrorCode` has no name for them.
 TOPIC_AUTHORIZATION_FAILED = 29
 GROUP_AUTHORIZATION_FAILED = 30
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -34,7 +34,7 @@ REFUSED_WHATEVER_THE_STATE = frozenset(
 )
 """The record itself is not acceptable, or never left the client: every attempt ends the same way."""
 OF_THE_BATCH = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-"""The batch is too large that the record is in now; at an earlier attempt it may have been in a smaller one."""
+"""The record's present batch is too large; at an earlier attempt it may have been in a smaller one."""
 REFUSED_BEFORE_APPEND = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS})
 """NOT_LEADER_FOR_PARTITION is none of these: a leader that lost its role answers so after it appended."""
 COMMIT_REFUSED = frozenset(
@@ -49,7 +49,7 @@ COMMIT_REFUSED = frozenset(
 
 
 def send_outcome(code: int, *, tried_once: bool) -> OpType:
-    """Return how a send ended whose last attempt got this error."""
+    """Return the outcome of a send whose last attempt got this error."""
     certain = code in REFUSED_WHATEVER_THE_STATE - OF_THE_BATCH
     if certain or (tried_once and code in REFUSED_BEFORE_APPEND | OF_THE_BATCH):
         return OpType.FAIL
@@ -57,7 +57,7 @@ def send_outcome(code: int, *, tried_once: bool) -> OpType:
 
 
 def commit_outcome(code: int) -> OpType:
-    """Return how a commit ended that got this error; clients retry commits by themselves."""
+    """Return the outcome of a commit that got this error; clients retry commits by themselves."""
     if code == ErrorCode.NONE:
         return OpType.OK
     return OpType.FAIL if code in COMMIT_REFUSED else OpType.INFO

@@ -1,4 +1,4 @@
-"""What a consumer does: polls every partition and commits; in the end reads to the end, and its commits back."""
+"""A consumer's rules: poll every partition and commit; at the end read to the end, and read the commits back."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,9 +20,9 @@ from harness.store.recording import Recorder
 from harness.values import TopicPartition
 
 SETTLE_S = 0.5
-"""The end has settled when it stays where it is for this long."""
+"""The end counts as final when it is unchanged for this long."""
 LIVE, AGAIN = "assign", "reread"
-"""Modes of a poll: following the log as it grows, and from the start once more."""
+"""Modes of a poll: following the log as it grows, and a second read from the start."""
 
 
 class Reading:
@@ -31,9 +31,9 @@ class Reading:
     def __init__(self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float]) -> None:
         self.commits = Commits(plan.process, recorder)
         self.positions: dict[TopicPartition, int] = {}
-        """Next offset that a poll will hand out, of every partition that gave a record."""
+        """Next offset that a poll will return, of every partition that returned a record."""
         self._committed: dict[TopicPartition, int] = {}
-        """Highest position whose commit was tried; a commit never goes back on purpose."""
+        """Highest position that was sent in a commit; a commit never goes back on purpose."""
         self._mode = LIVE
         self._partitions = partitions_of(plan.topics)
         self._plan = plan
@@ -64,13 +64,13 @@ class Reading:
         return whole
 
     def read_from_the_start(self, mode: str) -> Script[None]:
-        """Forget how far it has read, and begin with each partition's first records."""
+        """Reset the positions to each partition's first records."""
         self._mode = mode
         self.positions = {}
         yield ReadFromTheStart()
 
     def poll(self) -> Script[None]:
-        """Take what there is; a poll failed when it gave an error and nothing else."""
+        """Take the available records; a poll failed when it gave an error and nothing else."""
         invoked = self._recorder.invoke(OpKind.POLL, mode=self._mode)
         answer = yield Poll()
         for record in answer.records:
@@ -79,10 +79,10 @@ class Reading:
         self._recorder.end(invoked, outcome, records=answer.records, error=answer.error or "")
 
     def commit(self) -> Script[None]:
-        """Begin a commit of the positions that have moved on, unless one is still on its way.
+        """Start a commit of the advanced positions, unless one is still in flight.
 
-        Polls go on meanwhile: waiting for the answer would keep this process from reading for as long as its group has
-        no coordinator.
+        Polls continue meanwhile: waiting for the answer would stop this process from reading while its group has no
+        coordinator.
         """
         positions = sorted(self.positions.items())
         moved = {partition: to for partition, to in positions if to > self._committed.get(partition, -1)}
@@ -119,7 +119,7 @@ class Reading:
         return any(end is not None and self.positions.get(partition, 0) < end for partition, end in ends.items())
 
     def _end_of(self, partition: TopicPartition, deadline_s: float) -> Script[int | None]:
-        """Return the high watermark of a partition; a log that starts later than it was read is read from there."""
+        """Return the high watermark of a partition; reading continues at the log's start if that is later."""
         answer = yield from self.ask(OpKind.END_OFFSET, partition, deadline_s)
         if answer is None:
             return None

@@ -1,4 +1,4 @@
-"""What a producer sends, and what is written down of it: before a record is handed over, and when it is decided."""
+"""A producer's records and their operations: recorded before a record is sent, and when its outcome is known."""
 
 import random
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FLUSH_MARGIN_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a record holds beside its key."""
+    """A record's value, headers and timestamp."""
 
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -27,9 +27,9 @@ class Sending:
 
     def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
         self.sent = recorder.next_index
-        """Those of its lives before it was killed included: each send is an operation, and it has no others."""
+        """Number of sends, including those before a kill: each send is an operation, and there are no others."""
         self.flush_s: float = plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
-        """How long to wait in the end for what is undecided."""
+        """How long to wait at the end for undecided records."""
         self._plan = plan
         self._recorder = recorder
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
@@ -38,11 +38,11 @@ class Sending:
 
     @property
     def done(self) -> bool:
-        """Whether everything was sent that there is to send."""
+        """Whether everything was sent."""
         return bool(self.sent >= self._plan.parameters.get("records", float("inf")))
 
     def invoke(self) -> Operation:
-        """Return the next send, which is written down."""
+        """Return the next send, and record it."""
         parameters = self._plan.parameters
         key_number = self._rng.randrange(parameters["keys"])
         topic, partition = self._partitions[key_number % len(self._partitions)]
@@ -56,7 +56,7 @@ class Sending:
         )
 
     def content(self, invoked: Operation, now_ms: int) -> Content:
-        """Return what is written for a send: its value, or a header instead, and an instant."""
+        """Return the content of a send: its value, or a header instead, and a timestamp."""
         parameters = self._plan.parameters
         identity = invoked.value.encode()
         headers = [(f"header-{number}", b"x" * number) for number in range(parameters.get("headers", 0))]
@@ -68,7 +68,7 @@ class Sending:
         return Content(value=value, headers=tuple(headers), timestamp_ms=timestamp_ms)
 
     def _unique_value(self) -> str:
-        """Return the next value: the process, and its number with as many zeros as the length asks for."""
+        """Return the next value: the process, and its number, padded with zeros to the configured length."""
         self.sent += 1
         if self._content_rng.random() < self._plan.parameters.get("nulls", 0):
             return f"{self._plan.process}-{self.sent}{NULL}"
@@ -76,13 +76,13 @@ class Sending:
         return f"{prefix}{self.sent:0{max(1, self._plan.parameters['value_bytes'] - len(prefix))}d}"
 
     def acknowledged(self, invoked: Operation, offset: int) -> None:
-        """Write down that a record is in the log; a negative offset means that the answer named none."""
+        """Record that a record is in the log; a negative offset means that the answer named none."""
         self._recorder.end(invoked, OpType.OK, offset=max(-1, offset))
 
     def never_left(self, invoked: Operation, error: str) -> None:
-        """Write down that a record was never sent."""
+        """Record that a record was never sent."""
         self._recorder.end(invoked, OpType.FAIL, error=error)
 
     def given_up(self, invoked: Operation, code: int, error: str, *, tried_once: bool) -> None:
-        """Write down that a record is tried no more, and what its last error says about it."""
+        """Record that a record is not retried any more, with the outcome by its last error."""
         self._recorder.end(invoked, send_outcome(code, tried_once=tried_once), error=error)

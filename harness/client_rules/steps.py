@@ -1,7 +1,7 @@
-"""How rules and shell speak: rules yield what is to be done next, the shell does it and answers with what came of it.
+"""Steps between rules and shell: rules yield the next step, the shell carries it out and answers with its result.
 
-A script of rules is a generator, so that one that waits (real clients) and one that awaits (simulated ones) can carry
-it out.
+A script of rules is a generator, so that blocking shells (real clients) and asynchronous ones (simulated clients)
+can carry it out.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -15,31 +15,31 @@ from harness.values import TopicPartition
 T = TypeVar("T")
 
 RETRY_S = 0.1
-"""Between two tries of one question."""
+"""Between two tries of a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Drop the connections that there are, and make new ones."""
+    """Close all connections, and open new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFromTheStart:
-    """Let the next poll give each partition's first records."""
+    """Make the next poll return each partition's first records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Take the records that there are after a moment."""
+    """Take the records that are available after a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Send one commit of these positions; `Commits.decided` hears what becomes of each."""
+    """Send one commit of these positions; `Commits.decided` receives the outcome of each."""
 
     positions: Mapping[TopicPartition, int]
     wait: bool = False
-    """Until all of it is decided."""
+    """Wait until all of it is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Pause:
 
     length_s: float
     until_stopped: bool = False
-    """Whether it may end as soon as the process is to stop."""
+    """Whether it ends early when the process must stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,19 @@ class Assign:
     """Read these partitions too."""
 
     positions: Mapping[TopicPartition, int | None]
-    """Where to begin: -1 for the log's start, None for wherever the group has come to."""
+    """Where to begin: -1 for the log's start, None for the group's committed position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unassign:
-    """Read these partitions no more."""
+    """Stop reading these partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Give back what is assigned, and be no member any more."""
+    """Give back the assignment, and leave the group."""
 
 
 Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause | Subscribe | Assign | Unassign | Leave
@@ -89,18 +89,18 @@ Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause | Subscribe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What came of a step."""
+    """The result of a step."""
 
     records: tuple[Record, ...] = ()
     """Of a poll."""
     offset: int = -1
     """Of a question; negative for none."""
     log_start: int | None = None
-    """Of a question for the end, where the shell learns it too."""
+    """Of a question for the end, if the shell knows it."""
     error: str | None = None
     """Why there is no answer, or only a part of it."""
     is_over: bool = False
-    """Of a poll: whether this client can do nothing any more, as another one has its instance (KIP-345)."""
+    """Of a poll: whether this client is fenced for good, as another one has its instance (KIP-345)."""
 
 
 DONE = StepResult()
@@ -108,7 +108,7 @@ Script = Generator[Step, StepResult, T]
 
 
 def carry_out(script: Script[T], act: Callable[[Step], StepResult]) -> T:
-    """Return what a script comes to, each of its steps done by `act`."""
+    """Return the result of a script, each of its steps carried out by `act`."""
     try:
         step = next(script)
         while True:
@@ -119,7 +119,7 @@ def carry_out(script: Script[T], act: Callable[[Step], StepResult]) -> T:
 
 
 async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[StepResult]]) -> T:
-    """Return what a script comes to, each of its steps awaited."""
+    """Return the result of a script, each of its steps awaited."""
     try:
         step = next(script)
         while True:

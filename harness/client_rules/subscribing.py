@@ -1,7 +1,7 @@
-"""What a member of a group does: reads what its group assigns to it, from where the group has come to, and commits.
+"""The rules of a group member: read the assigned partitions from the committed positions, and commit.
 
-Its group speaks to it within a poll, or while it leaves: a shell then carries out what `assigned`, `revoked` or `lost`
-yield before it goes on. No poll is open meanwhile: the records before a callback end one, those after it begin another.
+Callbacks arrive within a poll, or while the member leaves: a shell then carries out what `assigned`, `revoked` or
+`lost` yield before it continues. Records before a callback end one poll, those after it begin another.
 """
 
 import random
@@ -32,19 +32,19 @@ SUBSCRIBED = "subscribe"
 """Mode of a member's polls."""
 EAGER, COOPERATIVE = "eager", "cooperative"
 PROTOCOLS = {"range": EAGER, "cooperative-sticky": COOPERATIVE}
-"""Whether everything is given back before each rebalance, or only what moves, by the assignor's name."""
+"""By the assignor's name, whether a rebalance revokes everything (eager) or only what moves (cooperative)."""
 AUTOMATIC = "automatic"
 SETTLE_S = 0.5
-"""Between two looks whether the group has come to the end."""
+"""Between two checks whether the group has reached the end."""
 LEFT_S = 1.0
 """How long to wait after leaving, so that the coordinator's log lines about it are written before the run ends.
 
-Of an instance, which leaves without a word, that is when its session is over.
+Of an instance, which leaves without a request, that is when its session is over.
 """
 
 
 class Subscribing:
-    """One member of a group, over all its lives."""
+    """One member of a group, over all its restarts."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class Subscribing:
         library_commits: bool = False,
         at_once: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Make the rules of one.
+        """Make the rules of one member.
 
         Args:
-            plan: Which group, and how.
-            recorder: What it does is written down by it.
+            plan: The group, and its parameters.
+            recorder: Records its operations.
             now_s: A clock.
-            library_commits: A library that commits by itself says so to `commits.answered`.
+            library_commits: Whether the library commits by itself, and reports it to `commits.answered`.
             at_once: Whether a stopped member leaves at once, even if there are records left to read.
         """
         self._at_once = at_once
@@ -88,9 +88,9 @@ class Subscribing:
             self._recorder.identity = Identity(member=member, instance=instance, generation=generation)
 
     def script(self, stopped: Callable[[], bool]) -> Script[bool]:
-        """Be a member until `stopped`, or come and go; then read until the group has come to the end, and leave.
+        """Be a member until `stopped`, or come and go; then read until the group reaches the end, and leave.
 
-        Returns whether the group has, as far as was looked.
+        Returns whether the group has, as far as was checked.
         """
         stay_s, away_s = self._plan.parameters["stay_s"], self._plan.parameters["away_s"]
         while True:
@@ -140,7 +140,7 @@ class Subscribing:
     # --- polling and committing ---
 
     def poll(self) -> Script[bool]:
-        """Take what there is, and return whether it was fenced; what comes before the first assignment is no poll."""
+        """Take the available records, and return whether it was fenced; polls before the first assignment are not recorded."""
         self._in_poll = True
         self._begin_poll()
         answer = yield Poll()
@@ -164,7 +164,7 @@ class Subscribing:
             self._poll = None
 
     def _commit(self, among: Iterable[TopicPartition] | None = None) -> Script[None]:
-        """Commit what has moved on since the last commit that was stored, and wait for the answer."""
+        """Commit positions that advanced since the last stored commit, and wait for the answer."""
         moved = {
             partition: self.positions[partition]
             for partition in sorted(self.positions if among is None else among)
@@ -176,11 +176,11 @@ class Subscribing:
     # --- what the group says ---
 
     def assigned(self, partitions: Iterable[TopicPartition], before: tuple[Record, ...] = ()) -> Script[None]:
-        """Own partitions from now on, and read each from where the group has come to.
+        """Own partitions from now on, and read each from the group's committed position.
 
         Args:
-            partitions: Those that are new.
-            before: Records of this poll that were handed out before.
+            partitions: The new ones.
+            before: Records that this poll returned before.
         """
         invoked = self._begin(OpKind.ASSIGNED, partitions, before)
         deadline_s = self._now_s() + self._plan.parameters["max_poll_interval_ms"] / 2000

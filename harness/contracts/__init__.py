@@ -1,1 +1,1 @@
-"""What a plugin fulfils and what it gets, and how plugins are found by name."""
+"""The contracts of plugins, and how plugins are found by name."""

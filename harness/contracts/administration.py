@@ -1,6 +1,6 @@
-"""What administrators ask of a cluster: of a broker, or of its metadata as its view does.
+"""Requests of administrators to a broker, or to the cluster's metadata through its view.
 
-With ZooKeeper that is as tools did, and outlives a controller.
+With ZooKeeper they are znodes, as tools wrote them, and survive a change of controller.
 """
 
 import json
@@ -24,10 +24,10 @@ ASK_TIMEOUT_S = 10.0
 
 
 async def ask_for_election(context: FaultContext, partition: TopicPartition, *, timeout_s: float) -> None:
-    """Ask in ZooKeeper for the preferred replica to lead, once what was asked for before is done.
+    """Request through ZooKeeper that the preferred replica leads, after earlier requests are done.
 
     Raises:
-        DeadlineError: that does not come to an end.
+        DeadlineError: an earlier request does not finish.
     """
     election = {"version": 1, "partitions": [{"topic": partition[0], "partition": partition[1]}]}
     data = json.dumps(election, separators=(",", ":")).encode()
@@ -49,7 +49,7 @@ async def ask_for_replicas(
     """Ask for a reassignment; the same replicas in another order only change the preferred leader.
 
     Raises:
-        DeadlineError: what was asked for before does not come to an end.
+        DeadlineError: an earlier request does not finish.
     """
     await until(
         lambda: context.view.reassign(*partition, replicas),
@@ -66,7 +66,7 @@ async def replicas_are(
     *,
     timeout_s: float,
 ) -> None:
-    """Wait until a partition has these replicas, and no others that come or go; raises DeadlineError."""
+    """Wait until a partition has exactly these replicas, none being added or removed; raises DeadlineError."""
 
     async def assignment() -> tuple[int, ...]:
         return (await partition_now(context, partition)).assignment
@@ -80,7 +80,7 @@ async def replicas_are(
 
 
 async def partition_now(context: FaultContext, partition: TopicPartition) -> PartitionView:
-    """Return a partition's state, its replicas with those that come or go; raises ClusterError when there is none."""
+    """Return a partition's state, with replicas being added or removed; raises ClusterError if it does not exist."""
     for seen in await context.view.partitions():
         if (seen.topic, seen.partition) == partition:
             return seen
@@ -93,7 +93,7 @@ def named(partition: TopicPartition) -> str:
 
 
 async def late(context: FaultContext, brokers: tuple[int, ...] | list[int], error: DeadlineError) -> Effect:
-    """Return what it means that a request was not done in time: nothing, where a broker that it takes is away."""
+    """Return the effect of a request that was not done in time: none, if a broker that it needs is away."""
     missing = sorted(set(brokers) - set(await context.view.registrations()))
     if missing:
         return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"{error}; not registered: {missing}")
@@ -101,7 +101,7 @@ async def late(context: FaultContext, brokers: tuple[int, ...] | list[int], erro
 
 
 async def acting_controller(context: FaultContext, *, timeout_s: float) -> None:
-    """Wait until a live broker is controller and has taken up what was asked for; raises DeadlineError."""
+    """Wait until a live broker is controller and has handled the request; raises DeadlineError."""
 
     async def acts() -> bool:
         controller = (await context.view.controller()).broker_id
@@ -111,7 +111,7 @@ async def acting_controller(context: FaultContext, *, timeout_s: float) -> None:
 
 
 async def ask(context: FaultContext, broker_id: int, request: "Message", version: int) -> "Message":
-    """Return what a broker answers to a request; raises ClusterError when it does not."""
+    """Return a broker's response to a request; raises ClusterError without one."""
     from harness.broker.wire.transport import PeerError
 
     assert isinstance(context.driver, CanAsk)
@@ -125,7 +125,7 @@ async def ask(context: FaultContext, broker_id: int, request: "Message", version
 
 
 async def ask_controller(context: FaultContext, request: "Message", version: int) -> "Message":
-    """Return what the controller answers to a request; raises ClusterError when there is none, or it does not."""
+    """Return the controller's response to a request; raises ClusterError without a controller or a response."""
     controller = (await context.view.controller()).broker_id
     if controller == NO_BROKER:
         raise ClusterError("there is no controller to ask")

@@ -41,11 +41,11 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run was allowed to do; decides which anomalies are expected.
+    """What a run's configuration allowed; decides which anomalies are expected.
 
-    Of runs that are judged at once, a field in which they differ is a column. `F.lit(settings.idempotence)` takes both.
-    A check that decides by `if settings.idempotence` is asked anew about the runs that agree. One that compares by
-    `is`, or puts a setting into a text, takes a column for a value, and must not.
+    When several runs are judged at once, a field that differs between them is a column. `F.lit(settings.idempotence)`
+    takes both. A check that branches on `settings.idempotence` is called again for runs that agree. One that compares
+    by `is`, or formats a setting as text, treats the column as a value, which is an error.
     """
 
     acks: frozenset[int]
@@ -57,13 +57,13 @@ class Settings:
     read_from_start: bool = True
     """Whether readers begin at the start of each partition."""
     delete_delay_ms: int = 60_000
-    """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
+    """How long a deleted log may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
     deleting_topics: str = ""
-    """Names of the topics, with commas, from which retention or clients may delete records."""
+    """Comma-separated names of the topics from which retention or clients may delete records."""
     compacted_topics: str = ""
-    """Names of the topics, with commas, that are compacted, where no broker's log states what cleaners removed."""
+    """Comma-separated names of compacted topics, if no broker's log states what cleaners removed."""
     first_deletion_ms: int = 0
-    """How long after its start a broker looks for the first time for logs that it may delete."""
+    """Time after its start at which a broker first checks for deletable logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,83 +77,83 @@ class Allowance:
     unclean_election: bool = False
     """An unclean election that the configuration allowed took place on the partition after the fact at stake."""
     power_loss: bool = False
-    """A broker's power was cut: what it had not flushed is gone, of its partitions and from before."""
+    """A broker's power was cut: unflushed data of all its partitions may be lost, also older data."""
     anywhere: bool = False
-    """What is at stake is stored in another partition than the one that a finding names."""
+    """The lost record is stored in another partition than the finding's."""
     without_idempotence: bool = False
     """The producers are not idempotent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Assumption:
-    """What checks take for granted of a run; where it fails they are UNKNOWN.
+    """An assumption of checks about a run; where it is broken they are UNKNOWN.
 
-    The same one is tested once for all checks that name it. Its facts count as read by each of them.
+    It is tested once for all checks that name it. Its facts count as read by each of them.
     """
 
     facts: tuple[str, ...]
-    """Names of those by which it is known."""
+    """Names of the facts that show it."""
     broken: Callable[..., DataFrame]
-    """Returns, of these facts in their order, rows with `run_id` that break it."""
+    """Returns, from these facts in their order, rows with `run_id` that break it."""
     reason: str
-    """The text for such a row, with its value in the place of each `{column}`; a run gets the first by the alphabet."""
+    """The text for such a row, with `{column}` placeholders; a run gets the alphabetically first."""
     of_compaction: bool = False
-    """Whether it can be broken only where a topic is compacted."""
+    """Whether only a compacted topic can break it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
-    """What a check looks at piece by piece; a piece that the evidence does not show forbids PASS.
+    """What a check examines, piece by piece; a piece that the evidence does not show forbids PASS.
 
-    The same one is counted once for all checks that name it. Its facts do not count as read by them.
+    It is counted once for all checks that name it. Its facts do not count as read by them.
     """
 
     facts: tuple[str, ...]
-    """Names of those by which the pieces are known."""
+    """Names of the facts that show the pieces."""
     pieces: Callable[..., DataFrame]
-    """Returns, of the settings and these facts in their order, rows of `run_id`, `place` (a partition, group or broker,
-    as text), `number` of pieces there, and how many of them are `unseen`."""
+    """Returns, from the settings and these facts in order, rows of `run_id`, `place` (a partition, group or broker, as
+    text), `number` of pieces there, and how many of them are `unseen`."""
     what: str
     """What the pieces are, in the plural: "acknowledged records"."""
     evidence: str = ""
-    """The kind of evidence that shows them, where a recorded history without it leaves the promise unjudged."""
+    """The kind of evidence that shows them; without it, the promise is unjudged in a recorded history."""
     unseen: str = ""
-    """What is wrong with those that are unseen, after `what`: "were reached by no reader"."""
+    """Why a piece is unseen, as the predicate after `what`: "were reached by no reader"."""
 
 
 class Check:
-    """One promise. A check states what it needs, and of the rest that in which it differs from these defaults."""
+    """One promise. A check declares its needs, and whatever differs from these defaults."""
 
     name: ClassVar[str]
     """Its key in findings and answers: I10, lost-write."""
     title: ClassVar[str]
-    """What people are shown: number and name, I10 leader-completeness; the name alone where it has no number."""
+    """Title for people: number and name, I10 leader-completeness; the name alone without a number."""
     promise: ClassVar[str]
     """The promise in one sentence, with its source."""
     needs: ClassVar[tuple[str, ...]]
-    """Names of the facts without rows of which the answer is UNKNOWN."""
+    """Facts that must have rows; without them the answer is UNKNOWN."""
     reads: ClassVar[tuple[str, ...]] = ()
-    """Names of facts that it uses too, and that may well have no rows."""
+    """Further facts that it uses, which may be empty."""
     assumes: ClassVar[tuple[Assumption, ...]] = ()
-    """What it cannot do without."""
+    """Its assumptions about a run."""
     about: ClassVar[Subject | None] = None
-    """What the promise is about, if a check judges nothing where that has no piece at all.
+    """The subject of the promise, if a check without any piece of it must not pass.
 
-    A recorded history without a piece leaves the promise unjudged. A run of the harness's own is known to have none.
+    In a recorded history without a piece, the promise is unjudged. A run of the harness itself is known to have none.
     """
     covers: ClassVar[tuple[Subject, ...]] = ()
-    """Further subjects that it must have seen, beside those that follow from the facts that it needs."""
+    """Further subjects that it must have seen, beside those that follow from its needed facts."""
     excused_by: ClassVar[tuple[Allowance, ...]] = ()
-    """What makes its anomaly expected; the first that holds is the one that a finding names."""
+    """Allowances that make its anomaly expected; a finding names the first that holds."""
     prefiltered: ClassVar[str] = ""
-    """Why, in a sentence, it finds the same without the records on which all sources agree; empty if it does not.
+    """Why its findings are the same without records on which all sources agree, in a sentence; empty if they are not.
 
-    It must not rest on how many records there are, or what their neighbours are (`harness/analysis/prefilter.py`).
+    It must not depend on the number of records, or on their neighbours (`harness/analysis/prefilter.py`).
     """
     fields: ClassVar[tuple[str, ...]] = ()
-    """Fields of state changes that it asks about, as kind.field; it passes over lines that do not have them."""
+    """Fields of state changes that it uses, as kind.field; it skips lines without them."""
     judges_without: ClassVar[tuple[str, ...]] = ()
-    """Kinds of state changes that add to it; where a system does not emit them, it judges by its other evidence."""
+    """Kinds of state changes that it uses if present; without them it judges by its other evidence."""
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """Return one row a violation or note, in `FINDING_COLUMNS`."""
@@ -161,22 +161,22 @@ class Check:
 
 
 READ_BY_ALL = ("evidence",)
-"""Facts that every check may use without saying so."""
+"""Facts that every check may use without declaring them."""
 OF_COMPACTION = ("compactions", "superseded")
-"""Facts that say something where topics are compacted, and nothing elsewhere."""
+"""Facts that matter only for compacted topics."""
 OF_EXPIRY = ("group_retirements",)
-"""Facts that say something where committed offsets may expire while a run lasts, and nothing elsewhere."""
+"""Facts that matter only if committed offsets may expire during a run."""
 READ_FOR_POWER_LOSSES = ("fault_windows", "partition_states")
 """Facts that bound the effect of a power loss, for checks that excuse anomalies by it."""
 
 
 def read_by(check: Check, *, compacts: bool = True, expires: bool = True) -> tuple[str, ...]:
-    """Return the names of all facts on which the answer of a check rests.
+    """Return the names of all facts that the answer of a check rests on.
 
     Args:
         check: The check.
-        compacts: Whether a topic is compacted while the run lasts.
-        expires: Whether a committed offset may expire in that time.
+        compacts: Whether a topic is compacted during the run.
+        expires: Whether a committed offset may expire during it.
     """
     idle = (*(() if compacts else OF_COMPACTION), *(() if expires else OF_EXPIRY))
     cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in check.excused_by) else ()
@@ -187,10 +187,10 @@ def read_by(check: Check, *, compacts: bool = True, expires: bool = True) -> tup
 
 
 def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the facts that a check has declared; to use another one is an error of the check."""
+    """Return the facts that a check has declared; using another one is an error of the check."""
     return {name: facts[name] for name in (*read_by(check), *READ_BY_ALL)}
 
 
 def subjects(check: Check) -> tuple[Subject, ...]:
-    """Return what a check itself says that it must have seen."""
+    """Return the subjects that a check itself must have seen."""
     return (check.about, *check.covers) if check.about is not None else check.covers

@@ -1,4 +1,4 @@
-"""What an injection needs for itself, and whether several of them may be in force at the same time."""
+"""The exclusive claims of an injection, and which of them may be in force at the same time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from harness.contracts.targets import CLIENTS, Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one injection holds."""
+    """The claim of one injection."""
 
     fault: str
     may_overlap: bool
     """Whether its brokers may be under faults of other kinds meanwhile."""
     brokers: frozenset[int]
-    """Empty for a fault of something else: of a client, or of what there is one at a time."""
+    """Empty for a fault of something else: a client, or a singleton."""
     member: str = ""
-    """Of a fault of a client: which one it has to itself."""
+    """The client that a fault of clients claims."""
     resources: frozenset[str] = frozenset()
     """Other resources that no other fault may touch meanwhile, whatever `may_overlap` says."""
     conflicts_with: frozenset[str] = frozenset()
-    """Kinds of which none may be in force meanwhile, whomever it hits."""
+    """Kinds of which none may be in force meanwhile, on any target."""
     beside: int | None = None
-    """How many others may be in force meanwhile; None for any number."""
+    """Number of others that may be in force meanwhile; None for any."""
 
     def excludes(self, other: "Claim") -> bool:
         """Return whether the two cannot be in force together.
 
-        A fault has its brokers to itself, unless it or the other one composes; two of a kind never share one.
-        What else they hold they never share.
+        A fault has its brokers for itself, unless one of the two composes; two of a kind never share a broker.
+        Other resources are never shared.
         """
         if self.resources & other.resources or other.fault in self.conflicts_with or self.fault in other.conflicts_with:
             return True
@@ -50,7 +50,7 @@ class Claim:
 def claim_of(
     plugin: Fault, target: Target, brokers: Iterable[int], parameters: Mapping[str, Any], beside: int | None = None
 ) -> Claim:
-    """Return what an injection on these brokers claims; raises ValidationError for parameters that it does not take."""
+    """Return the claim of an injection on these brokers; raises ValidationError for invalid parameters."""
     own = plugin.Parameters.model_validate(parameters)
     return Claim(
         fault=plugin.name,
@@ -64,9 +64,9 @@ def claim_of(
 
 
 def in_the_way(claim: Claim, held: Mapping[int, Claim]) -> dict[int, Claim]:
-    """Return those of the claims held together, by injection, with which another one cannot be in force.
+    """Return those of the held claims, by injection, that exclude another one.
 
-    Numbers keep nothing from being in force that a schedule states.
+    The limit `beside` does not apply to faults with instants of a schedule.
     """
     crowded = claim.beside is not None and any(
         each.beside is not None and len(held) > each.beside for each in (claim, *held.values())

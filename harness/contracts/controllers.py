@@ -1,4 +1,4 @@
-"""How does a fault that deposes controllers wait for the next one?"""
+"""Waits for the next controller, for faults that depose one."""
 
 import asyncio
 import json
@@ -11,15 +11,15 @@ from harness.zookeeper.view import Controller, ZookeeperView
 
 PATH = "/controller"
 UNSEEN_S = 5.0
-"""An election takes a fraction of it: after so long without a controller no broker knows that there is none."""
+"""An election takes a fraction of it: after this long without a controller no broker has noticed the deletion."""
 SEEN_S = 1.0
-"""Brokers watch a znode again that they were told of within this time."""
+"""Brokers watch a changed znode again within this time."""
 NO_BROKER = 999_999
 """An id that no broker has."""
 
 
 def content(broker_id: int) -> bytes:
-    """Return what `/controller` holds where this broker is controller, with no instant."""
+    """Return the content of `/controller` for this broker, without a timestamp."""
     return json.dumps({"version": 1, "brokerid": broker_id, "timestamp": "0"}, separators=(",", ":")).encode()
 
 

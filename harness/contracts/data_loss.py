@@ -1,4 +1,4 @@
-"""How does a fault that takes records away spare those that are committed? It waits until others have them too."""
+"""Faults that remove records spare committed ones by waiting until other brokers have them too."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,15 +13,15 @@ from harness.system.waiting import until
 
 
 class LosesData(BrokerFault):
-    """What the faults have in common that end brokers and take records from their disks.
+    """Base of faults that kill brokers and remove records from their disks.
 
-    Healing starts what does not run, once it is missed.
+    Healing starts what does not run, once its absence was noticed.
     """
 
     Parameters: ClassVar[type[BaseModel]] = MayLoseData
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return the time until its session has timed out, for which it waits."""
+        """Return the session time-out, which it waits for."""
         return session_timeout_s
 
     async def prepare(
@@ -33,7 +33,7 @@ class LosesData(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Wait, if committed records are spared, until all are elsewhere too."""
+        """If committed records are spared, wait until other brokers have all of them."""
         assert isinstance(parameters, MayLoseData)
         if parameters.protect_committed:
             await replicated_on_others(context, brokers, parameters.whole_timeout_s)
@@ -44,12 +44,12 @@ class LosesData(BrokerFault):
         return await lives(context, brokers)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Start what does not run; if committed records are spared, only what is missed.
+        """Start what does not run; if committed records are spared, only brokers whose absence was noticed.
 
-        Whatever has become of the injection: it may have failed, or its run have ended, after records were taken away.
+        This holds for failed injections and ended runs too, as records may have been removed.
 
         Raises:
-            ClusterError: they are not missed in time, and none was started; or one could not be started.
+            ClusterError: the absence was not noticed in time, and none was started; or one could not be started.
         """
         stopped = await stopped_of(context, injection.targets)
         if stopped and injection.parameters["protect_committed"]:
@@ -68,7 +68,7 @@ async def lives(context: FaultContext, brokers: tuple[int, ...]) -> dict[str, An
 
 
 async def replicated_on_others(context: FaultContext, brokers: tuple[int, ...], timeout_s: float) -> None:
-    """Return when all that these brokers have is elsewhere too; raises DeadlineError."""
+    """Return when other brokers have all data of these; raises DeadlineError."""
     await until(
         lambda: _at_stake(context, brokers),
         lambda seen: not seen,
@@ -78,7 +78,7 @@ async def replicated_on_others(context: FaultContext, brokers: tuple[int, ...], 
 
 
 async def missed(context: FaultContext, injection: Injection) -> None:
-    """Return when dead brokers are missed by all that would still count on what they had; raises DeadlineError."""
+    """Return when the cluster has noticed that brokers are dead, and does not rely on their data; or DeadlineError."""
     await until(
         lambda: _signs_of_life(context, injection),
         lambda seen: not seen,
@@ -112,8 +112,8 @@ async def _signs_of_life(context: FaultContext, injection: Injection) -> list[st
         f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != ProcessState.STOPPED
     ]
     if injection.parameters["protect_committed"]:
-        # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch,
-        # when the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
+        # A broker that returns before any controller has noticed its death leads on with its damaged log, in the same
+        # epoch, if the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
         alive += [
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
             for view in await context.view.partitions()

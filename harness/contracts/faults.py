@@ -1,4 +1,4 @@
-"""The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
+"""The contract of a fault plugin: inject, confirm the effect, heal; an injection in force is plain data."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
@@ -19,27 +19,27 @@ from harness.zookeeper.view import ClusterView, ZookeeperView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """A fault in force, as data that survives the process which injected it."""
+    """A fault in force, as data that outlives the injecting process."""
 
     fault: str
     targets: tuple[int, ...]
     """Broker ids."""
     parameters: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
-    """Whatever `confirm` and `heal` need to know: what was seen before the injection."""
+    """What `confirm` and `heal` need: the state before the injection."""
 
     def with_state(self, **state: Any) -> "Injection":
-        """Return the injection with more to know."""
+        """Return the injection with additional state."""
         return replace(self, state={**self.state, **state})
 
 
 AIMED_AT = "aimed_at"
-"""Of the state of an injection that hits more brokers than it was aimed at: which those are."""
+"""Key in the state of an injection that hits more brokers than its target: the target's brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Whether a fault really happened, and what proves it, in a sentence."""
+    """Whether a fault really happened, with its proof in a sentence."""
 
     verdict: FaultVerdict
     detail: str
@@ -51,17 +51,17 @@ def confirmed(detail: str) -> Effect:
 
 
 def mismatch(detail: str) -> Effect:
-    """Return that something else happened than was asked for."""
+    """Return that something other than the requested effect happened."""
     return Effect(verdict=FaultVerdict.MISMATCH, detail=detail)
 
 
 def inconclusive(detail: str) -> Effect:
-    """Return that nothing can be said."""
+    """Return that the effect is unknown."""
     return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail)
 
 
 async def confirmed_once(effect: Awaitable[object], detail: str) -> Effect:
-    """Return that a fault happened as soon as its effect is there; a mismatch when that does not come in time."""
+    """Return that a fault happened as soon as its effect shows; a mismatch if it does not in time."""
     try:
         await effect
     except DeadlineError as error:
@@ -70,9 +70,9 @@ async def confirmed_once(effect: Awaitable[object], detail: str) -> Effect:
 
 
 def not_running(injection: Injection, purpose: str) -> Effect | None:
-    """Return that a fault proves nothing, if some of its targets did not run: `state["running"]` names those that did.
+    """Return that a fault proves nothing, if some targets did not run; `state["running"]` names those that did.
 
-    `purpose` says what there was not, as in "nothing to kill".
+    `purpose` completes the message, as in "nothing to kill".
     """
     idle = sorted(set(injection.targets) - set(injection.state["running"]))
     return inconclusive(f"broker {idle} did not run, nothing to {purpose}") if idle else None
@@ -80,30 +80,30 @@ def not_running(injection: Injection, purpose: str) -> Effect | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultContext:
-    """What a fault may touch."""
+    """The parts of a run that a fault may use."""
 
     driver: ClusterDriver
     view: ClusterView
     logs: StateChanges | None = None
-    """What the brokers log, if that is not in files."""
+    """The brokers' logs, if they are not in files."""
     members: Members | None = None
-    """The clients; None where they have ended, as when a dead run is healed."""
+    """The clients; None if they have ended, as when a dead run is healed."""
 
     @property
     def zookeeper(self) -> ZookeeperView:
-        """The powers that ZooKeeper gives; raises ClusterError where there is none."""
+        """The capabilities of ZooKeeper; raises ClusterError without one."""
         if not isinstance(self.view, ZookeeperView):
             raise ClusterError("this cluster has no ZooKeeper")
         return self.view
 
     @property
     def state_changes(self) -> StateChanges:
-        """What the brokers log that they do."""
+        """The brokers' logged state changes."""
         return self.logs or LogFiles(self.driver)
 
 
 class MayLoseData(Strict):
-    """Parameters of a fault that can take committed records away."""
+    """Parameters of a fault that can remove committed records."""
 
     protect_committed: Annotated[
         bool,
@@ -118,29 +118,29 @@ class MayLoseData(Strict):
 
 
 class Reach(StrEnum):
-    """Which records a fault can take away, committed ones included."""
+    """The records that a fault can remove, including committed ones."""
 
     UNFLUSHED = "unflushed"
-    """Those that its targets had not flushed to disk when it was injected, of any partition that they have."""
+    """Records of any partition that its targets had not flushed to disk when it was injected."""
     ALL = "all"
-    """All that its targets had when it was injected, of any partition."""
+    """All records that its targets had when it was injected, of any partition."""
 
 
 @runtime_checkable
 class TakesRecords(Protocol):
-    """A fault that can take records away declares how far that reaches."""
+    """A fault that can remove records declares their range."""
 
     reach: ClassVar[Reach]
 
 
 @runtime_checkable
 class TakesTime(Protocol):
-    """A fault that holds its targets for longer than it is told to."""
+    """A fault that holds its targets for longer than its duration."""
 
     def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return for how many seconds it does, at least, on a machine however quick.
+        """Return for at least how many seconds it holds them, on any machine.
 
-        `session_timeout_s`: after so long ZooKeeper misses a broker that has died.
+        `session_timeout_s`: ZooKeeper notices a dead broker after this time.
         """
         ...
 
@@ -156,42 +156,42 @@ class ConflictsWithOthers(Protocol):
 
 @runtime_checkable
 class ChangesRelease(Protocol):
-    """A fault after which its targets are another release of the system."""
+    """A fault that changes its targets' release of the system."""
 
     def release(self, parameters: BaseModel) -> str:
-        """Return which."""
+        """Return the new release."""
         ...
 
 
 CONTROLLER = "what makes a broker controller"
-"""Touched by faults that write to it."""
+"""Resource of faults that write to it."""
 ASSIGNMENT = "the assignment of replicas"
-"""Of all topics, as one znode has what is asked for."""
+"""Of all topics, as one znode has all requests."""
 
 
 class Fault(Protocol):
     """One kind of fault. Injecting and healing are idempotent.
 
-    Preparing and injecting have three minutes each, confirming and healing two. An error that `prepare`, `inject` or
-    `confirm` raises makes the fault INCONCLUSIVE. Once `inject` is called, `heal` is too: `duration_s` after it
-    returned, or at once after an error; after one of `inject` it knows only what `prepare` noted.
+    Preparing and injecting have three minutes each, confirming and healing two. An error in `prepare`, `inject` or
+    `confirm` makes the fault INCONCLUSIVE. Once `inject` is called, `heal` is too: `duration_s` after it
+    returned, or at once after an error, with only the state from `prepare`.
     """
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]]
     """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
     may_overlap: ClassVar[bool]
-    """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
+    """Whether its targets may be under other faults meanwhile."""
     accepts: ClassVar[tuple[Role, ...]]
-    """The kinds of target that make sense."""
+    """The roles that it accepts as targets."""
     hits_all: ClassVar[bool]
-    """Whether it disturbs every broker, whichever it is aimed at."""
+    """Whether it disturbs every broker, whatever its target."""
     min_visible_s: ClassVar[float]
-    """A shorter one would be over before it could be seen."""
+    """Least duration whose effect can be seen."""
     zookeeper: ClassVar[bool]
-    """Whether it takes a cluster with ZooKeeper."""
+    """Whether it needs a cluster with ZooKeeper."""
     controllers: ClassVar[bool]
-    """Whether it can hit a controller that is no broker."""
+    """Whether it can hit a controller that is not a broker."""
     witnesses: ClassVar[tuple[str, ...]]
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     exclusive_resources: ClassVar[frozenset[str]]
@@ -199,7 +199,7 @@ class Fault(Protocol):
     Parameters: ClassVar[type[BaseModel]]
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:
-        """Return `exclusive_resources`, with what its parameters add."""
+        """Return `exclusive_resources`, with those of its parameters."""
         ...
 
     async def prepare(
@@ -211,15 +211,15 @@ class Fault(Protocol):
         *,
         duration_s: float,
     ) -> Injection:
-        """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`.
+        """Read the state of what will be disturbed, without disturbing it; goes into the journal before `inject`.
 
-        `brokers` is what `target` resolved to; the injection's `targets` are all brokers that will be disturbed.
-        A fault that can, ends by itself after `duration_s` from its injection, whatever becomes of the harness.
+        `brokers` is the resolved `target`; the injection's `targets` are all brokers that will be disturbed.
+        If possible, a fault ends by itself `duration_s` after its injection, even if the harness dies.
         """
         ...
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Do it; return the injection with what healing needs."""
+        """Inject it; return the injection with what healing needs."""
         ...
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
@@ -236,7 +236,7 @@ class NoParameters(Strict):
 
 
 class BrokerFault:
-    """What most faults are: one that hits any brokers, has them to itself, and takes no parameters."""
+    """Base of most faults: it hits any brokers, has them for itself, and has no parameters."""
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ()
@@ -251,7 +251,7 @@ class BrokerFault:
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:
-        """Return what it touches, whatever its parameters."""
+        """Return its resources, independent of its parameters."""
         return self.exclusive_resources
 
     async def prepare(
@@ -263,10 +263,10 @@ class BrokerFault:
         *,
         duration_s: float,
     ) -> Injection:
-        """Note what `confirm` and `heal` need to know, without disturbing anything."""
+        """Record what `confirm` and `heal` need, without disturbing anything."""
         state = await self.state_before(context, brokers, duration_s)
         return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"), state=state)
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Return that, as plain data; what `prepare` is for most faults."""
+        """Return that as plain data; the part of `prepare` that most faults define."""
         return {}

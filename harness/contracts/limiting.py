@@ -1,4 +1,4 @@
-"""What have the faults in common that let brokers have less of a resource than they take?"""
+"""Base of faults that limit a resource of brokers."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ class Limiting(BrokerFault):
     resource: ClassVar[Resource]
 
     def amount(self, parameters: dict[str, Any]) -> float:
-        """Return what `Resource` calls the amount."""
+        """Return the amount, as `Resource` defines it."""
         raise NotImplementedError
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Limiting(BrokerFault):
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
-        """See of each what `seen` waits for."""
+        """Wait for the effect on each."""
         return not_running(injection, "limit") or await self.seen(context, injection)
 
     async def seen(self, context: FaultContext, injection: Injection) -> Effect:

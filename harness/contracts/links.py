@@ -1,4 +1,4 @@
-"""What faults of the network have in common: which of a broker's links they mean, and a probe over each of them."""
+"""Base of faults of the network: the links that they mean, and a probe over each of them."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Way = Annotated[Direction, BeforeValidator(lambda value: Direction(value) if isi
 
 
 class LinkParameters(Strict):
-    """Which of a broker's links."""
+    """Selects links of a broker."""
 
     sides: Sides = list(Side)
     direction: Annotated[Way, Field(description="both, inbound (to the broker) or outbound (from it)")] = Direction.BOTH
@@ -30,34 +30,34 @@ class LinkParameters(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """What became of something that was sent over one link, one way."""
+    """The result of a probe over one link, one way."""
 
     described: str
     taken_s: float | None
-    """None when it did not come through in time."""
+    """None if it did not arrive in time."""
 
 
 def links_of(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
-    """Return which links an injection's parameters name."""
+    """Return the links that an injection's parameters select."""
     return tuple(map(Side, parameters["sides"])), Direction(parameters["direction"])
 
 
 async def undisturbed(driver: ClusterDriver) -> str:
-    """Return why brokers may still reach each other, whatever probes say; empty where every sender is known."""
+    """Return why brokers may still reach each other, whatever probes show; empty if every sender is known."""
     assert isinstance(driver, CanProbe)
     count = len(await driver.strangers())
     return f"it is not known which server has {count} of the connections to others, and they pass" if count else ""
 
 
 async def sure(driver: ClusterDriver, injection: Injection, effect: Effect) -> Effect:
-    """Return what probes have shown; of links between servers nothing is confirmed while not every sender is known."""
+    """Return the probes' result; links between servers are confirmed only if every sender is known."""
     among_servers = not {Side.PEERS, Side.CONTROLLERS}.isdisjoint(links_of(injection.parameters)[0])
     shown = effect.verdict is FaultVerdict.CONFIRMED and among_servers
     return inconclusive(why) if shown and (why := await undisturbed(driver)) else effect
 
 
 async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float, size_bytes: int = 1) -> list[Probed]:
-    """Send something over every link of an injection, all at once, and return what became of it."""
+    """Send a probe over every link of an injection, all at once, and return the results."""
     assert isinstance(driver, CanProbe)
     sides, direction = links_of(injection.parameters)
     ways = [(broker, side, way) for broker in injection.targets for side in sides for way in direction.ways]

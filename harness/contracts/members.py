@@ -1,4 +1,4 @@
-"""What faults may do to clients of the load, which go on in the same history when they return."""
+"""Faults of the load's clients, which continue the same history when they return."""
 
 from typing import Any, Protocol
 
@@ -7,11 +7,11 @@ from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
 
 CLIENT = "client"
-"""Of the state of an injection that hits a client: which."""
+"""Key in the state of an injection that hits a client: the client."""
 
 
 class Members(Protocol):
-    """The clients of a run, as faults see them."""
+    """The clients of a run, for faults."""
 
     def member(self, group: str, number: int) -> str:
         """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
@@ -26,11 +26,11 @@ class Members(Protocol):
         ...
 
     async def kill(self, process: str) -> None:
-        """End it without a word."""
+        """Kill it."""
         ...
 
     def known_as(self, process: str) -> str:
-        """Return what the ids begin with that its group gives it, before the next dash."""
+        """Return the prefix of its member ids, up to the next dash."""
         ...
 
     async def leave(self, process: str) -> None:
@@ -42,16 +42,16 @@ class Members(Protocol):
         ...
 
     async def pause(self, process: str, *, at_most_s: float) -> None:
-        """Freeze it, for `at_most_s` at most."""
+        """Pause it, for `at_most_s` at most."""
         ...
 
     async def resume(self, process: str) -> None:
-        """Let it go on."""
+        """Resume it."""
         ...
 
 
 async def member_before(members: Members | None, target: Target, duration_s: float) -> dict[str, Any]:
-    """Return what a fault notes of a member, or another client.
+    """Return the state of a member, or another client, that a fault records.
 
     Raises:
         ClusterError: there is no such client, or it does not run.

@@ -1,6 +1,6 @@
-"""Moments that faults wait for: a broker logs a state change, and the fault is injected so long after it.
+"""Moments that faults wait for: a fault is injected a given time after a broker logs a state change.
 
-One that the brokers do not log in time passes: the fault is injected then, so that a run says as much as without it.
+If no broker logs it in time, the fault is injected anyway, so that the run is as useful as without it.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ class Moment:
     kind: str
     """As in the state-change log."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """What the line says beside its kind."""
+    """Required fields of the line, beside its kind."""
     meaning: str
 
     def is_at(self, event: Mapping[str, Any]) -> bool:
-        """Return whether a line is of this moment."""
+        """Return whether a line shows this moment."""
         return event["ev"] == self.kind and all(event.get(name) == value for name, value in self.fields.items())
 
 
@@ -60,7 +60,7 @@ MOMENTS: Mapping[str, Moment] = {
 async def until_moment(
     logs: StateChanges, brokers: list[int], moment: Moment, *, within_s: float, offset_s: float
 ) -> bool:
-    """Return so long after the next time that a broker logs a moment, or when it was not logged in time.
+    """Return a given time after a broker next logs a moment, or when the time-out is over.
 
     Returns whether it was seen.
     """
@@ -72,7 +72,7 @@ async def until_moment(
             try:
                 events, positions[broker] = await logs.after(broker, position, moment.kind)
             except ClusterError:
-                continue  # its log cannot be read now
+                continue  # its log is unreadable now
             if any(map(moment.is_at, events)):
                 await asyncio.sleep(offset_s)
                 return True

@@ -1,4 +1,4 @@
-"""The base of everything that a scenario says, parameters of plugins too: strict in keys, types and numbers."""
+"""The base of all models of a scenario, parameters of plugins too: strict in keys, types and numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,29 +7,29 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Strict(BaseModel):
-    """Refuses unknown keys, silent conversions and numbers that are none; parameters of plugins derive from it too."""
+    """Refuses unknown keys, silent conversions and non-finite numbers; parameters of plugins derive from it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Marks a parameter of a plugin of which less is simpler: a failing schedule is tried with less of it."""
+    """Marks a parameter of a plugin that shrinking may reduce."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfZookeeper:
-    """Marks a parameter of a plugin that asks for something in ZooKeeper: where there is none it is refused."""
+    """Marks a parameter of a plugin that needs ZooKeeper: without it the parameter is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Marks a parameter of a workload that a scenario with `draws.load` draws from the seed, where it states none.
+    """Marks a parameter of a workload that the seed draws in a scenario with `draws.load`, unless stated.
 
-    A value that the plugin's model refuses beside the others is not drawn.
+    A value that the plugin's model refuses in combination with the others is not drawn.
     """
 
     choices: tuple[Any, ...]
-    """Equally likely; state one twice for twice the odds."""
+    """Equally likely; a value stated twice is twice as likely."""
     within_segments: bool = False
-    """Whether it is a number of bytes that has to fit into the smallest segment that is drawn, twice."""
+    """Whether two values of this size must fit into the smallest drawn segment."""

@@ -1,4 +1,4 @@
-"""Which plugins and drivers exist? They are found by kind and name at run time: the harness imports none of them.
+"""Finds plugins and drivers by kind and name at run time; the harness imports none of them itself.
 
 A plugin is one module in the package of its kind; the module's name is the plugin's name with `_` for `-`, and its
 last line declares `PLUGIN`. A check has a number too: its title is both, and its key, by which evidence names it, is
@@ -103,7 +103,7 @@ def _summary(path: Path) -> str:
 
 
 def scenarios() -> list[CatalogueEntry]:
-    """Return the built-in scenarios by name; their summaries are empty, because their files are not read."""
+    """Return the built-in scenarios by name, without reading their files; so the summaries are empty."""
     folder = content_root() / "scenarios"
     return [CatalogueEntry(name=path.stem, summary="", path=path) for path in sorted(folder.glob("*.yaml"))]
 
@@ -114,7 +114,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def known(kind: Kind, name: str) -> bool:
-    """Return whether there is such a plugin, whatever the case of its name; it is not imported."""
+    """Return whether there is such a plugin, ignoring the case of its name; it is not imported."""
     return _file(kind, name) is not None
 
 
@@ -153,16 +153,16 @@ def check(name: str) -> Check:
 
 
 def check_title(name: str) -> str:
-    """Return number and name of a check, without importing it; its key alone where there is no such check (any more).
+    """Return number and name of a check, without importing it; its key alone if there is no such check (any more).
 
-    Answers name checks by their keys, and old ones may be of checks that are gone.
+    Stored answers name checks by their keys, and may name removed checks.
     """
     path = _file(Kind.CHECK, name)
     return _title_in(path) if path else name
 
 
 def check_key(text: str) -> str:
-    """Return the key of the check that is meant by its number, its name or both; the text itself where none is."""
+    """Return the key of the check with this number, name or both; the text itself if there is none."""
     for key, path in _files(Kind.CHECK).items():
         title = _title_in(path).lower()
         if text.lower() in (key.lower(), title, title.rpartition(" ")[2]):
@@ -171,7 +171,7 @@ def check_key(text: str) -> str:
 
 
 def starting() -> list[str]:
-    """Return the drivers that start clusters: those that can stand in for each other."""
+    """Return the drivers that start clusters and can replace each other."""
     return [name for name in DRIVERS if name != EXTERNAL]
 
 
@@ -217,8 +217,8 @@ def import_module(name: str) -> ModuleType:
     """Import a module of the harness or of the content by its name.
 
     Raises:
-        NotInstalled: it takes a package that only an extra brings.
-        PluginError: it cannot be imported for another reason, which the message names.
+        NotInstalled: it needs a package of an extra.
+        PluginError: it cannot be imported for another reason, given in the message.
     """
     content_root()
     try:

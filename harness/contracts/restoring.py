@@ -1,4 +1,4 @@
-"""Brings brokers back, whatever a fault has left of them, and waits for them."""
+"""Starts brokers again in any state that a fault left them in, and waits for them."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable
@@ -29,7 +29,7 @@ async def stopped_of(context: FaultContext, brokers: Iterable[int]) -> list[int]
 
 
 async def of_all(doings: Iterable[Awaitable[None]]) -> None:
-    """Return when all have ended, also when one fails or all are cancelled: none goes on beside what comes next.
+    """Return when all have ended, also when one fails or all are cancelled, so that none runs on in the background.
 
     Raises:
         Exception: the first that one failed with.
@@ -40,7 +40,7 @@ async def of_all(doings: Iterable[Awaitable[None]]) -> None:
 
 
 async def restart_unless_started(context: FaultContext, injection: Injection) -> None:
-    """Restart brokers, all but those that were started since: `state["starts"]` says how often each had been."""
+    """Restart brokers, except those that were started since; `state["starts"]` has the earlier counts."""
     driver = context.driver
     assert isinstance(driver, CanKill)
     status = await driver.status()
@@ -67,10 +67,10 @@ async def end_session(context: FaultContext, broker_id: int) -> None:
 async def end_of_late_stops(context: FaultContext, injection: Injection) -> None:
     """Wait for the end of brokers that still stop after their deadline: those in `state["late"]`.
 
-    One that has been started since, which its count in `state["starts"]` tells, does not stop.
+    One that was started since, by its count in `state["starts"]`, is not stopping.
 
     Raises:
-        DeadlineError: one goes on.
+        DeadlineError: one does not end.
     """
     late = [int(broker) for broker in injection.state.get("late", ())]
 

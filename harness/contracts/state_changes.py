@@ -1,4 +1,4 @@
-"""Reads what a broker has told of its state changes since some moment, while it goes on writing."""
+"""Reads a broker's logged state changes since some position, while it writes more."""
 
 import time
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from harness.system.tail import end_of_lines, whole_lines
 
 
 class StateChanges(Protocol):
-    """What the brokers of a cluster log that they do; a position in a broker's log is a number."""
+    """The logged state changes of a cluster's brokers; a position in a broker's log is a number."""
 
     async def end_of(self, broker_id: int) -> int:
         """Return where a broker's log ends now."""
@@ -23,24 +23,24 @@ class StateChanges(Protocol):
         ...
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
-        """Return what a broker's wall clock showed at its last line, and the position for the next look.
+        """Return the broker's wall clock at its last line, and the position for the next look.
 
-        In nanoseconds since 1970; None where there is no line from `position` on.
+        In nanoseconds since 1970; None without a line from `position` on.
         """
         ...
 
     async def release(self, broker_id: int, position: int) -> str:
-        """Return which release a broker says that it is, from `position` on; empty where it does not say it."""
+        """Return the release that a broker logs from `position` on; empty if it logs none."""
         ...
 
     def wall_ns(self) -> int:
-        """Return what the harness's wall clock shows."""
+        """Return the harness's wall clock."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """State changes as they stand in files: the driver knows where, the system under test what they say."""
+    """State changes in files: the driver knows the paths, the system under test the format."""
 
     driver: ClusterDriver
 
@@ -58,13 +58,13 @@ class LogFiles:
         return events, position + len(lines)
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
-        """Return what a broker's wall clock showed at its last line, and the position for the next look."""
+        """Return the broker's wall clock at its last line, and the position for the next look."""
         path, writers = await self._log(broker_id)
         lines = whole_lines(path, position)
         return system_named(writers[-1].system).dated(lines), position + len(lines)
 
     async def release(self, broker_id: int, position: int) -> str:
-        """Return which release a broker says that it is, from `position` on."""
+        """Return the release that a broker logs from `position` on."""
         path, writers = await self._log(broker_id)
         return system_named(writers[-1].system).release_in(whole_lines(path, position))
 

@@ -1,6 +1,6 @@
 """What a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
 
-A server of ZooKeeper or a client is no broker: of it a fault gets the target itself.
+A ZooKeeper server or a client is not a broker: a fault of one gets the target itself.
 
 Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, servers of `zookeeper`, controllers of a
 `quorum`) are known when the plan is made; roles (`leader`, `followers`, `coordinator`, `controller`) at the moment of
@@ -37,7 +37,7 @@ _IDS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*")
 
 
 class Role(StrEnum):
-    """What an expression names."""
+    """What an expression selects."""
 
     LEADER = "leader"
     FOLLOWERS = "followers"
@@ -45,7 +45,7 @@ class Role(StrEnum):
     MEMBER = "member"
     PRODUCER = "producer"
     CONSUMER = "consumer"
-    """One that reads every partition, in a group of its own."""
+    """A client that reads every partition, in a group of its own."""
     CONTROLLER = "controller"
     ONE = "one"
     MINORITY = "minority"
@@ -54,17 +54,17 @@ class Role(StrEnum):
     IDS = "ids"
     ZOOKEEPER = "zookeeper"
     QUORUM = "quorum"
-    """Controllers where there is no ZooKeeper: brokers, or servers of their own."""
+    """Controllers without ZooKeeper: brokers, or servers of their own."""
 
 
 class Part(StrEnum):
-    """Which servers of ZooKeeper, or controllers of a quorum, an expression names by what they are."""
+    """Selects ZooKeeper servers, or controllers of a quorum, by their state."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
-    """One of them, the first by number."""
+    """One follower, the first by number."""
     MAJORITY = "majority"
-    """As many as it takes for the others to have no quorum."""
+    """Enough servers that the others have no quorum."""
     ALL = "all"
 
 
@@ -74,9 +74,9 @@ DRAWN_ROLES = frozenset({Role.ONE, Role.MINORITY, Role.MAJORITY, Role.ALL})
 CLIENTS = frozenset({Role.MEMBER, Role.PRODUCER, Role.CONSUMER})
 """Clients of the load."""
 NO_BROKERS = CLIENTS | {Role.ZOOKEEPER}
-"""What is no broker."""
+"""Targets that are not brokers."""
 EVERY_ROLE = tuple(role for role in Role if role not in NO_BROKERS)
-"""Every one that a broker can have."""
+"""Every role of a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ class Target:
     group: str = ""
     """The group of the coordinator or member; empty otherwise."""
     member: int = 0
-    """Of a client its number, from 1: among the members of its group, or all clients of the load with its role."""
+    """Number of a client, from 1: among the members of its group, or all clients of the load with its role."""
     servers: tuple[int, ...] = ()
-    """ZooKeeper servers by number; empty otherwise, for those that the seed is to choose, and for `part`."""
+    """ZooKeeper servers by number; empty otherwise, for servers that the seed chooses, and for `part`."""
     part: Part | None = None
-    """Of ZooKeeper servers and controllers that are named by what they are; None otherwise."""
+    """Selects ZooKeeper servers and controllers by their state; None otherwise."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
@@ -125,10 +125,10 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Return what the expression means.
+    """Return the parsed expression.
 
     Raises:
-        ValueError: it is none of the allowed forms.
+        ValueError: the expression has none of the allowed forms.
     """
     text = text.strip()
     if match := _ROLE.fullmatch(text):
@@ -161,14 +161,14 @@ def _numbers(text: str, what: str) -> tuple[int, ...]:
 def drawn(
     target: Target, broker_ids: Sequence[int], servers: int, rng: random.Random, quorum: Sequence[int] = ()
 ) -> tuple[Target, list[int]]:
-    """Return the target as far as the seed decides it, and the brokers that are known then, in ascending order.
+    """Return the target with the seed's choices, and the brokers that are known then, in ascending order.
 
     Args:
-        target: As the scenario has it.
+        target: From the scenario.
         broker_ids: Of all brokers.
-        servers: How many ZooKeeper servers there are.
+        servers: Number of ZooKeeper servers.
         rng: The seed's.
-        quorum: The ids of its controllers, where there is no ZooKeeper.
+        quorum: The ids of its controllers, without ZooKeeper.
     """
     match target.role:
         case Role.QUORUM:
@@ -187,7 +187,7 @@ def drawn(
 
 
 def _drawn_controllers(target: Target, quorum: Sequence[int], rng: random.Random) -> list[int]:
-    """Return the controllers of a target that the seed decides; none of one that is named by what it is then."""
+    """Return the controllers of a target that the seed chooses; empty if they are selected by state."""
     match target.part:
         case None:
             return [rng.choice(quorum)]
@@ -199,7 +199,7 @@ def _drawn_controllers(target: Target, quorum: Sequence[int], rng: random.Random
 
 
 def _drawn_servers(target: Target, servers: int, rng: random.Random) -> dict[str, Any]:
-    """Return the fields of a target whose servers the seed decides."""
+    """Return the fields of a target with servers that the seed chooses."""
     numbers = range(1, servers + 1)
     match target.part:
         case Part.MAJORITY:
@@ -216,7 +216,7 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
 
     Raises:
         ClusterError: ZooKeeper does not answer.
-        ValueError: it should have been drawn when the plan was made.
+        ValueError: the seed should have chosen it when the plan was made.
     """
     match target.role:
         case Role.IDS:
@@ -238,7 +238,7 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
 
 
 async def partition_of_role(target: Target, view: ClusterView) -> TopicPartition:
-    """Return the partition of which the target names a role: of a coordinator the one that its group is on.
+    """Return the partition of a target's role: for a coordinator, the partition of its group's offsets.
 
     Raises:
         ClusterError: ZooKeeper does not answer.

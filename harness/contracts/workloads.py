@@ -1,4 +1,4 @@
-"""The contract a workload plugin fulfils: which client processes it needs, and what each of them does."""
+"""The contract of a workload plugin: its client processes, and the work of each of them."""
 
 import threading
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ class ClientPlan:
     """Unique in the run; names the operations file."""
     workload: str
     role: str
-    """What the plugin's `run` is to do, e.g. producer or consumer."""
+    """The work for the plugin's `run`, e.g. producer or consumer."""
     bootstrap_servers: str
     topics: dict[str, int]
-    """Name to number of partitions."""
+    """Number of partitions by name."""
     seed: int
     parameters: dict[str, Any]
     stop_order: int = 0
     """Clients of a lower number are stopped, and waited for, before those of a higher one."""
     first_index: int = 0
-    """Of its first operation: where it goes on after it was killed."""
+    """Index of its first operation: where it continues after a kill."""
 
 
 class Stop(threading.Event):
-    """Set when a client is to finish."""
+    """Set when a client must finish."""
 
     at_once = False
-    """Whether what it would still do for the run's end is left out: it will be started again."""
+    """Whether it skips its work for the run's end, as it will be started again."""
 
 
 class Workload(Protocol):
@@ -45,7 +45,7 @@ class Workload(Protocol):
     def clients(
         self, parameters: BaseModel, *, bootstrap_servers: str, topics: dict[str, int], seed: int
     ) -> list[ClientPlan]:
-        """Return the client processes that the load consists of."""
+        """Return the client processes of the load."""
         ...
 
     def run(self, plan: ClientPlan, operations: JsonlWriter, stop: Stop) -> None:

@@ -12,12 +12,12 @@ from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
 
 SERVERS = "servers"
-"""Of the state of an injection that hits ZooKeeper servers: which, by number."""
+"""Key in the state of an injection that hits ZooKeeper servers: their numbers."""
 _ONE = "server_id"
 
 
 class ZookeeperFault(BrokerFault):
-    """Hits servers of ZooKeeper and no broker, so that brokers may be under other faults meanwhile."""
+    """Hits ZooKeeper servers only, so that brokers may be under other faults meanwhile."""
 
     may_overlap: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
@@ -33,7 +33,7 @@ class ZookeeperFault(BrokerFault):
         *,
         duration_s: float,
     ) -> Injection:
-        """Note which servers, and how long.
+        """Record the servers and the duration.
 
         Raises:
             ClusterError: there is no such server, or it does not run.
@@ -73,13 +73,13 @@ async def states_of(context: FaultContext) -> dict[int, ProcessState]:
 
 
 async def modes_of(context: FaultContext) -> dict[int, str]:
-    """Return by server what it says it is; empty where it takes no requests."""
+    """Return each server's report of its mode; empty if it serves no requests."""
     assert isinstance(context.driver, SeesZookeeper)
     return await context.driver.zookeeper_modes()
 
 
 def servers_of(state: Mapping[str, Any]) -> list[int]:
-    """Return the servers that an injection with this state hits, also by a journal of before it could be several."""
+    """Return the servers of an injection's state, also from journals in which it could be only one."""
     servers: list[int] = state.get(SERVERS) or ([state[_ONE]] if _ONE in state else [])
     return servers
 

@@ -1,4 +1,4 @@
-"""What do the records of `__consumer_offsets` hold? Decoded to JSON text that Spark can read.
+"""Decodes the records of `__consumer_offsets` to JSON text that Spark can read.
 
     key    {"type": "offset", "group": …, "topic": …, "partition": …}
     value  {"offset": …, "leader_epoch": …, "metadata": …, "commit_timestamp_ms": …}

@@ -1,4 +1,4 @@
-"""What does each replica hold after the run: its records, leader epochs and checkpoints, and is it undamaged?"""
+"""Dumps each replica after the run: its records, leader epochs and checkpoints, and any damage."""
 
 import hashlib
 import re
@@ -33,12 +33,12 @@ UNKNOWN = -1
 Offsets = dict[tuple[str, int], int]
 _LENGTH = struct.Struct(">i")
 _DECODERS = {OFFSETS_TOPIC: offsets_topic.decode, TRANSACTIONS_TOPIC: transactions_topic.decode}
-"""What coordinators write in their topics is told field by field."""
+"""Decoders of internal topics, which are dumped field by field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Broker:
-    """What the replicas in one data directory have in common."""
+    """Data that the replicas in one data directory share."""
 
     broker_id: int
     log_dir: Path
@@ -46,15 +46,15 @@ class _Broker:
     problems: list[str]
     """A sentence for each checkpoint file that cannot be read."""
     transactions: list[TransactionLine]
-    """What its replicas say of transactions and producers."""
+    """Transactions and producers in its replicas."""
 
 
 def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "") -> list[ReplicaState]:
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
     While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
-    Several data directories are folders in `log_dir`. What is left of deleted replicas is listed in one file more.
-    Of other topics than those whose names begin with `prefix` nothing is read.
+    Several data directories are folders in `log_dir`. Remains of deleted replicas are listed in an extra file.
+    With `prefix`, only topics with this prefix are read.
     """
     directories = _directories(log_dir)
     transactions: list[TransactionLine] = []
@@ -76,7 +76,7 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str 
 
 
 def log_ends(log_dir: Path, prefix: str = "") -> Offsets:
-    """Return where the log of each replica in `log_dir` ends, by topic and partition; only batch headers are read."""
+    """Return the log end of each replica in `log_dir`, by topic and partition; only batch headers are read."""
     return {
         (match[1], int(match[2])): log_end(directory / match[0])
         for directory in _directories(log_dir)
@@ -116,7 +116,7 @@ def _dump_directory(
 
 
 def _folders(log_dir: Path, name: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
-    """Return the folders of such a name that begin so, in order."""
+    """Return the folders with a replica's name and this prefix, in order."""
     names = sorted(path.name for path in log_dir.glob(f"{prefix}*") if path.is_dir()) if log_dir.is_dir() else []
     return [match for each in names if (match := name.fullmatch(each)) is not None]
 
@@ -179,7 +179,7 @@ def _record_line(broker_id: int, topic: str, partition: int, record: StoredRecor
 
 
 def _text(data: bytes | None) -> str:
-    """Return the bytes as text where they are UTF-8, else their SHA-256; empty for null."""
+    """Return the bytes as text if they are UTF-8, else their SHA-256; empty for null."""
     if data is None:
         return ""
     try:
@@ -189,7 +189,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _digest(record: StoredRecord) -> str:
-    """Return the SHA-256 over key, value and headers, each with its length before it, so that none is ambiguous."""
+    """Return the SHA-256 over key, value and headers, each prefixed with its length so that none is ambiguous."""
     parts = [record.key, record.value]
     for name, value in record.headers:
         parts += [name.encode(), value]

@@ -1,4 +1,4 @@
-"""Which records are in a replica's segment files? Read with another parser than the broker's.
+"""Reads the records in a replica's segment files, by another parser than the broker's.
 
 The judge must not share the broker's errors in reading the format: kafka-python's record reader decodes batches, after
 pyarrow has decompressed them.
@@ -27,7 +27,7 @@ LAST_OFFSET_DELTA = struct.Struct(">i")
 LAST_OFFSET_DELTA_POSITION = 23
 MAGIC = 2
 LEGACY_HEADER_BYTES = {0: LegacyRecordBatch.KEY_OFFSET_V0, 1: LegacyRecordBatch.KEY_OFFSET_V1}
-"""By message format, of those that Kafka wrote until 0.11: a message is a record, or holds several, compressed."""
+"""By message format before 0.11: a message is a record, or holds several, compressed."""
 CODEC_MASK = 0x07
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -45,7 +45,7 @@ class StoredRecord:
 
     offset: int
     leader_epoch: int
-    """-1 in a message format that has none."""
+    """-1 in message formats without one."""
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
@@ -134,14 +134,14 @@ def log_end(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """What is written as one piece."""
+    """One batch."""
 
     base_offset: int
     next_offset: int
     length: int
     """Bytes in the file."""
     records: list[StoredRecord]
-    """None of a control batch."""
+    """Empty for a control batch."""
     markers: tuple[ReadMarker, ...] = ()
 
 
@@ -176,7 +176,7 @@ def _batch_at(data: mmap.mmap, position: int) -> _Batch:
 
 
 def _markers(batch: Any) -> Iterator[ReadMarker]:
-    """Yield what a control batch says of transactions; what is in one for other purposes is not looked at."""
+    """Yield the transaction markers of a control batch; other control records are skipped."""
     try:
         records = list(batch)
     except struct.error:
@@ -236,7 +236,7 @@ def _snappy_size(block: bytes) -> int:
 
 
 def _message(record: Any) -> StoredRecord:
-    """Return a record of a format that knows neither epochs nor numbered batches."""
+    """Return a record of a message format without epochs and producer ids."""
     return StoredRecord(
         offset=record.offset,
         leader_epoch=-1,

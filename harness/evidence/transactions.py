@@ -1,7 +1,7 @@
-"""What do a replica's files say of transactions: markers, aborted ones, and producers? Read by no code of the broker.
+"""Reads transactions from a replica's files: markers, aborted ones, and producers. Shares no code with the broker.
 
 The formats are Kafka's: `.txnindex` (34 bytes an aborted transaction) and `.snapshot` (48 bytes a producer, after a
-version, a CRC-32C and a count). Of snapshots the latest of a replica is read.
+version, a CRC-32C and a count). Of a replica's snapshots the latest is read.
 """
 
 import struct
@@ -23,7 +23,7 @@ _SNAPSHOT_VERSION = 1
 def transaction_lines(
     broker_id: int, topic: str, partition: int, log: ReplicaLog, problems: list[str]
 ) -> Iterator[TransactionLine]:
-    """Yield what a replica's files say, once its log was read; what cannot be read becomes a sentence in `problems`."""
+    """Yield the lines of a replica's files, once its log was read; unreadable files become sentences in `problems`."""
     for marker in log.markers:
         yield StoredMarker(
             broker=broker_id,

@@ -1,4 +1,4 @@
-"""What do the records of `__transaction_state` hold? Decoded to JSON text that Spark can read.
+"""Decodes the records of `__transaction_state` to JSON text that Spark can read.
 
     key    {"type": "transaction", "transactional_id": …}
     value  {"producer_id": …, "producer_epoch": …, "timeout_ms": …, "state": …, "partitions": ["t-0", …], …}

@@ -1,1 +1,1 @@
-"""Histories that others recorded, of other clients and other brokers: what their lines hold, and what they come to."""
+"""Histories that others recorded, of other clients and other brokers: their formats, and their verdicts."""

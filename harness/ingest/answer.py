@@ -1,4 +1,4 @@
-"""What a history that others recorded comes to: promises judged, promises that were not, and what that would need."""
+"""The result of a recorded history: judged promises, unjudged ones, and the evidence that those need."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from harness.verdict import ExitCode, SystemVerdict
 
 
 class Setting(StoredModel):
-    """One setting that checks went by."""
+    """One setting that checks used."""
 
     name: str
     value: str
@@ -25,14 +25,14 @@ class Setting(StoredModel):
 
 
 class Unjudged(StoredModel):
-    """A promise for which there is no evidence."""
+    """A promise without evidence."""
 
     check: str
     promise: str
     facts: list[str]
-    """What of it has no rows."""
+    """Its facts without rows."""
     needed: list[str]
-    """What evidence would give them, in words."""
+    """The evidence that would fill them, as text."""
 
 
 class HistoryResult(StoredModel):
@@ -40,10 +40,10 @@ class HistoryResult(StoredModel):
 
     name: str
     evidence: dict[str, list[str]]
-    """What was given, by kind."""
+    """The given evidence, by kind."""
     settings: list[Setting]
     checks: list[CheckResult]
-    """Those that had evidence."""
+    """Checks that had evidence."""
     unjudged: list[Unjudged]
     """The others."""
     remarks: list[Remark]
@@ -53,7 +53,7 @@ class HistoryResult(StoredModel):
 
     @property
     def verdict(self) -> SystemVerdict:
-        """The worst answer of those that had evidence; no answer, and damaged evidence, are no PASS."""
+        """The worst answer of the checks that had evidence; without an answer, or with damaged evidence, never PASS."""
         if not self.checks:
             return SystemVerdict.UNKNOWN
         worst = max(check.verdict for check in self.checks)
@@ -61,12 +61,12 @@ class HistoryResult(StoredModel):
 
     @property
     def exit_code(self) -> ExitCode:
-        """Promises without evidence do not count: they are named instead."""
+        """Promises without evidence do not count: they are listed instead."""
         codes = {SystemVerdict.PASS: ExitCode.HELD, SystemVerdict.FAIL: ExitCode.VIOLATED}
         return codes.get(self.verdict, ExitCode.INCONCLUSIVE)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything, with the verdict for readers that know no Python."""
+        """Return everything, with the verdict for readers other than this program."""
         return {"verdict": self.verdict.name, "exit_code": int(self.exit_code), **self.model_dump(mode="json")}
 
 
@@ -88,7 +88,7 @@ def divided(
 ) -> tuple[list[CheckResult], list[Unjudged]]:
     """Return the answers of the checks that had evidence, and the promises that had none.
 
-    Where evidence of a kind was given, and does not show what a check is about, the check answers UNKNOWN.
+    If evidence of a kind was given without the subject of a check, the check answers UNKNOWN.
     """
     judged, unjudged = [], []
     for check, result in zip(checks, judgement.checks, strict=True):
@@ -112,7 +112,7 @@ def divided(
 def _lacking_subject(
     check: Check, about: Subject, judgement: Judgement, evidence: Mapping[str, list[str]]
 ) -> list[str]:
-    """Return what of a check's subject is not in the evidence: all of it, or what would show it."""
+    """Return the part of a check's subject that is not in the evidence: all of it, or what would show it."""
     kind = about.evidence
     if check.name in judgement.absent:
         return [f"{about.what} (there are none)"]
@@ -120,7 +120,7 @@ def _lacking_subject(
 
 
 def undecided(results: Iterable[CheckResult], hanging: Mapping[str, list[str]]) -> list[CheckResult]:
-    """Return the answers, UNKNOWN where they hang on settings that are not stated."""
+    """Return the answers, UNKNOWN if they depend on settings that are not stated."""
     return [_undecided(result, hanging[result.check]) if result.check in hanging else result for result in results]
 
 
@@ -134,7 +134,7 @@ def _undecided(result: CheckResult, deciding: Sequence[str]) -> CheckResult:
 
 
 def needed_for(facts: Sequence[str], evidence: Mapping[str, list[str]]) -> list[str]:
-    """Return which evidence would give all these facts their rows, in words, a sentence each that is needed."""
+    """Return the evidence that would fill all these facts, as text, one sentence each."""
     origins = [LINEAGE[fact] for fact in facts]
     needed: dict[str, list[str]] = {kind: [] for origin in origins if len(origin) == 1 for kind in origin}
     for origin in origins:
@@ -156,7 +156,7 @@ def _option(kind: str, lines: Sequence[str], evidence: Mapping[str, list[str]]) 
 
 
 def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: Mapping[str, int]) -> list[CheckResult]:
-    """Return the answers, without accusations that an election could excuse of which there can be no evidence."""
+    """Return the answers, without violations that an election could excuse if the evidence cannot show elections."""
     if not settings.unclean_leader_election or counts["leader_epochs"]:
         return list(results)
     return [

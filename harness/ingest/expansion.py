@@ -1,7 +1,7 @@
-"""Does a file hold no more than one of its size is likely to? A few bytes can stand for more than any disk takes.
+"""Limits the expanded size of a file: a few bytes can expand to more than any disk holds.
 
-Parquet says in its footer how much it holds, and Spark reads no more than that; what is compressed is unpacked up to
-the bound.
+Parquet states its size in the footer, and Spark reads no more than that; compressed text is unpacked up to the
+limit.
 """
 
 import struct
@@ -18,9 +18,9 @@ EXPANSION = 100
 """Default limit of the expanded size of a file, in bytes or in values of a column, as a multiple of its size."""
 ALWAYS_BYTES = 2**28
 ALWAYS_VALUES = 1_000_000
-"""So much is held by any file."""
+"""Allowed for every file."""
 _END = struct.Struct("<I4s")
-"""How long the footer before it is, and what kind of Parquet that is."""
+"""Length of the footer before it, and the magic of Parquet."""
 _MAGIC = b"PAR1"
 
 
@@ -46,7 +46,7 @@ def check_expansion(files: Files, file: StoredFile, expansion: int) -> None:
 
 
 def _stated(footer: Any) -> tuple[int, int]:
-    """Return how many bytes all columns have when they are unpacked, and how many values the longest has."""
+    """Return the uncompressed bytes of all columns, and the values of the longest."""
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     values = (sum(group.column(number).num_values for group in groups) for number in range(footer.num_columns))
     rows = sum(group.num_rows for group in groups)
@@ -54,7 +54,7 @@ def _stated(footer: Any) -> tuple[int, int]:
 
 
 def _footer(files: Files, file: StoredFile) -> Any:
-    """Return what Arrow makes of the footer alone; raises ArrowException where it is none."""
+    """Return Arrow's view of the footer alone; raises ArrowException if it is invalid."""
     length, _ = _END.unpack(files.end(file.path, max(0, file.size - _END.size)).rjust(_END.size))
     end = files.end(file.path, max(0, file.size - _END.size - length))
     return parquet.read_metadata(pa.BufferReader(_MAGIC + end))

@@ -1,4 +1,4 @@
-"""Which files of evidence does a path, a folder, a glob or a URI stand for?"""
+"""The files of evidence behind a path, a folder, a glob or a URI."""
 
 import json
 from contextlib import AbstractContextManager, suppress
@@ -13,11 +13,11 @@ from harness.system.chain import has_link
 JSON, PARQUET = "json", "parquet"
 _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
 BYTE_ORDER_MARK = "\ufeff".encode()
-"""What some tools write first in a file, and Hadoop passes over."""
+"""Byte order mark that some tools write first in a file, and Hadoop skips."""
 LONGEST_LINE = 1_000_000
-"""Bytes at a file's end in which its last line is looked for, and of a line among its first."""
+"""Bytes at a file's end that are searched for its last line, and the longest of its first lines."""
 FIRST_LINES = 2**20
-"""Bytes of the lines among which one that is chained is looked for: the first may be the one that is damaged."""
+"""Bytes of the first lines that are searched for a chained one: the very first may be damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,30 +41,29 @@ class StoredFile:
 
 
 class Files(Protocol):
-    """Where files of evidence lie; what is asked of it raises EvidenceError where a file cannot be read."""
+    """A file system with evidence; every method raises EvidenceError if a file cannot be read."""
 
     compressions: tuple[str, ...]
-    """How names of text end that is unpacked while it is read."""
+    """Suffixes of compressed text that is unpacked while it is read."""
 
     def matches(self, text: str) -> list[tuple[str, int]]:
         """Return path, with its scheme, and size of every file that a text stands for.
 
-        Below a folder, what is empty does not count, nor what has a name that begins with `_` or `.`, as Spark leaves
-        it.
+        Below a folder, empty files do not count, nor names that begin with `_` or `.`, as in Spark.
         """
 
     def end(self, path: str, offset: int) -> bytes:
         """Return the bytes of a file from an offset on."""
 
     def text(self, path: str) -> AbstractContextManager[BufferedReader]:
-        """Open a file of text, which is unpacked if its name says so."""
+        """Open a text file, unpacked if its suffix says so."""
 
     def unpacked(self, path: str, limit: int) -> int:
-        """Return how many bytes compressed text has, of which no more than `limit` are looked at."""
+        """Return the uncompressed size of compressed text; at most `limit` bytes are read."""
 
 
 def counts(parts: tuple[str, ...]) -> bool:
-    """Return whether a file counts by the parts of its path below a folder that was named."""
+    """Return whether a file counts, by the parts of its path below the named folder."""
     return not any(part.startswith(("_", ".")) for part in parts)
 
 
@@ -72,7 +71,7 @@ def stored_files(files: Files, text: str) -> list[StoredFile]:
     """Return the files that a path, a folder or a glob stands for, in the order of their paths.
 
     Raises:
-        EvidenceError: there is nothing, it cannot be read or named, or it is neither JSON Lines nor Parquet.
+        EvidenceError: there is none, it cannot be read or named, or it is neither JSON Lines nor Parquet.
     """
     _check_name(text)
     paths = files.matches(text)
@@ -116,7 +115,7 @@ def _is_chained(files: Files, path: str) -> bool:
 
 
 def _is_torn(files: Files, path: str, size: int) -> bool:
-    """Return whether the last line has no end and is no JSON: many tools write no newline after the last line."""
+    """Return whether the last line has no newline and is not JSON: many tools write no newline after the last line."""
     if files.end(path, size - 1) == b"\n":
         return False
     end = files.end(path, max(0, size - LONGEST_LINE))
@@ -127,5 +126,5 @@ def _is_torn(files: Files, path: str, size: int) -> bool:
     except ValueError:
         return True
     except RecursionError:
-        return False  # whole or not, it is no line that can be read
+        return False  # complete or not, it is unreadable
     return False

@@ -1,7 +1,7 @@
 """What the lines of evidence hold, field by field, for writers of other tools.
 
-Made from the dataclasses that the harness itself writes (`history`, `events`), with two things more: which fields
-others must give, and what the rest is taken for where it is left out.
+Made from the dataclasses that the harness itself writes (`history`, `events`), with two additions: which fields
+others must give, and the defaults of the rest.
 """
 
 import ast
@@ -51,12 +51,12 @@ class Field:
 
     name: str
     type: str
-    """As JSON has it, in words."""
+    """JSON type, as text."""
     required: bool
     default: Any
-    """What it is taken for where it is left out; None where nothing is."""
+    """Default if it is left out; None if there is none."""
     choices: tuple[str, ...]
-    """All that it may say; empty for anything."""
+    """All allowed values; empty for any."""
     about: str
 
 
@@ -65,7 +65,7 @@ class LineKind:
     """One kind of line among those of a format."""
 
     name: str
-    """What the field says that tells the kinds apart; empty where there is one kind."""
+    """Value of the field that distinguishes kinds; empty if there is one kind."""
     about: str
     fields: tuple[Field, ...]
 
@@ -94,7 +94,7 @@ LINKS = (
         about="CRC-32 of all lines of its writer up to and with `line` of this one, as eight hexadecimal digits.",
     ),
 )
-"""With what a line of any kind but a dump's may end, so that a file proves that it is whole."""
+"""Fields that a line of any kind but a dump's may end with, so that a file proves that it is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,11 @@ class Format:
     """One kind of evidence."""
 
     kind: str
-    """As `harness/analysis/sources/reading.py` calls it."""
+    """Name in `harness/analysis/sources/reading.py`."""
     option: str
     about: str
     tells: str
-    """Name of the field that tells kinds of lines apart; empty where there is one kind."""
+    """Name of the field that distinguishes kinds of lines; empty if there is one kind."""
     lines: tuple[LineKind, ...]
 
     @property
@@ -122,12 +122,12 @@ class Format:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What fields that are left out are taken for."""
+        """Defaults of fields that are left out."""
         return {field.name: field.default for line in self.lines for field in line.fields if field.default is not None}
 
     @property
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """All that a field may say, where that is limited."""
+        """All allowed values of a field, if limited."""
         return {field.name: field.choices for line in self.lines for field in line.fields if field.choices}
 
 
@@ -161,9 +161,9 @@ _NESTED: Mapping[type, str] = {
     MemberAssignment: "member assignment",
     AssignedPartition: "assigned partition",
 }
-"""Objects within lines, by the words that types use for them."""
+"""Objects within lines, by their names in types."""
 _UNSAID: frozenset[str] = frozenset({"records", "targets", "parameters", "state"})
-"""Fields whose default is an empty list or object; nothing is put in their place."""
+"""Fields with an empty list or object as default, which is not filled in."""
 _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     OpKind.SEND: ("A record is written; its end says at which `offset`.", ("topic", "value")),
     OpKind.POLL: ("Records are read; an `ok` end has them in `records`.", ()),
@@ -196,7 +196,7 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         ("key", "value"),
     ),
 }
-"""What each kind of operation is, and what its lines must have more."""
+"""The meaning of each kind of operation, and the further fields that its lines need."""
 _CHOICES: Mapping[tuple[type, str], tuple[str, ...]] = {
     (ZnodeChange, "type"): ("create", "set", "delete"),
 }
@@ -314,12 +314,12 @@ def _liveness() -> Format:
 
 
 def nested() -> dict[str, tuple[Field, ...]]:
-    """Return the fields of objects within lines, by the words that the types use for them."""
+    """Return the fields of objects within lines, by their names in types."""
     return {word: _fields(cls) for cls, word in _NESTED.items()}
 
 
 def _fields(cls: type) -> tuple[Field, ...]:
-    """Return the fields of a dataclass, with what its own words say of each."""
+    """Return the fields of a dataclass, with their docstrings."""
     hints, docs = get_type_hints(cls), _docs(cls)
     optional = _OPTIONAL.get(cls, {})
     described = []
@@ -387,7 +387,7 @@ def _about(cls: type) -> str:
 
 
 def _docs(cls: type) -> dict[str, str]:
-    """Return the text below each field of a dataclass."""
+    """Return the docstring of each field of a dataclass."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
     docs: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Files of evidence on this machine, or behind any URI that Hadoop knows, as a JVM of this process sees them."""
+"""Files of evidence on this machine, or behind any URI that Hadoop knows, through a JVM of this process."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _HERE = LocalFiles()
 
 
 class HadoopFiles:
-    """Those that Hadoop finds."""
+    """Finds files by Hadoop."""
 
     compressions: tuple[str, ...] = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 
@@ -42,7 +42,7 @@ class HadoopFiles:
 
     @contextmanager
     def text(self, path: str) -> Iterator[BufferedReader]:
-        """Open a file of text, which is unpacked if its name says so; Python reads what it can without the JVM."""
+        """Open a text file, unpacked if its suffix says so; Python reads what it can without the JVM."""
         compressed = is_compressed(self, path)
         if path.startswith(SCHEME) and (not compressed or is_compressed(_HERE, path)):
             with _HERE.text(path) as here:
@@ -53,7 +53,7 @@ class HadoopFiles:
             yield BufferedReader(_Stream(self._jvm.java.io.DataInputStream(raw)), FIRST_LINES)
 
     def unpacked(self, path: str, limit: int) -> int:
-        """Return how many bytes compressed text has."""
+        """Return the uncompressed size of compressed text."""
         with _readable(path), self._opened(path) as stream:
             return int(self._io.skip(self._unpacking(path, stream), limit))
 
@@ -103,17 +103,17 @@ class HadoopFiles:
 
 
 class _Stream(RawIOBase):
-    """What a stream of Java holds."""
+    """A stream of Java as a raw stream of Python."""
 
     def __init__(self, stream: JavaObject) -> None:
         self._stream = stream
 
     def readable(self) -> bool:
-        """Return that it is there to be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as there are bytes."""
+        """Fill a buffer with the available bytes."""
         part = bytes(self._stream.readNBytes(len(buffer)))
         buffer[: len(part)] = part
         return len(part)

@@ -47,21 +47,21 @@ def judge_history(
     expansion: int = EXPANSION,
     progress: Listener | None = None,
 ) -> HistoryResult:
-    """Return what the named checks, or all, make of a history; facts, findings and answer are written to `folder`.
+    """Judge a history by the named checks, or all, and return the result; facts, findings and result go to `folder`.
 
     Args:
         spark: An open session.
         paths: Files, folders or globs with evidence, by its kind.
         settings: What the recorded cluster allowed.
-        folder: A folder of its own; Spark makes it, as any folder that it writes to.
+        folder: A folder of its own; Spark creates it.
         checks: Names; none for all.
-        name: What the history is called; by default as the folder.
-        expansion: How many times its size a file may hold.
+        name: Name of the history; by default the folder's.
+        expansion: Limit of the expanded size of a file, as a multiple.
         progress: Receives the progress.
 
     Raises:
-        EvidenceError: there is no evidence where it should be, or it cannot be read or judged.
-        PluginError: there is no check of one of the names.
+        EvidenceError: there is no evidence in a path, or it cannot be read or judged.
+        PluginError: there is no check of that name.
     """
     name = name or folder.run_id
     evidence = RecordedEvidence(spark, paths, expansion=expansion)
@@ -102,7 +102,7 @@ def judge_history(
 
 
 def _otherwise(settings: AllowedSettings, evidence: RecordedEvidence) -> list[Otherwise]:
-    """Return the settings with each one that is not stated at its most lenient; acks only if a send leaves it open."""
+    """Return the settings with each unstated one at its most lenient; acks only if a send leaves it open."""
     others = otherwise(settings)
     return [
         Otherwise(
@@ -117,7 +117,7 @@ def _otherwise(settings: AllowedSettings, evidence: RecordedEvidence) -> list[Ot
 
 
 def _without_ends(counts: Mapping[str, int]) -> list[Remark]:
-    """Return a remark where records were sent and the end of no partition was asked for."""
+    """Return a remark if records were sent and no partition's end was listed."""
     if not counts["sends"] or counts["end_offsets"]:
         return []
     return [Remark(text=WITHOUT_ENDS, phase=Phase.JUDGE, subject="operations")]

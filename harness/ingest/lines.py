@@ -1,7 +1,7 @@
-"""Evidence that others recorded, as the lines of one run: JSON Lines or Parquet, from wherever Spark reads files.
+"""Recorded evidence as the lines of one run: JSON Lines or Parquet, from any file system of Spark.
 
-A line that does not fit `harness/ingest/formats.py` is no line: nothing of it becomes a fact, its file is remarked
-on as unreadable, and checks that rest on it do not answer.
+A line that does not fit `harness/ingest/formats.py` is dropped: it becomes no fact, its file gets a remark as
+unreadable, and checks that rest on it do not answer.
 """
 
 import difflib
@@ -39,7 +39,7 @@ EXPLAINED_FILES = 5
 SHOWN_CHARS = 120
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _UNSIGNED = T.DecimalType(20, 0)
-"""What Spark takes whole numbers of 64 bits without a sign for."""
+"""Spark's type for unsigned 64-bit integers."""
 _SCALAR = (*_WHOLE, T.FloatType, T.DoubleType, T.StringType, T.BooleanType)
 
 
@@ -50,7 +50,7 @@ class RecordedEvidence:
         """Look for the files.
 
         Raises:
-            EvidenceError: a path stands for nothing that can be read, a file holds more than `expansion` times its
+            EvidenceError: a path has nothing readable, a file holds more than `expansion` times its
                 size, or a table has other columns.
         """
         self.spark = spark
@@ -68,8 +68,8 @@ class RecordedEvidence:
         """Return the lines of all files as those of one run.
 
         Args:
-            run_id: What the history is called.
-            defaults: What fields of operations that are left out are taken for, beyond what the format says.
+            run_id: Name of the history.
+            defaults: Defaults of fields of operations, beyond those of the format.
         """
         everything = [file for files in self.files.values() for file in files]
         size_bytes = sum(file.size for file in everything)
@@ -94,7 +94,7 @@ class RecordedEvidence:
         )
 
     def said(self) -> list[tuple[str, str]]:
-        """Return the settings that lines of operations state, name and value of each.
+        """Return the settings that lines of operations state, as name and value.
 
         Topics whose records a client asked to delete, and did not certainly fail to, are among `deleting_topics`.
         """
@@ -106,11 +106,11 @@ class RecordedEvidence:
         return sorted([*said, *(("deleting_topics", json.dumps([row.topic])) for row in deleted.collect())])
 
     def says_acks(self) -> bool:
-        """Return whether every send says its acks."""
+        """Return whether every send states its acks."""
         return self._having(OpKind.SEND).where(F.col("acks").isNull() & (F.col("type") == OpType.INVOKE)).isEmpty()
 
     def _having(self, kind: OpKind) -> DataFrame:
-        """Return the lines of one kind of operation that fit, with nothing in place of what they do not say."""
+        """Return the valid lines of one kind of operation, without defaults."""
         form, schema = formats()["operations"], SCHEMAS["operations"]
         texts = [file for file in self.files["operations"] if file.format == JSON]
         parts = [_fitting(_shaped(table, schema), form) for table in self._tables["operations"]]
@@ -143,12 +143,12 @@ class RecordedEvidence:
 
     @property
     def chained(self) -> dict[str, list[StoredFile]]:
-        """The files that prove whether they are whole, by the kind of evidence in them."""
+        """The files that prove whether they are complete, by the kind of evidence in them."""
         of_kinds = {kind: [file for file in files if file.chained] for kind, files in self.files.items()}
         return {kind: files for kind, files in of_kinds.items() if files and formats()[kind].chained}
 
     def holes(self) -> list[Hole]:
-        """Return what is wrong with those.
+        """Return their defects.
 
         Raises:
             EvidenceError: one cannot be read.
@@ -161,7 +161,7 @@ class RecordedEvidence:
         ]
 
     def explain(self, subjects: Sequence[str]) -> list[str]:
-        """Return, of the first few files with lines that do not fit, where the first such line is and what is wrong."""
+        """Return, for the first few files with invalid lines, the place of the first such line and its problem."""
         named = {_named(kind, file.path, files): (kind, file) for kind, files in self.files.items() for file in files}
         bad = [named[subject] for subject in subjects if subject in named]
         return [self._explained(kind, file) for kind, file in bad[:EXPLAINED_FILES]]
@@ -169,7 +169,7 @@ class RecordedEvidence:
     def _explained(self, kind: str, file: StoredFile) -> str:
         try:
             return self._first_misfit(kind, file)
-        except (*SPARK_ERRORS, EvidenceError, OSError, pa.ArrowException) as error:  # all else is judged by now
+        except (*SPARK_ERRORS, EvidenceError, OSError, pa.ArrowException) as error:  # everything else is judged by now
             return f"{file.shown}: the line is not found: {reason(error)}"
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
@@ -193,7 +193,7 @@ def _all(where: Files, paths: Sequence[str]) -> list[StoredFile]:
 
 
 def _parent(files: Sequence[StoredFile]) -> str:
-    """Return the folder, with its last slash, that all files are below; in a URI there may be two slashes."""
+    """Return the folder, with its last slash, that all files are below; a URI may have two slashes."""
     folders = [file.shown.split("/")[:-1] for file in files]
     common = [steps[0] for steps in takewhile(lambda steps: len(set(steps)) == 1, zip(*folders, strict=False))]
     return "".join(f"{step}/" for step in common)
@@ -217,7 +217,7 @@ def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
 
 
 def _cast(column: Column, actual: T.DataType, wanted: T.DataType) -> Column:
-    """Return a value in the type that is wanted; members of structures are found by their names."""
+    """Return a value in the given type; members of structures are matched by name."""
     if isinstance(actual, T.ArrayType) and isinstance(wanted, T.ArrayType):
         return F.transform(column, lambda each: _cast(each, actual.elementType, wanted.elementType))
     if isinstance(actual, T.StructType) and isinstance(wanted, T.StructType):
@@ -233,7 +233,7 @@ def _cast(column: Column, actual: T.DataType, wanted: T.DataType) -> Column:
 
 
 def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
-    """The lines, with what is wrong in `CORRUPT`; one with which anything is wrong has nothing else."""
+    """The lines, with the problem in `CORRUPT`; a line with a problem has no other values."""
     wrong = F.when(F.col(BROKEN), MISREAD)
     for name, choices in form.choices.items():
         wrong = wrong.when(
@@ -260,7 +260,7 @@ def _lacks_a_part(record: Column) -> Column:
 
 
 def _lacking(form: Format, columns: Sequence[str]) -> Column:
-    """The fields that a line must have and has not."""
+    """Required fields that are missing."""
     always = set.intersection(*(set(line.required) for line in form.lines))
     missing = [F.when(F.col(name).isNull(), name) for name in columns if name in always]
     for line in form.lines:
@@ -270,7 +270,7 @@ def _lacking(form: Format, columns: Sequence[str]) -> Column:
 
 
 def _derived(kind: str) -> dict[str, Column]:
-    """What can be made of other fields where it is left out."""
+    """Fields that can be derived from others if left out."""
     if kind != "replicas":
         return {}
     digest = F.sha2(F.concat_ws("\x00", "key", "value"), 256)
@@ -278,7 +278,7 @@ def _derived(kind: str) -> dict[str, Column]:
 
 
 def _tables(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> list[DataFrame]:
-    """Return the Parquet files in as few tables as the engine reads them in, where columns differ in type as one each.
+    """Return the Parquet files in as few tables as the engine can read; one each if the types of columns differ.
 
     Raises:
         EvidenceError: one cannot be read, or its columns do not fit.
@@ -292,7 +292,7 @@ def _tables(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> l
 
 
 def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, numbered: bool = False) -> DataFrame:
-    """Return the Parquet files as one table; a column that fits by no more than its emptiness is left out.
+    """Return the Parquet files as one table; a column that fits only because it is empty is left out.
 
     Raises:
         EvidenceError: it cannot be read, or its columns do not fit.
@@ -325,7 +325,7 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile], *, nu
 
 
 def _fits(actual: T.DataType, wanted: T.DataType) -> bool:
-    """Return whether values of one type can be taken for those of another without loss."""
+    """Return whether values of one type convert to another without loss."""
     if isinstance(actual, T.NullType):
         return True
     if isinstance(wanted, T.ArrayType):

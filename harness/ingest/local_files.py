@@ -1,4 +1,4 @@
-"""Files of evidence on this machine, for engines that have no JVM here."""
+"""Files of evidence on this machine, for engines without a JVM."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +16,11 @@ from harness.ingest.files import FIRST_LINES, counts
 SCHEME = "file:"
 _SIGNS = {*"*?["}
 AT_ONCE = 2**20
-"""Bytes that are unpacked at once where they are but counted."""
+"""Chunk size for counting unpacked bytes."""
 
 
 class LocalFiles:
-    """Those that Python finds."""
+    """Finds files by Python."""
 
     compressions: tuple[str, ...] = (".gz", ".bz2", ".zst")
 
@@ -39,12 +39,12 @@ class LocalFiles:
 
     @contextmanager
     def text(self, path: str) -> Iterator[BufferedReader]:
-        """Open a file of text, which is unpacked if its name says so."""
+        """Open a text file, unpacked if its suffix says so."""
         with _readable(path), opened(path) as stream:
             yield BufferedReader(stream, FIRST_LINES)
 
     def unpacked(self, path: str, limit: int) -> int:
-        """Return how many bytes compressed text has."""
+        """Return the uncompressed size of compressed text."""
         with _readable(path), opened(path) as stream:
             size = 0
             while size < limit and (part := stream.read(AT_ONCE)):
@@ -62,12 +62,12 @@ def local_bytes(texts: Iterable[str]) -> int:
 
 
 def opened(path: str) -> pa.NativeFile:
-    """Open a file, which is unpacked if its name says so."""
+    """Open a file, unpacked if its suffix says so."""
     return pa.input_stream(str(local_path(path)), compression="detect")
 
 
 def local_path(text: str) -> Path:
-    """Return the path of this machine that a text names.
+    """Return the local path that a text names.
 
     Raises:
         EvidenceError: it names another file system.
@@ -78,10 +78,10 @@ def local_path(text: str) -> Path:
 
 
 def _matches(place: Path, steps: Sequence[str]) -> Iterator[Path]:
-    """Yield what a glob of Hadoop's, whose `**` is `*` and whose `[^` is `[!`, stands for below a place.
+    """Yield the matches of a Hadoop glob (its `**` is `*`, and `[^` is `[!`) below a place.
 
     Raises:
-        OSError: a folder on the way cannot be read, which Python's own globs pass over.
+        OSError: a folder on the way cannot be read, which Python's own globs ignore.
     """
     if not steps:
         if place.exists():
@@ -99,7 +99,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """Yield the files below a folder, also behind links, unless one leads back to a folder above it."""
+    """Yield the files below a folder, also behind links, unless a link leads back to a folder above it."""
     here = folder.resolve()
     for path in folder.iterdir() if here not in above else ():
         if not counts((path.name,)):

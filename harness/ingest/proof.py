@@ -1,4 +1,4 @@
-"""Is a file of chained lines whole? What is wrong with it is a hole, in the words that a sealed run has for it."""
+"""Proves whether a file of chained lines is complete; defects are holes, worded as for a sealed run."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -10,13 +10,13 @@ from harness.system.chain import read_chain
 
 
 def holes_in(files: Files, file: StoredFile, kind: str, place: str) -> Iterator[Hole]:
-    """Yield what is wrong with a file whose lines are chained.
+    """Yield the defects of a file of chained lines.
 
     Args:
-        files: Where it lies.
+        files: Its file system.
         file: The file.
-        kind: Of its evidence.
-        place: What it is called in remarks.
+        kind: Its kind of evidence.
+        place: Its name in remarks.
 
     Raises:
         EvidenceError: it cannot be read.
@@ -33,6 +33,6 @@ def holes_in(files: Files, file: StoredFile, kind: str, place: str) -> Iterator[
 
 
 def _as_written(lines: Iterator[bytes], *, torn: bool) -> Iterator[bytes]:
-    """Yield lines without what tools write before the first, and with the newline that some leave out at the end."""
+    """Yield lines without a byte order mark, and with a missing last newline added."""
     for line in chain([next(lines, b"").removeprefix(BYTE_ORDER_MARK)], lines):
         yield line if torn or line.endswith(b"\n") else line + b"\n"

@@ -1,7 +1,7 @@
-"""How does each engine read files of evidence, so that each row says of which file it is?
+"""Reads files of evidence by each engine, with the file of each row.
 
-Apache Spark says it of any row. Sail does not, nor which lines do not fit: its lines are parsed here, by Arrow where
-all of a block fit and else one by one, and its tables are read one by one.
+Apache Spark provides it for any row. Sail does not, nor which lines are invalid: its lines are parsed here, by Arrow
+if all of a block fit and else one by one, and its tables are read one by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,9 +40,9 @@ from harness.ingest.local_files import LocalFiles, local_path, opened
 from harness.system.chain import WRITERS_END, is_writers_end
 
 FILE, LINE, TEXT = "file", "line", "text"
-"""Of which file a row is, in which line from one, and what it says."""
+"""The file of a row, its line number from one, and its text."""
 KEYS, BROKEN = "keys", "broken"
-"""Keys of a line, among them all without a column, and whether it is no object of JSON, or has a value of another
+"""Keys of a line, including those without a column, and whether it is not a JSON object, or has a value of another
 type."""
 _BESIDE = {
     KEYS: T.ArrayType(T.StringType()),
@@ -53,11 +53,11 @@ _BESIDE = {
 }
 _LINKS = [T.StructField(LINE_NUMBER, T.LongType()), T.StructField(CHAIN, T.StringType())]
 _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
-"""Each file is read as a whole, so that rows come in their order."""
+"""Reads each file in one task, so that rows keep their order."""
 
 
 def files_of(spark: SparkSession) -> Files:
-    """Return where an engine's evidence may lie."""
+    """Return the file systems that an engine can read."""
     return LocalFiles() if is_connect(spark) else HadoopFiles(spark)
 
 
@@ -66,10 +66,10 @@ def lines(
 ) -> DataFrame:
     """Return one row a line: columns of `schema`, `KEYS`, `BROKEN` and `FILE`, and `TEXT` if named.
 
-    A line that is blank, or that is a writer's end, is none; nor is one without the text `having`.
+    Blank lines and end lines of writers are left out; so are lines without the text `having`.
 
     Raises:
-        EvidenceError: a file cannot be read; Apache Spark says so when the rows are.
+        EvidenceError: a file cannot be read; Apache Spark raises it when the rows are read.
     """
     if is_sail(spark):
         return _parsed_here(spark, files, schema, *more, having=having)
@@ -85,12 +85,12 @@ def numbered_lines(spark: SparkSession, file: StoredFile, schema: T.StructType) 
 
 
 def tables(spark: SparkSession, files: Sequence[StoredFile]) -> list[Sequence[StoredFile]]:
-    """Return which Parquet files are read as one table."""
+    """Return the groups of Parquet files that are read as one table."""
     return [[file] for file in files] if is_sail(spark) else [files] if files else []
 
 
 def table(spark: SparkSession, files: Sequence[StoredFile]) -> DataFrame:
-    """Return files of Parquet that are read as one table, without where each row is from."""
+    """Return Parquet files that are read as one table, without the file of each row."""
     if is_sail(spark):
         return _table_of_sail(spark, local_path(files[0].path))
     return spark.read.option("mergeSchema", True).parquet(*(literal_glob(file.path) for file in files))
@@ -126,7 +126,7 @@ def _made_here(spark: SparkSession, parts: Iterable[pa.Table]) -> DataFrame:
 
 
 def _parts(path: Path, names: list[str]) -> Iterator[pa.Table]:
-    """Yield a table's groups of rows in types that every engine takes, and then no rows: it may have no group."""
+    """Yield a table's row groups in types that every engine takes, then an empty one: it may have no row group."""
     with parquet.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield _plain(file.read_row_group(number, columns=names))
@@ -146,7 +146,7 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def _plain_type(of: pa.DataType) -> pa.DataType:
-    """Return the type of the same values without a dictionary, and without whole numbers that have no sign."""
+    """Return the type of the same values without a dictionary, and without unsigned integers."""
     if pa.types.is_dictionary(of):
         return _plain_type(of.value_type)
     if pa.types.is_list(of) or pa.types.is_large_list(of):
@@ -157,7 +157,7 @@ def _plain_type(of: pa.DataType) -> pa.DataType:
 
 
 def in_order(spark: SparkSession) -> AbstractContextManager[None]:
-    """Let each file be read as a whole meanwhile, so that the numbers of its rows are those of its lines."""
+    """Read each file in one task meanwhile, so that the numbers of its rows are those of its lines."""
     return nullcontext() if is_sail(spark) else configured(spark, _ONE_TASK)
 
 
@@ -188,7 +188,7 @@ def _parsed_here(
 
 
 def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType, having: str = "") -> Iterator[pa.Table]:
-    """Yield what `numbered_lines` returns of a file, without any engine, in parts of the columns that are named.
+    """Yield the result of `numbered_lines` for a file, without any engine, in parts, for the named columns.
 
     Lines without the text `having` are left out.
 
@@ -210,7 +210,7 @@ def parsed_parts(file: StoredFile, schema: T.StructType, columns: T.StructType, 
 
 
 def _links(rows: pa.Table) -> list[list[str]]:
-    """Return, of each row, the keys of its place in its file: they get no column."""
+    """Return each row's keys of its place in its file: they get no column."""
     if CHAIN not in rows.column_names:
         return [[]] * len(rows)
     return [[LINE_NUMBER, CHAIN] if has_chain else [] for has_chain in rows[CHAIN].is_valid().to_pylist()]
@@ -225,7 +225,7 @@ def _row(text: bytes, schema: T.StructType) -> dict[str, Any]:
 
 
 def _lines_of_evidence(file: StoredFile) -> Iterator[tuple[int, bytes]]:
-    """Yield number, from one, and text of every line that is not blank and no writer's end."""
+    """Yield number, from one, and text of every line that is neither blank nor a writer's end."""
     numbered_texts = enumerate(_texts(file), start=1)
     return ((number, text) for number, text in numbered_texts if text.strip(b" ") and not is_writers_end(text))
 

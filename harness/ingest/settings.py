@@ -1,7 +1,7 @@
-"""What was allowed in a recorded history, by its own lines, a small YAML file and options.
+"""What a recorded history allowed, by its own lines, a small YAML file and options.
 
-What none of them states is taken at its strictest. A check that answers otherwise where it is taken at its most lenient
-hangs on that setting, and its answer is UNKNOWN.
+An unstated setting is taken at its strictest. If a check answers differently with the most lenient value, its answer
+depends on that setting, and is UNKNOWN.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ def _minimum(value: Any) -> Any:
 
 
 def _topics(value: Any) -> Any:
-    """Return names of topics, with commas between them, from a list or from such a text; `none` is no topic."""
+    """Return names of topics, comma-separated, from a list or from such a text; `none` is no topic."""
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "" if value == NONE else str(value) if isinstance(value, int) else value
@@ -44,7 +44,7 @@ _Topics = Annotated[str, BeforeValidator(_topics), Field(pattern=r"^([^,\s]+(,[^
 
 
 class AllowedSettings(BaseModel):
-    """Each at its strictest, unless it is stated."""
+    """Each at its strictest, unless stated."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,10 +108,10 @@ class AllowedSettings(BaseModel):
         )
 
     def with_said(self, said: Iterable[tuple[str, str]]) -> "AllowedSettings":
-        """Return them with what lines of the history state; what was stated before stands.
+        """Return them with the settings that lines of the history state; earlier statements win.
 
         Args:
-            said: Names and values; of several values of a name the most lenient one holds for the history.
+            said: Names and values; of several values of a name the most lenient one applies to the history.
 
         Raises:
             EvidenceError: there is no such setting, or it has no such value.
@@ -125,14 +125,14 @@ class AllowedSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Lenient:
-    """What excuses the most."""
+    """The most lenient value of a setting."""
 
     value: int | bool | str
-    """Of compacted topics no name: `Otherwise.compacted` stands for all of them."""
+    """For compacted topics empty: `Otherwise.compacted` stands for all of them."""
     of: Callable[..., Any]
     """Returns the more lenient of two values."""
     decides: str
-    """What `--set` states instead, so that checks may answer; empty where the strictest value is not doubted."""
+    """What `--set` must state so that checks can answer; empty if the strictest value is not doubted."""
 
 
 def _all_topics(some: str, more: str) -> str:
@@ -154,7 +154,7 @@ _LENIENT: Mapping[str, Lenient] = {
 
 
 def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
-    """Return the settings with each one that is not stated at its most lenient, by what states it instead."""
+    """Return the settings with each unstated one at its most lenient, by what would state it."""
     return {
         each.decides: settings.model_copy(update={name: each.value})
         for name, each in _LENIENT.items()
@@ -175,7 +175,7 @@ def _value_of(name: str, text: str) -> Any:
 
 
 def load_settings(path: Path | None, sets: list[str]) -> AllowedSettings:
-    """Return what a file says, with the options over it.
+    """Return the settings of a file, overridden by the options.
 
     Raises:
         ScenarioError: one line an error, each with file and line or the option.

@@ -1,4 +1,4 @@
-"""What the report shows of facts and findings behind a URI: Spark adds them up, so that little of them comes here."""
+"""Facts and findings behind a URI for the report: Spark aggregates them, so that little data is transferred."""
 
 from collections.abc import Collection
 from typing import Any
@@ -17,13 +17,13 @@ from harness.report.findings import SEVERITIES, SHOWN_FINDINGS, FindingGroup, Ro
 from harness.store.folder import ResultFolder
 
 SHOWN_ROWS = 10_000
-"""Of a fact that is small by nature, and of the partitions with findings."""
+"""Limit of rows of small facts, and of partitions with findings."""
 _GROUP = ("severity", "check")
 _QUANTILES = [0.5, 0.99]
 
 
 class StoredEvidence(Evidence):
-    """Those in a folder wherever Hadoop knows the file system."""
+    """Facts and findings in a folder of any file system that Hadoop knows."""
 
     def __init__(self, folder: ResultFolder[HadoopPath]) -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class StoredEvidence(Evidence):
         ]
 
     def per_second(self) -> list[Second]:
-        """Return what was done in each second, latency as Spark approximates percentiles."""
+        """Return the counts of each second, latency by Spark's approximate percentiles."""
         sends = self._fact("sends").where(F.col("complete_ns").isNotNull())
         answered = (F.col("outcome") == "ok") & (F.col("acks") != 0)
         took_ms = F.when(answered, (F.col("complete_ns") - F.col("invoke_ns")) / 1e6)

@@ -1,4 +1,4 @@
-"""Is a run still going on, or abandoned? As its supervisor and its phase log show."""
+"""Whether a run is still going on, or abandoned, by its supervisor and its phase log."""
 
 import json
 import re
@@ -23,13 +23,13 @@ RUN_NAME = re.compile(r".+-\d{8}T\d{6}-[0-9a-f]{8,16}(-\d+)?")
 
 
 class State(StrEnum):
-    """Whether a run goes on."""
+    """Whether a run continues."""
 
     ACTIVE = "goes on"
     ABANDONED = "abandoned"
-    """It was not stopped, and no process will go on with it."""
+    """It was not stopped, and no process will continue it."""
     ENDED = "ended"
-    """Its cluster was stopped, or it is no run but a single cluster whose supervisor has ended."""
+    """Its cluster was stopped, or it is not a run but a single cluster whose supervisor has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,12 @@ def stopped(log: Sequence[PhaseEntry]) -> bool:
 
 
 def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> Liveness:
-    """Return whether a run goes on, and why.
+    """Return whether a run continues, and why.
 
     Args:
         folder: the run's.
         patience_s: how long a run may be without a worker while its scheduler may still start one.
-        remember: save in the cluster's folder since when it has been without one.
+        remember: save in the cluster's folder since when it has no worker.
 
     Raises:
         EvidenceError: the phase log cannot be read.
@@ -95,7 +95,7 @@ def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Liv
 
 
 def _unfinishable(log: Sequence[PhaseEntry]) -> bool:
-    """Return whether no process can go on with the run: it did not start, or one process did all phases and is gone."""
+    """Return whether no process can continue the run: it did not start, or one process did all phases and is gone."""
     first, last = log[0], log[-1]
     if last.phase is Phase.START:
         return last.error != ""
@@ -114,7 +114,7 @@ def _unattended_s(folder: RunFolder, *, remember: bool) -> float:
 
 
 def half_made(folder: RunFolder) -> bool:
-    """Return whether the making of a run folder was cut off: it is named like a run, and has no valid plan."""
+    """Return whether the creation of a run folder was cut off: it has a run's name, and no valid plan."""
     if not RUN_NAME.fullmatch(folder.run_id):
         return False
     try:
@@ -125,7 +125,7 @@ def half_made(folder: RunFolder) -> bool:
 
 
 def foreign_files(folder: RunFolder) -> list[str]:
-    """Return the names of files in a half-made folder that its making does not create."""
+    """Return the names of files in a half-made folder that its creation does not write."""
     own = {folder.scenario.name, folder.plan.name, folder.origin.name}
     return sorted(path.name for path in folder.root.iterdir() if path.name not in own or not path.is_file())
 

@@ -1,4 +1,4 @@
-"""How is an abandoned run closed? Its evidence is collected, everything is stopped, and a verdict is saved.
+"""Closes an abandoned run: its evidence is collected, everything is stopped, and a verdict is saved.
 
 All by the functions of the phases, with entries in the phase log, so that the run folder is like any other.
 """
@@ -28,7 +28,7 @@ def unreadable(run: RunFolder) -> str:
 
 
 def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: bool = False) -> str:
-    """Collect the evidence, unless that was done or the run was judged; return the error, or an empty string.
+    """Collect the evidence, unless it was collected or the run was judged; return the error, or an empty string.
 
     The remark that a reaper did it forbids a PASS, also when the run is judged again. `again`: collect once more.
     """
@@ -60,7 +60,7 @@ def stop(run: RunFolder, progress: Progress) -> list[str]:
 
 
 def record_residue(run: RunFolder, leftovers: list[str], progress: Progress) -> None:
-    """Add to a stopped run's verdict what a reaper still came upon, removed or not."""
+    """Add to a stopped run's verdict what a reaper found later, removed or not."""
     before = ends(run).get(Phase.STOP)
     with record_phase(run, Phase.STOP, progress) as notes:
         notes.residue.extend(before.residue if before is not None else [])

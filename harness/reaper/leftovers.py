@@ -1,4 +1,4 @@
-"""What is left of a cluster, and how is it removed?
+"""Finds what is left of a cluster, and removes it.
 
 Nothing is identified by a name that others might give it. A process is ours when a pid file has its pid and start
 time, when it is in our supervisor's process group, or when our variable is in its environment; a container, network or
@@ -33,7 +33,7 @@ POLL_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """One thing that is left of a cluster."""
+    """One leftover of a cluster."""
 
     kind: ItemKind
     name: str
@@ -48,7 +48,7 @@ class Leftovers:
     processes: dict[Path, list[ProcessIdentity]] = field(default_factory=dict)
     resources: dict[Path, list["Resource"]] = field(default_factory=dict)
     foreign: list["Resource"] = field(default_factory=list)
-    """Created by a harness on another machine, which may use the same engine, or without a run folder's path."""
+    """Created by a harness on another machine that may use the same engine, or without a run folder's path."""
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -57,7 +57,7 @@ class Leftovers:
         return {*self.processes, *self.resources}
 
     def of(self, root: Path) -> list[Leftover]:
-        """Return what is left of one cluster: processes, containers, networks and volumes, control groups, sockets."""
+        """Return the leftovers of one cluster: processes, containers, networks and volumes, control groups, sockets."""
         cluster = RunFolder(root).cluster
         left = [process_left(process) for process in _processes(cluster, self.processes.get(root, []))]
         if self.engine is not None and root in self.resources:  # listed again: a live run may have ended since
@@ -129,7 +129,7 @@ def _processes(cluster: Path, marked: list[ProcessIdentity]) -> list[ProcessIden
 
 
 def process_left(process: ProcessIdentity) -> Leftover:
-    """Return a process as something that is left."""
+    """Return a process as a leftover."""
     return Leftover(kind=ItemKind.PROCESS, name=f"{process.pid} ({_program(process.pid)})", what=process)
 
 

@@ -1,7 +1,7 @@
-"""Which runs are dead, and what does a reaper do with what they left? One round over all runs.
+"""Removes what dead runs left: one round over all runs.
 
-`leftovers` finds what belongs to a run by pid file, environment variable and label; `liveness` sees by supervisor and
-phase log whether the run goes on. A cluster is alive exactly while its supervisor is. So:
+`leftovers` finds what belongs to a run by pid file, environment variable and label; `liveness` decides by supervisor
+and phase log whether the run continues. A cluster is alive exactly while its supervisor is. So:
 
 - The supervisor is alive: nothing is touched. The exception is a run under a scheduler, whose cluster has no owner:
   when the process of its last phase is gone, no other phase has begun for `PATIENCE_S`, and its load is over (the drive
@@ -77,7 +77,7 @@ def reap(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> ReapResult:
-    """Remove what dead runs left behind; return every thing that was found, with its fate.
+    """Remove what dead runs left behind; return every leftover that was found, with its fate.
 
     Args:
         runs: the folders that run folders lie in.
@@ -115,7 +115,7 @@ class _Reaper:
     progress: Progress
 
     def attend(self, root: Path) -> list[Item]:
-        """Deal with one run folder, or with what names one; an error becomes an item, so that the round goes on."""
+        """Handle one run folder, or its name; an error becomes an item, so that the round continues."""
         try:
             if not _exists(root):
                 return self._without_folder(root)

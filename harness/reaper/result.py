@@ -1,4 +1,4 @@
-"""What did a reaper do with each thing that dead runs left?"""
+"""The fate of each thing that dead runs left."""
 
 from enum import StrEnum
 
@@ -23,7 +23,7 @@ class ItemKind(StrEnum):
 
 
 class Fate(StrEnum):
-    """What the reaper did with it."""
+    """The reaper's action on it."""
 
     REMOVED = "removed"
     CLOSED = "closed"

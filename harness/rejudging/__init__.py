@@ -1,1 +1,1 @@
-"""Recorded runs judged again, and what is different now."""
+"""Recorded runs judged again, and their changed answers."""

@@ -1,4 +1,4 @@
-"""What judging again has changed: the answers on one run, before and after."""
+"""Changes by a new judgement: the answers on one run, before and after."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,19 +10,19 @@ ABSENT = "no answer"
 
 
 class Difference(StoredModel):
-    """One answer that is another one now."""
+    """One changed answer."""
 
     kind: str
     """verdict, check or suite."""
     name: str
     """Key of the check, name of the suite, or which verdict: fault, system or environment."""
     before: str
-    """Its verdict and what it counted, in words; `no answer` when it gave none."""
+    """Its verdict and counts, as text; `no answer` if it gave none."""
     after: str
 
     @property
     def title(self) -> str:
-        """The name as people are shown it."""
+        """The name as text."""
         return check_title(self.name) if self.kind == "check" else self.name
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Difference(StoredModel):
 
 
 def differences(before: RunResult | None, after: RunResult) -> list[Difference]:
-    """Return each verdict that is another one, then each check and suite in the order of now; none the first time."""
+    """Return each changed verdict, then each changed check and suite in the new order; empty the first time."""
     if before is None:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Judges recorded runs again, all of them by one set of jobs, and says whose answers are others now."""
+"""Judges recorded runs again, all of them by one set of jobs, and lists changed answers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -41,7 +41,7 @@ class Rejudged:
     folder: RunFolder
     result: RunResult
     differences: list[Difference]
-    """From the result before; none where there was none."""
+    """Changes from the earlier result; None if there was none."""
 
 
 def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudged]:
@@ -62,7 +62,7 @@ def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
 
 
 def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudged]:
-    """Yield every run with the result that it would have by the checks alone; nothing is written to its folder.
+    """Yield every run with the result of the checks alone; nothing is written to its folder.
 
     Raises:
         EvidenceError: as `rejudge`.
@@ -84,11 +84,11 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
 
 
 Judgements = dict[Path, Judgement | EvidenceError]
-"""What the checks make of runs, or why they cannot judge one, by folders."""
+"""The checks' answers about runs, or why they cannot judge one, by folders."""
 
 
 def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
-    """Return what the checks make of each run; the session is left open in the thread."""
+    """Return the checks' answers about each run; the session is left open in the thread."""
     cases = [_case(folder) for folder in folders]
     size_bytes = min(session_bytes(folders, make_tables=keep), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))

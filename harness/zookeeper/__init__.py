@@ -1,4 +1,4 @@
-"""How the harness itself sees ZooKeeper: the history observer, the current view, and the power to end a session.
+"""The harness's own access to ZooKeeper: the history observer, the current view, and the end of sessions.
 
 The only home of kazoo outside the broker.
 """

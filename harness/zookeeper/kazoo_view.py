@@ -1,4 +1,4 @@
-"""What is in ZooKeeper now? Read through a session of the harness's own."""
+"""The present content of ZooKeeper, through a session of the harness's own."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ ANY_VERSION = -1
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 5.0
 AGAIN = {"max_tries": -1, "max_delay": 0.5, "deadline": READ_TIMEOUT_S}
-"""For reads of a connection that broke: a server that was paused ends those of its clients when it goes on."""
+"""For reads on a broken connection: a server that was paused drops its clients when it resumes."""
 SESSION_TIMEOUT_S = 10.0
 
 
@@ -73,12 +73,12 @@ class KazooView(ZookeeperView):
         return await asyncio.to_thread(lambda: list(self._children(["/brokers/topics"])[0]))
 
     async def cluster_id(self) -> str:
-        """Return which cluster's this ZooKeeper is; empty where it is none's, or one's before 0.10.1."""
+        """Return the id of this ZooKeeper's cluster; empty without one, or with one before 0.10.1."""
         znode = (await asyncio.to_thread(self._get, ["/cluster/id"]))[0]
         return "" if znode is None else str(json.loads(znode[0])["id"])
 
     async def expire(self, session: str) -> None:
-        """End another client's session, given in hexadecimal; nothing happens when it has ended already."""
+        """End another client's session, given in hexadecimal; no-op if it has ended."""
         await sessions.expire(self._hosts, session)
 
     async def exists(self, path: str) -> bool:
@@ -86,7 +86,7 @@ class KazooView(ZookeeperView):
         return await asyncio.to_thread(lambda: self._all(self._client.exists_async, [path], None)[0] is not None)
 
     async def read(self, path: str) -> bytes | None:
-        """Return what a znode holds; None when there is none."""
+        """Return the content of a znode; None if it does not exist."""
         (znode,) = await asyncio.to_thread(self._get, [path])
         return None if znode is None else bytes(znode[0])
 
@@ -95,7 +95,7 @@ class KazooView(ZookeeperView):
         return await asyncio.to_thread(lambda: self._write_done(self._client.create_async(path, data), NodeExistsError))
 
     async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
-        """Replace what a znode holds; return False when there is none, or not `instead_of`."""
+        """Replace the content of a znode; return False if it does not exist, or is not `instead_of`."""
         return await asyncio.to_thread(self._write, path, data, instead_of)
 
     def _write(self, path: str, data: bytes, instead_of: bytes | None) -> bool:
@@ -110,7 +110,7 @@ class KazooView(ZookeeperView):
         return await asyncio.to_thread(lambda: self._write_done(self._client.delete_async(path), NoNodeError))
 
     def _write_done(self, pending: Any, needless: type[KazooException] | tuple[type[KazooException], ...]) -> bool:
-        """Wait for a write; return False when it fails with `needless`, because nothing was to be done."""
+        """Wait for a write; return False when it fails with `needless`, because it was done already."""
         try:
             pending.get(timeout=READ_TIMEOUT_S)
         except needless:

@@ -1,4 +1,4 @@
-"""Which changes did znodes have? What the observer saw live, merged with the servers' transaction logs."""
+"""The complete history of znodes: what the observer saw live, merged with the servers' transaction logs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ def merge_history(history: Path, *data_dirs: Path, scope: Scope = EVERYTHING) ->
 
     The log decides: a change that the observer saw too has the source `observer`, and its session from the log. A write
     that only the observer has stays, with a remark. A delete that only the observer has stays only when there is no
-    log, because its zxid may be too high. Of the log only what is in scope is taken.
+    log, because its zxid may be too high. Only entries of the log in scope are taken.
     """
     try:
         log = read_ensemble_log(data_dirs)
@@ -28,23 +28,23 @@ def merge_history(history: Path, *data_dirs: Path, scope: Scope = EVERYTHING) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remarks:
-    """What is odd with a history."""
+    """Defects of a history."""
 
     gaps: list[str]
     """What the observer did not see or write."""
     contradictions: list[str]
-    """What it saw otherwise than the log has it."""
+    """Where the observer contradicts the log."""
 
     @property
     def all(self) -> list[str]:
-        """The ones and the others."""
+        """Both lists."""
         return self.gaps + self.contradictions
 
 
 def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: bool = False) -> Remarks:
-    """Replace the observer's file by what it saw and what was logged; return remarks on its quality.
+    """Replace the observer's file by its changes and the logged ones; return remarks on its quality.
 
-    Without a log, which is None, all that the observer saw stays. `exact` as `combine` has it.
+    Without a log, which is None, all of the observer's changes stay. `exact` as in `combine`.
     """
     torn = TornLine()
     before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []

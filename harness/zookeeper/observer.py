@@ -1,4 +1,4 @@
-"""Which znodes change while a run goes on? A session of the harness's own watches all and writes each change."""
+"""Records the changes of znodes during a run: a session of the harness watches all and writes each change."""
 
 import asyncio
 import queue
@@ -44,7 +44,7 @@ class ZookeeperObserver:
     """
 
     problem = ""
-    """None that it keeps: what it does not see stands in the servers' log."""
+    """Always empty: what the observer misses is in the servers' log."""
 
     def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING) -> None:
         self._hosts = hosts

@@ -17,7 +17,7 @@ ROOTS = (
     "/controller_epoch",
     "/latest_producer_id_block",
 )
-"""Of a cluster that others use too; not those that name several topics at once."""
+"""On a shared cluster, without znodes that name several topics at once."""
 _OF_TOPIC = re.compile("(?:/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)")
 
 
@@ -26,7 +26,7 @@ class Scope:
     """The znodes that are evidence."""
 
     prefix: str = ""
-    """How the names of the run's topics begin; empty where every topic and znode is the run's."""
+    """Prefix of the run's topics; empty if every topic and znode is the run's."""
 
     def holds(self, path: str) -> bool:
         """Return whether a znode is evidence."""
@@ -36,12 +36,12 @@ class Scope:
         return _within(path) and (topic is None or topic[1] == OFFSETS_TOPIC or topic[1].startswith(self.prefix))
 
     def leads_to(self, path: str) -> bool:
-        """Return whether a znode is evidence, or some below it."""
+        """Return whether a znode, or one below it, is evidence."""
         return self.holds(path) or any(root.startswith(f"{path}/") for root in ROOTS)
 
 
 EVERYTHING = Scope()
-"""Of a cluster of the run's own."""
+"""For a cluster of the run's own."""
 
 
 def _within(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""How can the harness end another client's ZooKeeper session? Its password is a pure function of its id.
+"""Ends another client's ZooKeeper session, as its password is a pure function of its id.
 
 `ZooKeeperServer.generatePasswd` fills 16 bytes from a `java.util.Random` seeded with the id and a constant, and
 `checkPasswd` computes it again; so a client that knows the id can take the session over and close it. For its owner
@@ -40,7 +40,7 @@ def password(session_id: int) -> bytes:
 
 
 def to_text(session_id: int) -> str:
-    """Return a session id as the history has it: unsigned hexadecimal, empty for none."""
+    """Return a session id as in the history: unsigned hexadecimal, empty for none."""
     return f"0x{session_id & _MASK_64:x}" if session_id else ""
 
 
@@ -51,7 +51,7 @@ def from_text(session: str) -> int:
 
 
 async def expire(hosts: str, session: str) -> None:
-    """End a session, given in hexadecimal; nothing happens when it has ended already.
+    """End a session, given in hexadecimal; no-op if it has ended.
 
     Raises:
         DeadlineError: ZooKeeper does not answer, or does not end it.
@@ -75,9 +75,9 @@ async def expire(hosts: str, session: str) -> None:
 
 
 def _closed_before(server: tuple[str, int], session_id: int) -> bool:
-    """Connect as the session and close it in one message, for between two its owner may take it back.
+    """Connect as the session and close it in one message, as between two its owner could take it back.
 
-    Return whether the server knows of no such session; raises OSError or struct.error if it does not say.
+    Return whether the server does not know the session; raises OSError or struct.error if it does not answer.
     """
     take_over = Connect(0, 0, round(TAKEOVER_TIMEOUT_S * 1000), session_id, password(session_id), False)
     close = int_int_struct.pack(_XID, Close.type)
@@ -86,7 +86,7 @@ def _closed_before(server: tuple[str, int], session_id: int) -> bool:
         accepted, _ = Connect.deserialize(_unframed(answers), 0)
         if accepted.session_id != session_id:
             return True
-        answers.read()  # until the server hangs up, for it has closed the session or its owner has come back
+        answers.read()  # until the server hangs up: the session is closed, or its owner is back
         return False
 
 

@@ -1,4 +1,4 @@
-"""Which changes did a ZooKeeper server make? Read from its transaction log, which is complete.
+"""Reads all changes of a ZooKeeper server from its transaction log.
 
 Watches only show that a znode changed, not how often; the log has every transaction with its zxid, session and time,
 and each operation of a multi. The server's own tool prints data without escapes, so that commas and line breaks in it
@@ -103,7 +103,7 @@ class _Transaction:
 
 
 class _Replay:
-    """Makes changes of transactions in their order; remembers owners of ephemeral znodes, which only a create has."""
+    """Turns transactions into changes, in order; remembers owners of ephemeral znodes, which only a create has."""
 
     def __init__(self) -> None:
         self._owners: dict[str, int] = {}

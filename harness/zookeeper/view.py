@@ -1,4 +1,4 @@
-"""What do the metadata say about the cluster now: controller, registrations, leaders, ISRs? And what may be asked for?
+"""The present metadata of the cluster: controller, registrations, leaders, ISRs; and requests to change them.
 
 They are in ZooKeeper, or in the metadata log of a cluster without one. Only the former has `ZookeeperView`.
 """
@@ -68,19 +68,19 @@ class ClusterView(Protocol):
         ...
 
     async def remnants(self, topic: str) -> list[str]:
-        """Return in words what the metadata still have of a topic; nothing when it is gone."""
+        """Return as text what is left of a topic in the metadata; empty if it is gone."""
         ...
 
     async def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> bool:
-        """Create a topic with these replicas by partition; return False when it is there already."""
+        """Create a topic with these replicas by partition; return False if it exists."""
         ...
 
     async def delete_topic(self, topic: str) -> None:
-        """Ask for the deletion of a topic; nothing happens when it is gone, or asked for already."""
+        """Request the deletion of a topic; no-op if it is gone, or requested already."""
         ...
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> bool:
-        """Ask for other replicas of a partition; return False while what was asked for before has to end first."""
+        """Request other replicas of a partition; return False while an earlier request is pending."""
         ...
 
     async def reassigning(self) -> bool:
@@ -89,7 +89,7 @@ class ClusterView(Protocol):
 
 
 class OpenableView(ClusterView, Protocol):
-    """A view to be opened and closed, of a cluster that others may use too; an async context manager."""
+    """A view to be opened and closed, of a cluster that may be shared; an async context manager."""
 
     async def topics(self) -> list[str]:
         """Return the names of all topics."""
@@ -115,7 +115,7 @@ class HasQuorum(ClusterView, Protocol):
 
 
 class ZookeeperView(ABC):
-    """A `ClusterView` with the powers that only ZooKeeper gives; it administers through znodes, as tools did."""
+    """A `ClusterView` with the capabilities of ZooKeeper; it administers through znodes, as tools did."""
 
     @abstractmethod
     async def controller(self) -> Controller:
@@ -139,7 +139,7 @@ class ZookeeperView(ABC):
 
     @abstractmethod
     async def read(self, path: str) -> bytes | None:
-        """Return what a znode holds; None when there is none."""
+        """Return the content of a znode; None if it does not exist."""
 
     @abstractmethod
     async def create(self, path: str, data: bytes) -> bool:
@@ -149,7 +149,7 @@ class ZookeeperView(ABC):
     async def write(self, path: str, data: bytes, *, instead_of: bytes | None = None) -> bool:
         """Replace the content of a znode, whatever session owns it; return False when it does not exist.
 
-        With `instead_of` that is to be replaced and nothing else; False when it has changed.
+        With `instead_of` only this content is replaced; False if it has changed.
         """
 
     @abstractmethod
@@ -172,17 +172,17 @@ class ZookeeperView(ABC):
         return await self.create(f"/brokers/topics/{topic}", _json({"version": 1, "partitions": partitions}))
 
     async def delete_topic(self, topic: str) -> None:
-        """Ask for the deletion of a topic, as tools did."""
+        """Request the deletion of a topic, as tools did."""
         if await self.exists(f"/brokers/topics/{topic}"):
             await self.create(f"/admin/delete_topics/{topic}", b"")
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> bool:
-        """Ask as tools did until KIP-455; return False while the znode has what was asked for before."""
+        """Request as tools did until KIP-455; return False while the znode has an earlier request."""
         move = {"topic": topic, "partition": partition, "replicas": list(replicas)}
         return await self.create(REASSIGNMENT, _json({"version": 1, "partitions": [move]}))
 
     async def reassigning(self) -> bool:
-        """Return whether the znode of reassignments is there."""
+        """Return whether the znode of reassignments exists."""
         return await self.exists(REASSIGNMENT)
 
 
@@ -204,7 +204,7 @@ def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -
 
 
 def assignment_of(topic_znode: bytes) -> list[tuple[int, tuple[int, ...]]]:
-    """Return partition and replicas out of a topic's znode."""
+    """Return partition and replicas from a topic's znode."""
     partitions = json.loads(topic_znode)["partitions"]
     return [(int(partition), tuple(replicas)) for partition, replicas in partitions.items()]
 

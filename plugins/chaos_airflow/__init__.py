@@ -1,1 +1,1 @@
-"""How does Airflow run and show experiments? Only this package, `dags` and the plugin file import Airflow."""
+"""Runs and shows experiments in Airflow. Only this package, `dags` and the plugin file import Airflow."""

@@ -1,4 +1,4 @@
-"""How does CI run a DAG once, without any service of Airflow, for an exit code and JUnit XML?
+"""Runs a DAG once in CI, without any service of Airflow, for an exit code and JUnit XML.
 
 Nothing here imports Airflow before its home is set: a temporary one, unless the environment names one.
 """
@@ -40,7 +40,7 @@ def main(module: str, attribute: str) -> None:
         runs: Annotated[Path | None, typer.Option(help="Folder that the run's own folder is made in.")] = None,
         junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
     ) -> None:
-        """Carry out one run by Airflow's tasks and say what held: exit codes as of `chaos run`."""
+        """Carry out one run by Airflow's tasks and print its verdicts; exit codes as of `chaos run`."""
         require("airflow")
         if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
             raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
@@ -59,7 +59,7 @@ def main(module: str, attribute: str) -> None:
 def _airflow(module: str, runs: Path | None) -> Iterator[None]:
     """Point Airflow to this repository, and migrate its database, in the configured home or in a temporary one.
 
-    A temporary one has this module's DAG alone: `dag.test()` reads every DAG of its folder first, forms take seconds.
+    A temporary one has this module's DAG only: `dag.test()` reads every DAG of its folder first, which takes seconds.
     """
     if runs is not None:
         os.environ["AIRFLOW__KAFKA_CHAOS__RUNS"] = str(runs.absolute())
@@ -114,7 +114,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
         return ExitCode.ENVIRONMENT if problem["outcome"] == BROKEN else ExitCode.USAGE
     folder = RunFolder(Path(root))
     conclusion = concluded(folder)
-    if folder.report.exists():  # CI keeps what it is told to, and people send it: it must stand alone
+    if folder.report.exists():  # CI keeps single files, and people send them, so the page is self-contained
         write_report(folder, alone=True)
     typer.echo(f"{sentence(conclusion)}\nreport: {folder.report}")
     if junit is not None:

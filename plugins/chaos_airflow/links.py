@@ -1,4 +1,4 @@
-"""Where are the plugin's pages, and Airflow's? Paths below `[api] base_url`, never with a host.
+"""Addresses of the plugin's pages, and Airflow's: paths below `[api] base_url`, never with a host.
 
 Paths work behind any proxy and under any name of the host, in the browser that already shows Airflow.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOUNT = "/kafka-chaos"
 PLACEHOLDER_BRACES = "{}"
-"""Airflow fills placeholders in; they must reach it unquoted."""
+"""Airflow fills placeholders in, so they must not be quoted."""
 
 
 def airflow_root() -> str:
@@ -58,12 +58,12 @@ def schedule_page(name: str, seed: int) -> str:
 
 
 def run_page(name: str) -> str:
-    """Return the address of a run's page; what belongs to the run lies below it."""
+    """Return the address of a run's page; the run's files are below it."""
     return f"{pages_root()}/runs/{name}"
 
 
 def runs_of(**ids: str | int) -> str:
-    """Return the address that leads to the runs of a DAG run, or of one task instance of it.
+    """Return the address of the runs of a DAG run, or of one of its task instances.
 
     Args:
         ids: `dag_id` and `run_id`, and for a task instance `task_id` and `map_index`.

@@ -1,7 +1,7 @@
-"""What do run folders and Airflow know of each other: names, which task made a run, where it is read?
+"""Links run folders and Airflow: names, the task that made a run, and where runs are read.
 
-`note_airflow_run` is for the task that makes a run, `publish` for the one that finishes it; both see to it that the API
-server, which need not share a disk with the worker, can show the run.
+`note_airflow_run` is for the task that makes a run, `publish` for the one that finishes it; both let the API
+server, which may share no disk with the worker, show the run.
 """
 
 import json
@@ -29,7 +29,7 @@ UNMAPPED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunName:
-    """What the name of a run folder says, without a look into it."""
+    """The parts of a run folder's name."""
 
     text: str
     scenario: str
@@ -39,7 +39,7 @@ class RunName:
 
     @classmethod
     def parse(cls, text: str) -> "RunName | None":
-        """Return what a name says; None for any other text, so that nothing but runs can be addressed by name."""
+        """Return the parts of a name; None for any other text, so that only runs can be addressed by name."""
         match = NAME.fullmatch(text)
         if match is None:
             return None
@@ -51,7 +51,7 @@ class RunName:
 
     @property
     def newness(self) -> tuple[datetime, str]:
-        """The key to sort runs by; total, so that a page can go on where another ended."""
+        """The key to sort runs by; total, so that a page can continue where another ended."""
         return self.made, self.text
 
 
@@ -66,13 +66,13 @@ class Origin(BaseModel):
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED)
     """-1 for a task that is not mapped."""
     expect: str = HELD
-    """How the run has to end: held, or violated where a planted bug must be found."""
+    """The expected outcome: held, or violated if a planted bug must be found."""
     repeats: tuple[str, int] | None = None
-    """Task and map index that made the run which proved nothing, and of which this is the second try."""
+    """Task and map index of the inconclusive run of which this is the second try."""
 
     @property
     def task(self) -> tuple[str, str, str, int]:
-        """The task instance, whatever it expects."""
+        """The task instance, without its expectation."""
         return self.dag_id, self.run_id, self.task_id, self.map_index
 
     @property
@@ -82,7 +82,7 @@ class Origin(BaseModel):
 
     @property
     def first_try(self) -> tuple[str, str, str, int]:
-        """The task instance that made the first of the runs that are tries of one."""
+        """The task instance of the first try."""
         return (self.dag_id, self.run_id, *self.repeats) if self.repeats else self.task
 
 
@@ -92,11 +92,11 @@ def group_of(task_id: str) -> str:
 
 
 def note_airflow_run(folder: Path, context: "Context", **request: Any) -> None:
-    """Write into a new run folder which task instance made it and how it has to end; call it before the cluster starts.
+    """Record in a new run folder its task instance and expected outcome; call it before the cluster starts.
 
-    Pages of the plugin find the run of a DAG run by this note, and decide by it who may read it. If runs are read from
-    elsewhere, the run appears there as running; that this failed is a warning, for it may work when the run is over.
-    Of the request it takes `expect` and `repeats`, where it has them.
+    Pages of the plugin find the run of a DAG run by this note, and decide access by it. If runs are read from
+    elsewhere, the run appears there as running; a failure to copy the note is a warning, as the final copy may succeed.
+    From the request it takes `expect` and `repeats`, if given.
     """
     ti: Any = context["ti"]
     requested = {name: request[name] for name in ("expect", "repeats") if name in request}
@@ -113,9 +113,9 @@ def note_airflow_run(folder: Path, context: "Context", **request: Any) -> None:
 
 
 def publish(folder: Path) -> str:
-    """Copy a run to where runs are read, if that is not this machine's disk; returns where it can be read.
+    """Copy a run to where runs are read, if that is not this machine's disk; return its address there.
 
-    The driver's working folder stays here. What says that the run is over arrives last. Copying again replaces.
+    The driver's working folder stays here. The file that ends the run is copied last. Copying again replaces files.
 
     Raises:
         OSError: not all of it could be copied.
@@ -133,7 +133,7 @@ def publish(folder: Path) -> str:
 
 
 def _copy_libraries(run: RunFolder) -> None:
-    """Copy what draws the timelines of reports, which lies beside the runs, where it is not there yet."""
+    """Copy the chart library of reports, which lies beside the runs, unless it is there."""
     place = settings.runs_folder()
     fs = filesystem_of(place)
     for path in run.root.parent.iterdir():
@@ -143,7 +143,7 @@ def _copy_libraries(run: RunFolder) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield every file below a folder; links are left out, they could lead anywhere."""
+    """Yield every file below a folder; links are skipped, as they could lead anywhere."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink():
             continue

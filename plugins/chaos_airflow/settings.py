@@ -1,10 +1,10 @@
-"""Where are runs read from, and in which folder of this machine are they made?
+"""Where runs are read from, and the folder of this machine in which they are made.
 
 `[kafka_chaos] runs` in Airflow's configuration (environment: `AIRFLOW__KAFKA_CHAOS__RUNS`) says it: a path, or the URL
 of an object storage, with a connection's name before its bucket where it needs one: `s3://aws_default@bucket/runs`.
 Without it the environment variable `CHAOS_RUNS` counts, and then `runs` beside this repository's plugins.
 
-`[kafka_chaos] scenarios` names the folders, as in PATH, whose scenarios and suites may be run from Airflow; without it
+`[kafka_chaos] scenarios` lists the folders, as in PATH, with scenarios and suites that may be run from Airflow; without
 this repository is the only one.
 """
 
@@ -41,17 +41,17 @@ def runs_folder() -> "ObjectStoragePath":
 
 
 def local_runs_folder() -> Path:
-    """Return the folder that runs are made in: the configured one, or, if that is remote, the next that is local."""
+    """Return the folder that runs are made in: the configured one, or, if that is remote, the next local one."""
     return next(local for location in _configured() if (local := _local_path(location)) is not None)
 
 
 def is_remote() -> bool:
-    """Return whether runs must be published before others than this machine can see them."""
+    """Return whether runs must be published before other machines can read them."""
     return _local_path(_configured()[0]) is None
 
 
 def _configured() -> list[str]:
-    """Return every configured path or URL, the one that counts first; never empty."""
+    """Return every configured path or URL, in order of precedence; never empty."""
     locations = [conf.get(SECTION, "runs", fallback=None), os.environ.get("CHAOS_RUNS"), str(BESIDE_PLUGINS)]
     return [location for location in locations if location]
 
@@ -65,7 +65,7 @@ def _local_path(location: str) -> Path | None:
 
 
 def own_file(path: str) -> str:
-    """Return a file that a user wants to run from Airflow, if it lies in a folder that is meant for that.
+    """Return a file that a user wants to run from Airflow, if it lies in a folder that is configured for it.
 
     Raises:
         ScenarioError: it lies elsewhere; nothing of it is read.

@@ -1,1 +1,1 @@
-"""How does `make airflow` start one Airflow for one person on this machine?"""
+"""`make airflow`: one Airflow for one person on this machine."""

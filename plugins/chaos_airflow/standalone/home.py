@@ -1,4 +1,4 @@
-"""What does one Airflow have for itself? A home with passwords, log and metadata database, a port, a configuration."""
+"""The home of one Airflow: passwords, log and metadata database, a port, a configuration."""
 
 import contextlib
 import fcntl
@@ -58,7 +58,7 @@ class Settings:
 
 @contextlib.contextmanager
 def own_home(settings: Settings) -> Iterator[None]:
-    """Make the home, and hold it against a second Airflow."""
+    """Make the home, and lock it against a second Airflow."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         settings.home.chmod(OWNER_ONLY)

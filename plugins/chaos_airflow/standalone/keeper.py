@@ -1,4 +1,4 @@
-"""How do all processes of a group run, or none, whatever they have started since?
+"""Runs a group of processes, all or none, and ends everything that they start.
 
 One process of its own stands between the launcher and what it starts. It ends everything below it when one of its
 processes ends, when it gets a signal, and when the launcher is gone, even by SIGKILL: then its standard input, a pipe
