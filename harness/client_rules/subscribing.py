@@ -140,7 +140,7 @@ class Subscribing:
     # --- polling and committing ---
 
     def poll(self) -> Script[bool]:
-        """Take the available records, and return whether it was fenced; polls before the first assignment are not recorded."""
+        """Take records, and return whether it was fenced; a poll before the first assignment is no operation."""
         self._in_poll = True
         self._begin_poll()
         answer = yield Poll()
