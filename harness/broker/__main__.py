@@ -19,7 +19,6 @@ from pathlib import Path
 
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.properties_file import ENCODING, properties_in
 from harness.broker.log.file_storage import FileStorage, Synced
 from harness.broker.log.storage import StorageError
 from harness.broker.log.sync_log import sync_line
@@ -33,6 +32,7 @@ from harness.broker.wire.tcp import TcpTransport
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
 from harness.broker.zookeeper.registration import BrokerIdTaken
+from harness.properties_file import ENCODING, properties_in
 
 _log = logging.getLogger("harness.broker.process")
 

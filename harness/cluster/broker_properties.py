@@ -7,10 +7,10 @@ from pathlib import Path
 
 from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.properties_file import ENCODING, escaped, properties_in
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ScenarioError
+from harness.properties_file import ENCODING, escaped, properties_in
 
 CLIENT_LISTENER = "PLAINTEXT"
 PEER_LISTENER = "REPL"

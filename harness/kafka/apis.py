@@ -151,6 +151,12 @@ FIND_COORDINATOR = Api(
         Field("port", INT32),
     ),
 )
+SASL_HANDSHAKE = Api(
+    key=17,
+    name="SaslHandshakeRequest",
+    request=(Field("mechanism", STRING),),
+    response=(ERROR, Field("mechanisms", (Field("mechanism", STRING),))),
+)
 API_VERSIONS = Api(
     key=18,
     name="ApiVersionsRequest",
@@ -177,5 +183,16 @@ DESCRIBE_LOG_DIRS = Api(
                 ),
             ),
         ),
+    ),
+)
+SASL_AUTHENTICATE = Api(
+    key=36,
+    name="SaslAuthenticateRequest",
+    request=(Field("auth_bytes", BYTES),),
+    response=(
+        ERROR,
+        Field("error_message", STRING),
+        Field("auth_bytes", BYTES),
+        Field("session_lifetime_ms", INT64, 1),
     ),
 )

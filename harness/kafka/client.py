@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from harness.kafka.apis import API_VERSIONS
 from harness.kafka.codec import STRING, Api, Field, Malformed, Values, decode, encode
 
-MAX_RESPONSE_BYTES = 100 << 20
 _MAX_CORRELATION_ID = 2**31 - 1
 _HEADER = struct.Struct(">hhi")
 """API, version, correlation id; the client's id follows."""
@@ -104,48 +103,3 @@ class Connection:
         if frame[:4] != self._correlation_id.to_bytes(4):
             raise Malformed(f"a response to another request than number {self._correlation_id}")
         return decode(api.response, frame[4:], version)
-
-
-class Tcp:
-    """Opens streams over TCP."""
-
-    async def connect(self, host: str, port: int, *, timeout_s: float) -> Stream:
-        """Connect to a broker; raises NoAnswer."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                return TcpStream(*await asyncio.open_connection(host, port))
-        except TimeoutError:
-            raise NoAnswer(f"connecting to {host}:{port}: not within {timeout_s:g} s") from None
-        except OSError as error:
-            raise NoAnswer(f"connecting to {host}:{port}: {error}") from error
-
-
-class TcpStream:
-    """Implements Stream."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    @property
-    def closed(self) -> bool:
-        """Whether either side has closed it, as far as is known here."""
-        return self._writer.is_closing() or self._reader.at_eof()
-
-    async def exchange(self, frame: bytes) -> bytes:
-        """Send a frame and return the one that answers it; raises NoAnswer."""
-        try:
-            self._writer.write(len(frame).to_bytes(4) + frame)
-            await self._writer.drain()
-            size = int.from_bytes(await self._reader.readexactly(4), signed=True)
-            if not 0 < size <= MAX_RESPONSE_BYTES:
-                raise NoAnswer(f"a response frame of {size} bytes")
-            return await self._reader.readexactly(size)
-        except asyncio.IncompleteReadError:
-            raise NoAnswer("closed before the response") from None
-        except OSError as error:
-            raise NoAnswer(str(error)) from error
-
-    def close(self) -> None:
-        """Drop the connection at once."""
-        self._writer.transport.abort()

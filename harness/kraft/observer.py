@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from harness.broker.wire.transport import Transport
 from harness.errors import ClusterError
 from harness.kraft.view import NoLeaderError, QuorumView
 from harness.store.history import ChainedWriter
@@ -23,9 +24,15 @@ class QuorumObserver:
     problem = ""
     """Why the log could not be read, when last that was so; empty if it always could."""
 
-    def __init__(self, controllers: Mapping[int, str], path: Path, scope: Scope = EVERYTHING) -> None:
-        """Take where each controller listens, the file, and which changes belong into it."""
-        self._view = QuorumView(controllers)
+    def __init__(
+        self,
+        controllers: Mapping[int, str],
+        path: Path,
+        scope: Scope = EVERYTHING,
+        transport: Transport | None = None,
+    ) -> None:
+        """Take where each controller listens, the file, which changes belong into it, and how to connect."""
+        self._view = QuorumView(controllers, transport)
         self._path = path
         self._scope = scope
         self._following: asyncio.Task[None] | None = None

@@ -10,6 +10,7 @@ EXTRAS = {
     "docker": "docker",
     "great_expectations": "expectations",
     "prometheus_client": "metrics",
+    "puresasl": "clients",
     **dict.fromkeys(("pysail", "grpc", "grpc_status", "zstandard"), "sail"),
 }
 """The extra that brings a package, by the name under which it is imported."""

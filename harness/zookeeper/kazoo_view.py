@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable
 from typing import Any, Self
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import ClusterError
+from harness.kafka.security.settings import ZookeeperSecurity
 from harness.zookeeper import sessions
+from harness.zookeeper.secured import OPEN, refusal, session_client
 from harness.zookeeper.view import (
     Controller,
     PartitionView,
@@ -32,9 +33,10 @@ SESSION_TIMEOUT_S = 10.0
 class KazooView(ZookeeperView):
     """A `ZookeeperView` over one kazoo client; an async context manager."""
 
-    def __init__(self, hosts: str) -> None:
+    def __init__(self, hosts: str, security: ZookeeperSecurity = OPEN) -> None:
         self._hosts = hosts
-        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S, command_retry=AGAIN)
+        self._security = security
+        self._client = session_client(hosts, security, timeout=SESSION_TIMEOUT_S, command_retry=AGAIN)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -49,7 +51,7 @@ class KazooView(ZookeeperView):
             await asyncio.to_thread(self._client.start, CONNECT_TIMEOUT_S)
         except (KazooException, KazooTimeoutError) as error:
             await self.close()
-            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+            raise refusal(self._hosts, self._security, error) from error
 
     async def close(self) -> None:
         """End the session; idempotent."""
@@ -79,7 +81,7 @@ class KazooView(ZookeeperView):
 
     async def expire(self, session: str) -> None:
         """End another client's session, given in hexadecimal; no-op if it has ended."""
-        await sessions.expire(self._hosts, session)
+        await sessions.expire(self._hosts, session, self._security)
 
     async def exists(self, path: str) -> bool:
         """Return whether a znode exists."""

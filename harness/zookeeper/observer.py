@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 
 from harness.errors import ClusterError
+from harness.kafka.security.settings import ZookeeperSecurity
 from harness.store.history import ChainedWriter, ZnodeChange
 from harness.zookeeper.scope import EVERYTHING, Scope
+from harness.zookeeper.secured import OPEN, refusal, session_client
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"
@@ -46,11 +47,12 @@ class ZookeeperObserver:
     problem = ""
     """Always empty: what the observer misses is in the servers' log."""
 
-    def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING) -> None:
+    def __init__(self, hosts: str, path: Path, scope: Scope = EVERYTHING, security: ZookeeperSecurity = OPEN) -> None:
         self._hosts = hosts
+        self._security = security
         self._scope = scope
         self._path = path
-        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S)
+        self._client = session_client(hosts, security, timeout=SESSION_TIMEOUT_S)
         self._fired_paths: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """Paths whose watch has fired; None for the end."""
         self._stats: dict[str, _ZnodeStat] = {}
@@ -84,8 +86,8 @@ class ZookeeperObserver:
         self._client.add_listener(self._session_changed)
         try:
             self._client.start(CONNECT_TIMEOUT_S)
-        except KazooTimeoutError as error:
-            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer the observer") from error
+        except (KazooException, KazooTimeoutError) as error:
+            raise refusal(self._hosts, self._security, error) from error
         self._thread.start()
         if not self._watching.wait(CONNECT_TIMEOUT_S):
             self._stop()

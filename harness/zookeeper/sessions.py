@@ -6,7 +6,6 @@ this is exactly an expiry: the connection breaks, and on the next one the server
 """
 
 import asyncio
-import socket
 import struct
 from typing import BinaryIO
 
@@ -14,7 +13,9 @@ from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Close, Connect, int_int_struct, int_struct
 
 from harness.errors import ClusterError
+from harness.kafka.security.settings import ZookeeperSecurity
 from harness.system.waiting import until
+from harness.zookeeper.secured import OPEN, connected
 
 SUPER_SECRET = 0xB3415C00
 """`ZooKeeperServer.superSecret`."""
@@ -50,7 +51,7 @@ def from_text(session: str) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-async def expire(hosts: str, session: str) -> None:
+async def expire(hosts: str, session: str, security: ZookeeperSecurity = OPEN) -> None:
     """End a session, given in hexadecimal; no-op if it has ended.
 
     Raises:
@@ -62,7 +63,7 @@ async def expire(hosts: str, session: str) -> None:
         problem: Exception | None = None
         for server in servers:
             try:
-                if await asyncio.to_thread(_closed_before, server, from_text(session)):
+                if await asyncio.to_thread(_closed_before, server, from_text(session), security):
                     return True
             except (OSError, struct.error) as error:
                 problem = error
@@ -74,14 +75,14 @@ async def expire(hosts: str, session: str) -> None:
     await until(ended, bool, what=what, timeout_s=TAKEOVER_TIMEOUT_S, every_s=_PAUSE_S)
 
 
-def _closed_before(server: tuple[str, int], session_id: int) -> bool:
+def _closed_before(server: tuple[str, int], session_id: int, security: ZookeeperSecurity) -> bool:
     """Connect as the session and close it in one message, as between two its owner could take it back.
 
     Return whether the server does not know the session; raises OSError or struct.error if it does not answer.
     """
     take_over = Connect(0, 0, round(TAKEOVER_TIMEOUT_S * 1000), session_id, password(session_id), False)
     close = int_int_struct.pack(_XID, Close.type)
-    with socket.create_connection(server, TAKEOVER_TIMEOUT_S) as connection, connection.makefile("rb") as answers:
+    with connected(server, security, TAKEOVER_TIMEOUT_S) as connection, connection.makefile("rb") as answers:
         connection.sendall(_framed(take_over.serialize()) + _framed(close))
         accepted, _ = Connect.deserialize(_unframed(answers), 0)
         if accepted.session_id != session_id:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.kafka.apis import API_VERSIONS, FIND_COORDINATOR, METADATA
-from harness.kafka.client import Connection, NoAnswer, Tcp
+from harness.kafka.client import Connection, NoAnswer
 from harness.kafka.codec import encode
+from harness.kafka.tcp import Tcp
 from tests.kafka.test_brokers import answering, framed
 
 LONG_S = 120.0

@@ -154,7 +154,7 @@ async def test_a_quorum_that_loses_what_was_seen_is_not_believed(changed: dict[s
 
 
 async def test_why_a_log_cannot_be_read_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer, "QuorumView", lambda _: Quorum(log_start=5).view)
+    monkeypatch.setattr(observer, "QuorumView", lambda *_: Quorum(log_start=5).view)
     with pytest.raises(ClusterError, match="the metadata log begins at 5"):
         await Quorum(log_start=5).view.controller()
     seen = observer.QuorumObserver({}, tmp_path / "seen.jsonl")

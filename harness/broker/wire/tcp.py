@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from harness.broker.wire.codec import MalformedMessage, decode_response, encode_request
 from harness.broker.wire.transport import Connection, Message, PeerError
@@ -70,15 +71,27 @@ class TcpConnection:
         return decode_response(message.API_KEY, version, frame, correlation_id=sent)
 
 
+Open = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""Connects to a host and port; raises OSError."""
+
+
+async def plain(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return both ends of a connection without TLS and SASL."""
+    return await asyncio.open_connection(host, port, limit=_READ_AHEAD_BYTES)
+
+
 class TcpTransport:
     """Opens TCP connections; Nagle's algorithm is off, as asyncio has it."""
+
+    def __init__(self, open_connection: Open = plain) -> None:
+        self._open = open_connection
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> Connection:
         """Connect to a peer's listener; raises PeerError."""
         peer = f"{host}:{port}"
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(host, port, limit=_READ_AHEAD_BYTES)
+                reader, writer = await self._open(host, port)
         except TimeoutError:
             raise PeerError(f"connecting to {peer}: not within {timeout_s:g} s") from None
         except OSError as error:

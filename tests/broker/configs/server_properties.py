@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.broker.configs.properties_file import properties_in
+from harness.properties_file import properties_in
 
 ORDINARY_FILE = Path(__file__).with_name("server.properties")
 ORDINARY = properties_in(ORDINARY_FILE.read_text())

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.configs.properties_file import ENCODING, properties_in
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.layout import BrokerPorts, ClusterLayout
 from harness.cluster.releases import Writer
@@ -14,6 +13,7 @@ from harness.cluster.systems.kafka.releases import FORMAT, PROTOCOL, kept_back, 
 from harness.cluster.systems.kafka.system import LOGGING_NAME
 from harness.cluster.systems.system import System, all_systems, system_named
 from harness.errors import ScenarioError
+from harness.properties_file import ENCODING, properties_in
 from harness.store.history import read_jsonl
 from tests.cluster.systems.test_log_reader import APPENDED, LEADER, REGISTERED, START
 from tests.cluster.systems.test_systems import broker

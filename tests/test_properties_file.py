@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.configs.properties_file import escaped, properties_in
 from harness.cluster.embedded_zookeeper import java
+from harness.properties_file import escaped, properties_in
 
 BLANKS, ENDS = (" ", "\t", "\f"), ("\n", "\r\n")
 PIECES = ("a", "b.c", "=", ":", *BLANKS, "\\", "\\\\", *ENDS, "#", "!", "u", "\\u0042", "\\n", "\x85", "é")
