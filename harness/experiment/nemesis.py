@@ -4,8 +4,8 @@ Each injection is a task of its own, so that a slow one delays no other. Whateve
 plugin raises, the run is cancelled), every recorded fault is healed. An error of a plugin is the injection's answer,
 INCONCLUSIVE; any other one, such as a journal that cannot be written, reaches the caller.
 
-A fault drawn from a mix that cannot begin at its instant (its target is held, or no broker has the role) is
-postponed before it is refused: until then it has disturbed nothing. A schedule states its instants, and keeps them.
+A fault whose target another one still holds is postponed before it is refused: until then it has disturbed nothing. So
+is one of a mix whose role no broker has; a fault of a schedule is refused then.
 """
 
 import asyncio
@@ -44,6 +44,10 @@ LATE_S = 0.1
 Until = Callable[[float, Effect], Awaitable[None]]
 """Receives when the healing of a fault is due, and its effect; returns when it is to be healed."""
 T = TypeVar("T")
+
+
+class Held(ClusterError):
+    """Another fault is in force on the target."""
 
 
 def _now_s() -> float:
@@ -162,8 +166,6 @@ class Nemesis:
         Raises:
             HarnessError: its targets did not become free; or the plugin failed.
         """
-        if planned.beside is None:
-            return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
         end_s = _now_s() + POSTPONED_S
         postponed = False
         try:
@@ -171,6 +173,8 @@ class Nemesis:
                 try:
                     return await bounded(self._claimed(plugin, planned), INJECT_TIMEOUT_S)
                 except ClusterError as error:
+                    if planned.beside is None and not isinstance(error, Held):
+                        raise
                     if _now_s() + RETRY_S > end_s:
                         raise ClusterError(f"after {POSTPONED_S:g} s: {error}") from error
                     if not postponed:
@@ -193,16 +197,14 @@ class Nemesis:
         """Check that a claim is free, and that no earlier waiter is to have it first.
 
         Raises:
-            ClusterError: it is not.
+            Held: it is not.
         """
         held = dict(self._in_force_claims)
-        if planned.beside is not None:
-            held |= takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
+        held |= takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
         if blocking := in_the_way(claim, held):
-            if planned.beside is not None:
-                self._waiting_claims[planned.injection] = claim
+            self._waiting_claims[planned.injection] = claim
             named = ", ".join(f"{other} by injection {by}" for by, other in blocking.items())
-            raise ClusterError(f"refused, because another fault is in force: {named}")
+            raise Held(f"refused, because another fault is in force: {named}")
 
     async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved."""

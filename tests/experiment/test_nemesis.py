@@ -302,17 +302,10 @@ async def test_two_faults_may_overlap_on_different_brokers(stage: Stage) -> None
 HELD = "refused, because another fault is in force: broker 1 by injection 0"
 
 
-async def test_a_second_fault_on_a_broker_that_is_held_is_refused_where_a_schedule_states_its_instant(
-    stage: Stage,
-) -> None:
-    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), planned(1, at_s=0.01))
-    assert steps == ["0 intended 1", "0 injected 1", "0 confirmed 1", "1 inconclusive", "0 healed 1"]
-    refusal = next(entry for entry in read_journal(stage.path) if entry.injection == 1)
-    assert refusal.detail == HELD
-
-
-async def test_a_fault_on_a_broker_that_is_held_is_postponed_until_it_is_free(stage: Stage) -> None:
-    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), drawn(1, at_s=0.01))
+@pytest.mark.parametrize("of_mix", [pytest.param(True, id="of a mix"), pytest.param(False, id="of a schedule")])
+async def test_a_fault_on_a_broker_that_is_held_is_postponed_until_it_is_free(stage: Stage, of_mix: bool) -> None:
+    second = (drawn if of_mix else planned)(1, at_s=0.01)
+    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), second)
     assert steps == [
         *("0 intended 1", "0 injected 1", "0 confirmed 1", "1 postponed", "0 healed 1"),
         *("1 intended 1", "1 injected 1", "1 confirmed 1", "1 healed 1"),
