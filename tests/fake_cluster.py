@@ -60,6 +60,10 @@ class FakeCluster(FakeCapabilities, ZookeeperView):
     """Those that faults create."""
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
+    by_command: bool = False
+    """Whether a command ends a broker that is started again by what manages it."""
+    commanded: set[tuple[str, int]] = field(default_factory=set)
+    """Faults of the owner's that are in force, each with its broker."""
     severed: str = ""
     produce_error: int = 10
     """What a batch that is too large is answered with."""
@@ -188,6 +192,25 @@ class FakeCluster(FakeCapabilities, ZookeeperView):
             if broker_id not in self.sessions:
                 self.states[broker_id] = ProcessState.RUNNING
                 self._register(broker_id)
+
+    async def bounces_by_command(self) -> bool:
+        return self.by_command
+
+    async def bounce_broker(self, broker_id: int) -> None:
+        if self._enter("bounce_broker", broker_id):
+            self._register(broker_id)
+
+    async def inject_command(self, fault: str, broker_id: int) -> None:
+        if self._enter("inject_command", f"{fault} {broker_id}"):
+            self.commanded.add((fault, broker_id))
+
+    async def confirm_command(self, fault: str, broker_id: int) -> None:
+        if (fault, broker_id) not in self.commanded:
+            raise ClusterError(f"the command for {fault}.confirm of broker {broker_id} ended with status 1")
+
+    async def heal_command(self, fault: str, broker_id: int) -> None:
+        if (fault, broker_id) in self.commanded and self._enter("heal_command", f"{fault} {broker_id}"):
+            self.commanded.remove((fault, broker_id))
 
     def _register(self, broker_id: int) -> None:
         self.sessions[broker_id] = self.next_session

@@ -276,6 +276,36 @@ class CanKillZookeeper(SeesZookeeper, Protocol):
 
 
 @runtime_checkable
+class CanBounce(Protocol):
+    """Can have what manages a broker end it and start it again at once, as Kubernetes does with a deleted pod."""
+
+    async def bounces_by_command(self) -> bool:
+        """Return whether there is a command for that."""
+        ...
+
+    async def bounce_broker(self, broker_id: int) -> None:
+        """Have it ended and started again; return when the command has ended."""
+        ...
+
+
+@runtime_checkable
+class CanRunCommands(Protocol):
+    """Can disturb brokers by commands that the cluster's owner has named."""
+
+    async def inject_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that injects; noted first, so that it is undone whatever happens."""
+        ...
+
+    async def confirm_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that confirms; raises ClusterError when it fails: there is no effect yet."""
+        ...
+
+    async def heal_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that heals; nothing happens when nothing was injected."""
+        ...
+
+
+@runtime_checkable
 class CanStartEarly(Protocol):
     """Can start a broker whose earlier process is still registered."""
 

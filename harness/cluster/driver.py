@@ -27,6 +27,7 @@ from harness.cluster.capabilities import (
     CanPauseZookeeper,
     CanProbe,
     CanReset,
+    CanRunCommands,
     CanSendBytes,
     CanSetClock,
     CanSlowSyncs,
@@ -106,6 +107,8 @@ class ClusterStatus:
     """Prefix of all the run's topics; if set, other topics are no evidence."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings with which clients connect, under Kafka's names, with references in place of secrets."""
     quorum: tuple[BrokerStatus, ...] = ()
     """Controllers that are not brokers, as `BrokerStatus`; the client address is their listener."""
     severed: str = ""
@@ -341,12 +344,15 @@ SLOW_SYNCS = "slow-syncs"
 """Needs the right to trace brokers on real machines."""
 CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT = "cpu-limit", "file-limit", "memory-limit"
 """Needs the right to limit processes on real machines."""
+COMMANDS = "commands"
+"""Needs commands of the owner of the cluster."""
 UPGRADE = "upgrade"
 """Needs releases that brokers can be upgraded to."""
 CAPABILITIES: dict[str, type[Any]] = {
     "ask": CanAsk,
     BYTES: CanSendBytes,
     "clients": CanRunClients,
+    COMMANDS: CanRunCommands,
     CLOCK: CanSetClock,
     CPU_LIMIT: CanLimit,
     "delay": CanDelay,

@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn
 from harness.cluster.driver import (
     BYTES,
     CAPABILITIES,
+    COMMANDS,
     CPU_LIMIT,
     FILE_LIMIT,
     MEMORY_LIMIT,
@@ -26,7 +27,7 @@ from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {BYTES, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
+POWERS = frozenset(CAPABILITIES) - {BYTES, COMMANDS, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
 nobody has memory of his own, connections carry messages, neither bytes nor packets, and brokers have one release."""
 ROLES = frozenset({"producer", "consumer", "committer", "lister", "member"})

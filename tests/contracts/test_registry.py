@@ -79,12 +79,21 @@ def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
 @pytest.mark.parametrize(
     ("driver", "refused"),
     [
-        ("process", ["drop-packets"]),
+        ("process", ["custom", "drop-packets"]),
         (
             "simulated",
-            ["cpu-limit", "drop-packets", "file-limit", "hostile-client", "memory-limit", "slow-sync", "upgrade"],
+            [
+                "cpu-limit",
+                "custom",
+                "drop-packets",
+                "file-limit",
+                "hostile-client",
+                "memory-limit",
+                "slow-sync",
+                "upgrade",
+            ],
         ),
-        ("docker", ["upgrade"]),
+        ("docker", ["custom", "upgrade"]),
     ],
 )
 def test_a_driver_refuses_what_it_has_no_power_for(driver: str, refused: list[str]) -> None:

@@ -28,6 +28,7 @@ SMALL: dict[str, dict[str, object]] = {
     "change-config": {"config": {"log.segment.bytes": "20000"}},
     "delete-controller-epoch": {"silent_s": 0.1},
     "overwrite-controller": {"silent_s": 0.1},
+    "custom": {"fault": "slow-network"},
     "upgrade": {"to": "3.9.1"},
 }
 TARGETS = {
@@ -68,7 +69,7 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     assert not any((cluster.isolated, cluster.separated, cluster.slow, cluster.full, cluster.losing, cluster.clocks))
     assert (cluster.limits, cluster.slow_disks, cluster.filtered) == ({}, {}, set())
     assert set(cluster.servers.values()) == {"running"}
-    assert cluster.servers_apart == set()
+    assert (cluster.servers_apart, cluster.commanded) == (set(), set())
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))

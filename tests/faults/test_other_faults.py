@@ -103,6 +103,9 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         ),
         pytest.param("bounce", {}, "broker 1 is registered anew, czxid 200", id="a bounce"),
         pytest.param(
+            "custom", {"fault": "slow"}, "the command that confirms slow succeeds", id="a fault of the owner's"
+        ),
+        pytest.param(
             "rolling-restart", {}, "broker 1 stopped cleanly, registered anew with czxid 200", id="a rolling restart"
         ),
         pytest.param(
@@ -136,6 +139,21 @@ async def test_a_fault_is_confirmed_by_its_effect(
 ) -> None:
     _, effect = await injected(cluster, name, 1, **parameters)
     assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
+
+
+async def test_a_bounce_by_a_command_is_confirmed_by_another_registration(cluster: FakeCluster) -> None:
+    cluster.by_command = True
+    injection, effect = await injected(cluster, "bounce", 1)
+    assert (effect.verdict, effect.detail) == (CONFIRMED, "broker 1 is registered anew, czxid 200")
+    await heal(cluster, injection)
+    assert cluster.calls == ["bounce_broker 1"], "nothing is killed or started otherwise"
+
+
+async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: FakeCluster) -> None:
+    cluster.deaf.add("inject_command")
+    _, effect = await injected(cluster, "custom", 1, fault="slow", confirm_timeout_s=0.1)
+    assert effect.verdict == MISMATCH
+    assert "effect of slow: not within 0.1 s; last saw the command for slow.confirm of broker 1" in effect.detail
 
 
 @pytest.mark.parametrize(

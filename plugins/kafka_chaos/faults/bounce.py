@@ -1,7 +1,7 @@
 """Kills a broker with SIGKILL, ends its session, and starts it again before the session could time out.
 
-With `end_session: false` its id is still registered at the start, so it exits, as Kafka's broker does; it is started
-once more when its old session has ended.
+On an existing cluster the command `bounce` does it. With `end_session: false` its id is still registered at the
+start, so it exits, as Kafka's broker does; it is started once more when its old session has ended.
 
 Confirmed by: another process and a later registration, or the end of the new process.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.capabilities import CanStartEarly
+from harness.cluster.capabilities import CanBounce, CanStartEarly
 from harness.cluster.driver import BrokerStatus, CanKill
 from harness.contracts.faults import (
     BrokerFault,
@@ -34,6 +34,8 @@ from harness.system.waiting import until
 from harness.zookeeper.view import Registration
 
 CONFIRM_TIMEOUT_S = 10.0
+BY_COMMAND_TIMEOUT_S = 110.0
+"""What manages a broker may wait before it starts it, and for what it needs."""
 
 
 class Parameters(Strict):
@@ -68,12 +70,15 @@ class Bounce(BrokerFault):
         return {
             "running": running,
             "starts": status.starts(running),
+            "by_command": isinstance(context.driver, CanBounce) and await context.driver.bounces_by_command(),
             "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Kill them and start them again."""
         again = _bounced if injection.parameters["end_session"] else _hurried
+        if injection.state["by_command"]:
+            again = _by_command
         await asyncio.gather(*(again(context, broker) for broker in injection.state["running"]))
         return injection
 
@@ -81,18 +86,18 @@ class Bounce(BrokerFault):
         """See another process, and a later registration, or none where its session was not ended."""
         if idle := not_running(injection, "bounce"):
             return idle
-        if not injection.parameters["end_session"]:
+        if not injection.parameters["end_session"] and not injection.state["by_command"]:
             return await _seen_in_vain(context, injection)
         try:
             new = await until(
                 context.view.registrations,
                 lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
                 what="a later registration",
-                timeout_s=CONFIRM_TIMEOUT_S,
+                timeout_s=BY_COMMAND_TIMEOUT_S if injection.state["by_command"] else CONFIRM_TIMEOUT_S,
             )
         except DeadlineError as error:
             return mismatch(str(error))
-        if same := await _not_started(context, injection):
+        if not injection.state["by_command"] and (same := await _not_started(context, injection)):
             return mismatch(f"broker {same} was not started again")
         details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
         return confirmed("; ".join(details))
@@ -100,6 +105,11 @@ class Bounce(BrokerFault):
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start what does not run."""
         await start_stopped(context, injection.targets)
+
+
+async def _by_command(context: FaultContext, broker: int) -> None:
+    assert isinstance(context.driver, CanBounce)
+    await context.driver.bounce_broker(broker)
 
 
 async def _bounced(context: FaultContext, broker: int) -> None:
