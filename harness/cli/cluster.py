@@ -5,6 +5,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Coroutine
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,6 +162,33 @@ def resume(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
+
+
+@app.command(epilog="Example: chaos cluster check my-cluster.yaml")
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cluster file.")],
+    as_json: Json = False,
+) -> None:
+    """Try each address, credential and command of a cluster file without changing anything, and say what is judged."""
+    from harness.experiment.cluster_check import scenario_on, tried
+    from harness.experiment.judge import judged_of
+    from harness.scenario.external import place_of
+    from harness.system.extras import require
+
+    require("confluent_kafka")
+    scenario = scenario_on(file)
+    place = place_of(scenario)
+    assert place is not None, "a cluster file names one"
+    seen, judged = _run(tried(place)), judged_of(scenario)
+    if as_json:
+        typer.echo(json.dumps({"tried": [asdict(each) for each in seen], "judged": judged}, indent=2))
+    else:
+        for each in seen:
+            typer.echo(f"{'ok' if not each.problem else 'FAILED':<7} {each.what}: {each.problem or each.seen}")
+        for reason, checks in judged.items():
+            typer.echo(f"{len(checks)} checks {reason}: {', '.join(checks)}")
+    if failed := [each for each in seen if each.problem]:
+        raise ClusterError(f"{len(failed)} of {len(seen)} do not work")
 
 
 def _driver(name: str, root: Path, run_id: str) -> "ClusterDriver":

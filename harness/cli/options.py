@@ -32,6 +32,12 @@ Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver; de
 System = Annotated[
     str | None, typer.Option("--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1; default: python.")
 ]
+ClusterPath = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="FILE", help="A file that describes an existing cluster, instead of the scenario's."
+    ),
+]
 PlantedBugs = Annotated[
     list[str] | None,
     typer.Option("--planted-bug", metavar="NAME", help="Switch off a guard of the built-in broker; repeatable."),
@@ -64,6 +70,7 @@ def scenario_of(
     planted_bugs: list[str] | None,
     sets: list[str] | None,
     system: str | None = None,
+    cluster: str | None = None,
 ) -> "Scenario":
     """Return the scenario of that name with these options.
 
@@ -73,7 +80,7 @@ def scenario_of(
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
 
-    return load_scenario(name, options(driver, planted_bugs or [], sets or [], system))
+    return load_scenario(name, options(driver, planted_bugs or [], sets or [], system, cluster))
 
 
 def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":

@@ -2,13 +2,14 @@
 
 import typer
 
-from harness.cli.options import Driver, Json, PlantedBugs, ScenarioName, Seed, Sets, scenario_of
+from harness.cli.options import ClusterPath, Driver, Json, PlantedBugs, ScenarioName, Seed, Sets, scenario_of
 
 
 def plan(
     scenario: ScenarioName,
     seed: Seed = None,
     driver: Driver = None,
+    cluster: ClusterPath = None,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
     as_json: Json = False,
@@ -17,7 +18,9 @@ def plan(
     from harness.phases import new_seed
     from harness.scenario.plan import make_plan
 
-    made = make_plan(scenario_of(scenario, driver, planted_bugs, sets), new_seed() if seed is None else seed)
+    made = make_plan(
+        scenario_of(scenario, driver, planted_bugs, sets, cluster=cluster), new_seed() if seed is None else seed
+    )
     if as_json:
         typer.echo(made.to_json(), nl=False)
         return

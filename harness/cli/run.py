@@ -7,6 +7,7 @@ import typer
 
 from harness.cli.options import (
     DEFAULT_RUNS,
+    ClusterPath,
     Driver,
     EngineName,
     Json,
@@ -32,6 +33,7 @@ def run(
     scenario: ScenarioName,
     driver: Driver = None,
     system: System = None,
+    cluster: ClusterPath = None,
     seed: Seed = None,
     runs: Runs = DEFAULT_RUNS,
     planted_bugs: PlantedBugs = None,
@@ -45,7 +47,7 @@ def run(
     from harness import phases
 
     choose_engine(engine)
-    wanted = scenario_of(scenario, driver, planted_bugs, sets, system)
+    wanted = scenario_of(scenario, driver, planted_bugs, sets, system, cluster)
     _carry_out(phases.create_from(wanted, seed, runs, owned=owned), as_json=as_json, verbose=verbose)
 
 

@@ -2,29 +2,52 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK, listens
 from harness.kafka.brokers import listed_brokers
+from harness.kafka.security.settings import of_controllers, security_of, zookeeper_security_of
+from harness.kafka.tcp import opened
 from harness.system.waiting import until
 from harness.zookeeper.view import OpenableView
+
+if TYPE_CHECKING:
+    from harness.broker.wire.tcp import TcpTransport
 
 PROBE_TIMEOUT_S = 2.0
 
 
-def view_of(zookeeper_connect: str, controllers: Mapping[int, str], cluster_id: str | None = None) -> OpenableView:
-    """Return the view of a cluster's metadata, wherever they are, to be opened.
+def view_of(
+    zookeeper_connect: str,
+    controllers: Mapping[int, str],
+    cluster_id: str | None = None,
+    client: Mapping[str, str] = MappingProxyType({}),
+) -> OpenableView:
+    """Return the view of a cluster's metadata, wherever they are, to be opened with the client settings `client`.
 
     Controllers of another cluster than `cluster_id` do not answer.
+
+    Raises:
+        ClusterError: the client settings cannot be used.
     """
     if controllers:
         from harness.kraft.view import QuorumView
 
-        return QuorumView(controllers, cluster_id=cluster_id)
+        return QuorumView(controllers, transport_of(client), cluster_id)
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
-    return KazooView(zookeeper_connect)
+    return KazooView(zookeeper_connect, zookeeper_security_of(client))
+
+
+def transport_of(client: Mapping[str, str]) -> "TcpTransport":
+    """Return what connects to controllers with these client settings; raises ClusterError if they cannot be used."""
+    from harness.broker.wire.tcp import TcpTransport  # as the codec, takes a tenth of a second to load
+
+    return TcpTransport(partial(opened, security=security_of(of_controllers(client))))
 
 
 async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:

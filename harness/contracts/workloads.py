@@ -1,7 +1,7 @@
 """The contract of a workload plugin: its client processes, and the work of each of them."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
@@ -25,6 +25,8 @@ class ClientPlan:
     parameters: dict[str, Any]
     stop_order: int = 0
     """Clients of a lower number are stopped, and waited for, before those of a higher one."""
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings with which it connects, under Kafka's names, with references in place of secrets."""
     first_index: int = 0
     """Index of its first operation: where it continues after a kill."""
 

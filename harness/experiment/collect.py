@@ -59,7 +59,7 @@ async def _heal_remaining(
     folder: RunFolder, driver: ClusterDriver, status: ClusterStatus, progress: Progress, notes: PhaseNotes
 ) -> None:
     """Heal, from the journal, what the drive phase left in force."""
-    view = view_of(status.zookeeper_connect, status.controllers)
+    view = view_of(status.zookeeper_connect, status.controllers, client=status.client)
     context = FaultContext(driver=driver, view=view)
     remaining = [item.injection for item in open_injections(readable_journal(folder.journal)[0])]
     # These come first: without a quorum of ZooKeeper's servers no session opens.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus
 from harness.cluster.external.place import of_other_runs
-from harness.cluster.readiness import view_of
+from harness.cluster.readiness import transport_of, view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Fault, FaultContext
@@ -187,7 +187,8 @@ async def drive_cluster(
     """
     from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
-    from harness.kafka.client import Tcp
+    from harness.kafka.security.settings import security_of
+    from harness.kafka.tcp import Tcp
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
@@ -197,19 +198,21 @@ async def drive_cluster(
         observer = _observer(status, folder.zookeeper)
         await observer.start()
         stack.push_async_callback(_stop, observer, notes)
-        view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
+        view = await stack.enter_async_context(
+            view_of(status.zookeeper_connect, status.controllers, client=status.client)
+        )
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = ServiceProbe(
-            Tcp(),
+            Tcp(security_of(status.client)),
             map(_address, status.bootstrap_servers.split(",")),
             Recorder(PROCESS, operations.write, now_ns),
             lambda: time.time_ns() // 1_000_000,
             groups=(scenario.cluster.external.prefix if scenario.cluster.external else "") + PROCESS,
         )
         stack.callback(ask.close)
-        create = TopicAdmin(status.bootstrap_servers, shared=bool(status.prefix)).create
+        create = TopicAdmin(status.bootstrap_servers, shared=bool(status.prefix), client=status.client).create
         clients = ClientProcesses(driver, folder)
-        load = Load(clients, plan, scenario.topics, bootstrap_servers=status.bootstrap_servers)
+        load = Load(clients, plan, scenario.topics, bootstrap_servers=status.bootstrap_servers, client=status.client)
         drive_context = DriveContext(
             context=FaultContext(driver=driver, view=view, members=load),
             load=load,
@@ -252,10 +255,12 @@ def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumO
     if status.controllers:
         from harness.kraft.observer import QuorumObserver
 
-        return QuorumObserver(status.controllers, path, Scope(status.prefix))
+        return QuorumObserver(status.controllers, path, Scope(status.prefix), transport_of(status.client))
+    from harness.kafka.security.settings import zookeeper_security_of
     from harness.zookeeper.observer import ZookeeperObserver
 
-    return ZookeeperObserver(status.zookeeper_connect, path, Scope(status.prefix))
+    security = zookeeper_security_of(status.client)
+    return ZookeeperObserver(status.zookeeper_connect, path, Scope(status.prefix), security)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -98,6 +98,15 @@ def not_judged(scenario: Scenario) -> list[CheckResult]:
     ]
 
 
+def judged_of(scenario: Scenario) -> dict[str, list[str]]:
+    """Return the names of checks, by what becomes of them: judged, or why they are not."""
+    reasons = {answer.check: f"are not judged, as {answer.reason}" for answer in not_judged(scenario)}
+    by_reason: dict[str, list[str]] = {"are judged": []}
+    for name in _asked_for(scenario):
+        by_reason.setdefault(reasons.get(name, "are judged"), []).append(name)
+    return by_reason
+
+
 def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
     """Return the kinds of evidence, events and fields that a check needs and a system does not log."""
     facts = _read_by(check, scenario)

@@ -1,8 +1,9 @@
 """The clients of a run: started together, and stopped in good order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Protocol
 
 from harness.cluster.capabilities import CanDisturbClients
@@ -63,9 +64,15 @@ class Load:
     """All clients of one run; implements `Members`."""
 
     def __init__(
-        self, clients: Clients, plan: Plan, topics: Sequence[TopicSpec], *, bootstrap_servers: str = ""
+        self,
+        clients: Clients,
+        plan: Plan,
+        topics: Sequence[TopicSpec],
+        *,
+        bootstrap_servers: str = "",
+        client: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Nothing is started yet; a simulation has no `bootstrap_servers`."""
+        """Nothing is started yet; a simulation has no `bootstrap_servers`, and no settings `client` to reach them."""
         self.clients = clients
         self.topics = {topic.name: topic.partitions for topic in topics}
         """Number of partitions by name."""
@@ -73,6 +80,7 @@ class Load:
         self._of_steps: list[PlannedClient] = []
         """Those that steps started and have not stopped."""
         self._bootstrap_servers = bootstrap_servers
+        self._client_settings = dict(client)
 
     @property
     def processes(self) -> list[str]:
@@ -118,6 +126,7 @@ class Load:
             seed=client.seed,
             parameters=client.parameters,
             stop_order=client.stop_order,
+            client=self._client_settings,
         )
         await self.clients.start(plan)
 

@@ -83,7 +83,7 @@ async def dump_settled(
     if not isinstance(driver, RunExecutor) and "replicas" not in status.unseen:
         if _running_brokers(status) and status.has_metadata:
             try:
-                async with view_of(status.zookeeper_connect, status.controllers) as view:
+                async with view_of(status.zookeeper_connect, status.controllers, client=status.client) as view:
                     replicas = Replicas(driver=driver, view=view, dump=dump, patience_s=patience_s)
                     return await replicas.dump_settled(progress, notes)
             except ClusterError as error:

@@ -6,7 +6,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from harness.cluster.systems.system import system_named
 from harness.contracts.targets import Target, parse_target
+from harness.errors import ScenarioError
 from harness.scenario.model import (
     ClusterSpec,
     DrawSpec,
@@ -19,6 +21,7 @@ from harness.scenario.model import (
     TopicSpec,
     WorkloadSpec,
 )
+from harness.values import PYTHON
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,6 +56,16 @@ class Draft:
     steps: dict[int, StepSpec] = field(default_factory=dict)
     targets: dict[int, Target] = field(default_factory=dict)
     """Parsed targets of the faults."""
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether the cluster under test has ZooKeeper; True for an unknown system, which another rule reports."""
+        if self.external is not None:
+            return self.external.zookeeper is not None
+        try:
+            return system_named(self.system or PYTHON).zookeeper
+        except ScenarioError:
+            return True
 
 
 def draft_of(data: Mapping[str, Any]) -> Draft:

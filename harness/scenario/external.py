@@ -10,17 +10,27 @@ from ruamel.yaml.error import YAMLError
 
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.system import EXTERNAL, system_named
-from harness.contracts.targets import parse_target
+from harness.contracts import registry
+from harness.contracts.targets import CLIENTS, parse_target
 from harness.errors import Refused
 from harness.scenario.draft import Draft
-from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario
+from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 
-COMMANDS = {"kill": ("kill", "start"), "pause": ("pause", "resume"), "controlled-shutdown": ("stop", "start")}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "kill": ("kill", "start"),
+    "pause": ("pause", "resume"),
+    "controlled-shutdown": ("stop", "start"),
+    "bounce": ("bounce",),
+}
 """Which commands a kind of fault takes."""
 BY_ZOOKEEPER = ("expire-session", "move-controller")
 """Kinds that take none, but writes to its ZooKeeper."""
+CUSTOM = "custom"
+"""The kind whose commands the cluster's owner names."""
 WORKLOAD = "produce-consume"
+NAME = "name"
+"""The parameter of a load by which its groups are called."""
 OF_TOPICS = ("min.insync.replicas", "unclean.leader.election.enable")
 """Properties that promises rest on: topics are created with them, whatever brokers have."""
 NOT_SHOWN = "not shown"
@@ -50,10 +60,9 @@ def external(draft: Draft) -> Iterator[Problem]:
     yield from _metadata(place)
     if draft.steps:
         yield Problem(("steps",), "are not taken on a cluster of somebody else's")
-    for index, workload in draft.workloads.items():
-        if workload.kind != WORKLOAD:
-            yield Problem(("workloads", index, "kind"), f"on a cluster of somebody else's the load is {WORKLOAD}")
     for at, spec in _faults(draft):
+        if spec.only_with_zookeeper and not draft.has_zookeeper:
+            continue  # it is left out
         if problem := _forbidden(place, spec):
             yield Problem((*at, "kind"), problem)
 
@@ -83,11 +92,25 @@ def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
         return f"{spec.kind} writes to its ZooKeeper, which cluster.external.expire_sessions does not allow"
     if spec.kind in BY_ZOOKEEPER:
         return ""
+    if _hits_clients(spec):
+        return ""
+    if spec.kind == CUSTOM:
+        name = spec.parameters.get("fault")
+        known = ", ".join(sorted(place.faults)) or "none"
+        return "" if name in place.faults else f"cluster.external.faults has no {name}; known: {known}"
     if spec.kind not in COMMANDS:
-        able = ", ".join((*COMMANDS, *BY_ZOOKEEPER))
+        able = ", ".join((*COMMANDS, *BY_ZOOKEEPER, CUSTOM))
         return f"{spec.kind} is not carried out on a cluster of somebody else's; what is: {able}"
     lacking = [command for command in COMMANDS[spec.kind] if getattr(place.commands, command) is None]
     return f"{spec.kind} takes a command for {' and '.join(lacking)} in cluster.external.commands" if lacking else ""
+
+
+def _hits_clients(spec: FaultSpec | MixKind) -> bool:
+    """Return whether a fault hits the run's own clients only, for which it takes no command."""
+    try:
+        return parse_target(spec.target).role in CLIENTS
+    except ValueError:
+        return False  # the rule on targets reports it
 
 
 def require_owned(scenario: Scenario, *, owned: bool) -> None:
@@ -121,8 +144,20 @@ def claimed(scenario: Scenario) -> Scenario:
             "kinds": [kind.model_copy(update={"target": _renamed(kind.target, prefix)}) for kind in scenario.mix.kinds]
         }
     )
+    workloads = [_with_own_groups(spec, prefix) for spec in scenario.workloads]
     cluster = scenario.cluster.model_copy(update={"external": place.model_copy(update={"prefix": prefix})})
-    return scenario.model_copy(update={"topics": topics, "faults": faults, "mix": mix, "cluster": cluster})
+    return scenario.model_copy(
+        update={"topics": topics, "faults": faults, "mix": mix, "cluster": cluster, "workloads": workloads}
+    )
+
+
+def _with_own_groups(spec: WorkloadSpec, prefix: str) -> WorkloadSpec:
+    """Return a load whose groups, if it names any, begin with the run's prefix; consumers' begin so by their names."""
+    named = registry.workload(spec.kind).Parameters.model_fields.get(NAME)
+    if named is None:
+        return spec
+    name = prefix + spec.parameters.get(NAME, named.default)
+    return spec.model_copy(update={"parameters": {**spec.parameters, NAME: name}})
 
 
 def without_commands(text: str) -> str:
@@ -131,8 +166,9 @@ def without_commands(text: str) -> str:
     yaml.width = 10_000
     try:
         data = yaml.load(text)
-        commands = data["cluster"]["external"]["commands"]
-        commands.update({action: NOT_SHOWN for action, command in commands.items() if command is not None})
+        place = data["cluster"]["external"]
+        for commands in (place["commands"], *place.get("faults", {}).values()):
+            commands.update({action: NOT_SHOWN for action, command in commands.items() if command is not None})
     except YAMLError:
         return ""
     except (KeyError, TypeError, AttributeError):  # it has none
@@ -144,7 +180,8 @@ def without_commands(text: str) -> str:
 
 def _renamed(text: str, prefix: str) -> str:
     target = parse_target(text)
-    return str(replace(target, topic=prefix + target.topic)) if target.topic else text
+    own = {part: prefix + name for part in ("topic", "group") if (name := getattr(target, part))}
+    return str(replace(target, **own)) if own else text
 
 
 def place_of(scenario: Scenario) -> ExternalCluster | None:
@@ -156,9 +193,11 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
         cluster_id=place.id,
         bootstrap_servers=place.bootstrap_servers,
         zookeeper_connect=place.zookeeper or "",
+        client=place.client,
         controllers=place.controllers,
         hosts={broker.id: Host(host=broker.host, name=broker.name or broker.host) for broker in place.brokers},
-        commands=place.commands.model_dump(exclude_none=True),
+        commands=place.commands.model_dump(exclude_none=True)
+        | {f"{name}.{step}": text for name, fault in place.faults.items() for step, text in fault},
         timeout_s=place.timeout_s,
         prefix=place.prefix,
     )

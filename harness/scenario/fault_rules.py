@@ -87,10 +87,7 @@ def _happens_once(kind: str) -> bool:
 
 def _left_out(draft: Draft, spec: FaultSpec | MixKind) -> bool:
     """Return whether a fault is none of this scenario, as what is under test has no ZooKeeper."""
-    try:
-        return spec.only_with_zookeeper and not system_named(draft.system or PYTHON).zookeeper
-    except ScenarioError:
-        return False  # the rule on names reports it
+    return spec.only_with_zookeeper and not draft.has_zookeeper
 
 
 def _all_left_out(draft: Draft, specs: Collection[FaultSpec | MixKind]) -> bool:
@@ -113,7 +110,7 @@ def _fault(
     yield from releases(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     yield from controllers(draft, (*at, "target"), plugin, target)
-    if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and _without_zookeeper(draft):
+    if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and not draft.has_zookeeper:
         yield Problem((*at, "target"), f"{draft.system} has no ZooKeeper")
     if duration_s < plugin.min_visible_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.min_visible_s:g} s or more, not {duration_s:g} s")
@@ -151,7 +148,7 @@ def of_metadata(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[st
         return
     fields = plugin.Parameters.model_fields
     named = [name for name in parameters if name in fields and OfZookeeper() in fields[name].metadata]
-    if not system.zookeeper:
+    if not draft.has_zookeeper:
         for name in (name for name in named if parameters[name]):
             yield Problem((*at, "parameters", name), f"{system.name} has no ZooKeeper")
     sides = parameters.get("sides")
@@ -162,9 +159,9 @@ def of_metadata(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[st
 
 def _no_such_side(draft: Draft, system: System, side: object) -> str:
     """Return why there is nobody on a side of links that a scenario names; empty if somebody is."""
-    if side == Side.ZOOKEEPER and not system.zookeeper:
+    if side == Side.ZOOKEEPER and not draft.has_zookeeper:
         return f"{system.name} has no ZooKeeper"
-    if side == Side.CONTROLLERS and system.zookeeper:
+    if side == Side.CONTROLLERS and draft.has_zookeeper:
         return f"{system.name} has no quorum of controllers, but ZooKeeper"
     if side == Side.CONTROLLERS and not draft.separate_controllers:
         return "the controllers of this cluster are brokers, which are peers"
@@ -221,7 +218,7 @@ def controllers(draft: Draft, at: KeyPath, plugin: Fault, text: str) -> Iterator
         target, system = parse_target(text), system_named(draft.system or PYTHON)
     except (ValueError, ScenarioError):
         return  # other rules report it
-    if target.role is Role.QUORUM and system.zookeeper:
+    if target.role is Role.QUORUM and draft.has_zookeeper:
         yield Problem(at, f"{system.name} has no quorum of controllers, but ZooKeeper")
     elif target.role in (Role.QUORUM, Role.CONTROLLER) and draft.separate_controllers and not plugin.controllers:
         yield Problem(at, f"{plugin.name} hits brokers, and the controllers of this cluster are none")
@@ -249,13 +246,6 @@ def _missing_target(draft: Draft, target: Target) -> str:
     if target.role in ROLES_OF_A_PARTITION:
         return missing_partition(draft, target.topic, target.partition)
     return ""
-
-
-def _without_zookeeper(draft: Draft) -> bool:
-    try:
-        return not system_named(draft.system or PYTHON).zookeeper
-    except ScenarioError:
-        return False  # the rule on names reports it
 
 
 def _missing_server(target: Target, servers: int) -> str:

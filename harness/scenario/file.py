@@ -12,6 +12,7 @@ from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
 from harness.errors import EvidenceError, ScenarioError
+from harness.scenario.cluster_file import with_cluster_file
 from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
 from harness.scenario.model import Scenario, WorkloadSpec
@@ -67,8 +68,10 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
         source.problems.append(Problem((), "must be a mapping of keys; a scenario starts with `name:`"))
     if not isinstance(source.data, dict):
         raise refusal(source)
+    with_cluster_file(source, Path(name).parent)
     for override in overrides:
         source.override(override)
+        with_cluster_file(source, Path())
     scenario: Scenario | None = None
     try:
         scenario = Scenario.model_validate(source.data)
@@ -87,7 +90,8 @@ def fitted(scenario: Scenario) -> Scenario:
     """
     system = system_named(scenario.system)
     changes: dict[str, Any] = {}
-    if not system.zookeeper:
+    place = scenario.cluster.external
+    if not (system.zookeeper if place is None else place.zookeeper):
         changes["faults"] = [each for each in scenario.faults if not each.only_with_zookeeper]
         if scenario.mix is not None:
             kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]

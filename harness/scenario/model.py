@@ -14,13 +14,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from harness.cluster.driver import quorum_ids
 from harness.cluster.external.commands import problem_of
 from harness.contracts.parameters import Strict
+from harness.kafka.security.settings import problem_of as problem_of_settings
 from harness.values import PYTHON
 
 SPARED = 10
 """There is a spare for so many faults of a mix, and one at least."""
 POSTPONED_S = 120.0
-"""A drawn fault waits so long for its target to be free and for its role to be had, and is refused then. To heal what
-is in the way takes no longer."""
+"""A fault waits so long for its target to be free, and a drawn one for its role to be had, and is refused then. To heal
+what is in the way takes no longer."""
 
 
 def _property_text(value: Any) -> Any:
@@ -50,6 +51,12 @@ def _by_id(value: Any) -> Any:
 
 def _template(value: str) -> str:
     if problem := problem_of(value):
+        raise ValueError(problem)
+    return value
+
+
+def _without_secrets(value: dict[str, str]) -> dict[str, str]:
+    if problem := problem_of_settings(value):
         raise ValueError(problem)
     return value
 
@@ -89,13 +96,33 @@ class ExternalBroker(Strict):
 class ExternalCommands(Strict):
     """Its owner's commands, without a shell; {host}, {name} and {id} are the broker's, {into} is a folder here."""
 
+    check: Annotated[
+        Command | None, Field(description="Changes nothing, and fails where the other commands would: ssh {host} true")
+    ] = None
     kill: Annotated[Command | None, Field(description="Kills a broker at once and keeps it down")] = None
     stop: Annotated[Command | None, Field(description="Stops a broker cleanly")] = None
     start: Annotated[Command | None, Field(description="Starts a stopped broker")] = None
     pause: Annotated[Command | None, Field(description="Pauses a broker")] = None
     resume: Annotated[Command | None, Field(description="Resumes a paused broker")] = None
-    data: Annotated[Command | None, Field(description="Copies a broker's data directory into {into}")] = None
+    bounce: Annotated[
+        Command | None, Field(description="Ends a broker at once, which is started again by what manages it")
+    ] = None
+    data: Annotated[
+        Command | None,
+        Field(description="Copies a broker's data directory into {into}; topics of the run begin with {prefix}"),
+    ] = None
     zookeeper: Annotated[Command | None, Field(description="Copies a ZooKeeper server's data into {into}")] = None
+
+
+class ExternalFault(Strict):
+    """A fault of your own, as three commands; the placeholders are those of the others."""
+
+    inject: Annotated[Command, Field(description="Injects it on one broker")]
+    confirm: Annotated[Command, Field(description="Fails as long as the effect is not there")]
+    heal: Annotated[Command, Field(description="Undoes it, also when it is in force no more")]
+
+
+FaultName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
 class ExternalSpec(Strict):
@@ -109,10 +136,21 @@ class ExternalSpec(Strict):
         BeforeValidator(_by_id),
         Field(description="Without ZooKeeper, host:port of each controller of its quorum, by id"),
     ] = Field(default_factory=dict)
+    client: Annotated[
+        Properties,
+        AfterValidator(_without_secrets),
+        Field(
+            description="Kafka's client settings (security.protocol, sasl.*, ssl.*, zookeeper.*), with ${env:NAME} or"
+            " ${file:PATH:KEY} in place of secrets; `file` names a properties file"
+        ),
+    ] = Field(default_factory=dict)
     brokers: Annotated[
         list[ExternalBroker], Field(min_length=1, max_length=32, description="All brokers of the cluster")
     ]
     commands: Annotated[ExternalCommands, Field(description="Commands that you supply")] = ExternalCommands()
+    faults: Annotated[
+        dict[FaultName, ExternalFault], Field(description="Faults of your own by name, for the kind custom")
+    ] = Field(default_factory=dict)
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
     expire_sessions: Annotated[
         bool, Field(description="Allow the harness to end ZooKeeper sessions and to move the controller")
@@ -123,6 +161,14 @@ class ExternalSpec(Strict):
             pattern=r"^(chaos-[0-9a-f]{10}-)?$", description="Prefix of the run's topics and groups; drawn for each run"
         ),
     ] = ""
+
+
+class ClusterFile(ExternalSpec):
+    """An existing cluster in a file of its own, which scenarios name."""
+
+    properties: Annotated[
+        Properties, Field(description="Broker properties as the cluster is configured, where not Kafka's defaults")
+    ] = Field(default_factory=dict)
 
 
 class ClusterSpec(Strict):
@@ -141,7 +187,9 @@ class ClusterSpec(Strict):
         Field(default_factory=dict)
     )
 
-    external: Annotated[ExternalSpec | None, Field(description="An existing cluster")] = None
+    external: Annotated[
+        ExternalSpec | None, Field(description="An existing cluster, as a cluster file describes it")
+    ] = None
 
     @property
     def broker_ids(self) -> Sequence[int]:
@@ -373,6 +421,7 @@ class Scenario(Strict):
     def longest_drive_s(self) -> float:
         """How long the cluster may be under load and faults until it is whole again."""
         overtime_s = self.mix.overtime_s(self.duration_s) if self.mix else 0.0
+        overtime_s += POSTPONED_S if len(self.faults) > 1 else 0.0
         return self.duration_s + overtime_s + self.recovery_timeout_s
 
     @property

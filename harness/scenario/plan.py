@@ -264,6 +264,7 @@ def _planned_writers(scenario: Scenario, seed: int) -> list[PlannedClient]:
 
 def _clients(scenario: Scenario, kind: str, parameters: dict[str, Any], prefix: str, seed: int) -> list[PlannedClient]:
     workload = registry.workload(kind)
+    of_run = scenario.cluster.external.prefix if scenario.cluster.external else ""
     planned = workload.clients(
         workload.Parameters.model_validate(parameters),
         bootstrap_servers="",
@@ -272,7 +273,7 @@ def _clients(scenario: Scenario, kind: str, parameters: dict[str, Any], prefix: 
     )
     return [
         PlannedClient(
-            process=prefix + client.process,
+            process=prefix + client.process.removeprefix(of_run),
             workload=kind,
             role=client.role,
             seed=client.seed,

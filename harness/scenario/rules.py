@@ -90,13 +90,6 @@ def keepers(draft: Draft) -> Iterator[Problem]:
         yield Problem(("cluster", "controllers"), f"{draft.controllers} do not fit on {draft.brokers} brokers")
 
 
-def _zookeeper(draft: Draft) -> bool:
-    try:
-        return system_named(draft.system or PYTHON).zookeeper
-    except ScenarioError:
-        return True
-
-
 def _ours(draft: Draft) -> bool:
     """Return whether properties must be those of our broker; another system's brokers know their own."""
     try:
@@ -125,7 +118,7 @@ def _workload(at: KeyPath, name: str, parameters: dict[str, Any]) -> Iterator[Pr
 
 def broker_properties(draft: Draft) -> Iterator[Problem]:
     """Broker properties are known, well-formed and not set by the driver."""
-    reserved = set_by_driver(zookeeper=_zookeeper(draft))
+    reserved = set_by_driver(zookeeper=draft.has_zookeeper)
     settable = [prop for prop in PROPERTIES if prop.name not in reserved]
     for name in draft.properties.keys() & reserved:
         yield Problem(("cluster", "properties", name), "is set by the harness for each broker")

@@ -1,5 +1,6 @@
 """Where does each value of a scenario come from? YAML with the line of each value, or the option that overrides it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ KeyPath = tuple[str | int, ...]
 MAX_BYTES = 256 * 1024
 MAX_VALUES = 10_000
 INDEX_DIGITS = 6
+CLUSTER = "cluster"
+"""The key whose value may be the path of a cluster file."""
 SHOWN_CHARS = 40
 
 _CORE = "tag:yaml.org,2002:"
@@ -63,12 +66,16 @@ class Source:
 
     def describe(self, problem: Problem) -> str:
         """Return the problem as one line: origin, key, message."""
+        origin = self.origin_of(problem)
+        key = ".".join(map(str, problem.path))
+        return f"{origin}: {key}: {problem.message}" if key else f"{origin}: {problem.message}"
+
+    def origin_of(self, problem: Problem) -> str:
+        """Return the `file:line` or option of a problem's value, or of the nearest one around it."""
         path = problem.path
         while path not in self.origins and path:
             path = path[:-1]
-        origin = problem.origin or self.origins.get(path, f"{self.name}:1")
-        key = ".".join(map(str, problem.path))
-        return f"{origin}: {key}: {problem.message}" if key else f"{origin}: {problem.message}"
+        return problem.origin or self.origins.get(path, f"{self.name}:1")
 
     def override(self, override: "Override") -> None:
         """Set one value; an error in it is added to `problems`."""
@@ -113,10 +120,15 @@ def set_option(text: str) -> Override:
 
 
 def options(
-    driver: str | None, planted_bugs: Sequence[str], sets: Sequence[str], system: str | None = None
+    driver: str | None,
+    planted_bugs: Sequence[str],
+    sets: Sequence[str],
+    system: str | None = None,
+    cluster: str | None = None,
 ) -> list[Override]:
-    """Return the overrides of `--driver`, `--system`, `--planted-bug` and `--set`, in the order in which they apply."""
-    overrides = [set_option(text) for text in sets]
+    """Return the overrides of the options of these names, in the order in which they apply: the cluster's first."""
+    overrides = [] if cluster is None else [Override(f"--cluster {cluster}", CLUSTER, json.dumps(cluster))]
+    overrides += [set_option(text) for text in sets]
     named = {"driver": driver, "system": system}
     overrides += [Override(f"--{key} {name}", key, name) for key, name in named.items() if name is not None]
     return overrides + [Override(f"--planted-bug {bug}", "planted_bugs", bug, appends=True) for bug in planted_bugs]

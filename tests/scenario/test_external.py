@@ -38,6 +38,7 @@ faults:
 mix: {count: 1, kinds: [{kind: expire-session, target: "followers(orders,1)"}]}
 duration_s: 40
 """
+KILLED_MEMBER = '{kind: kill, at_s: 20, duration_s: 9, target: "member(group-1,2)"}'
 
 
 def good(*changes: tuple[str, str]) -> Scenario:
@@ -72,12 +73,10 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
                      " cluster.external.expire_sessions does not allow", id="a session that nobody may end"),
         pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on a cluster of somebody else's;"
-                     " what is: kill, pause, controlled-shutdown, expire-session, move-controller",
+                     " what is: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, custom",
                      id="a fault without any command"),
         pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
                      " external does not have", id="a capability that no driver has"),
-        pytest.param("kind: produce-consume", "kind: consume-group", "the load is produce-consume", id="groups of"
-                     " whatever name"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
         pytest.param("    zookeeper: keeper:2181\n", "", "has either zookeeper or controllers", id="no metadata"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper:2181\n    controllers: {1: 'one:9093'}",
@@ -169,3 +168,20 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
     assert ("replicas" in answers.get("I9", "")) == ("replicas" in absent)
     assert ("zookeeper" in answers.get("I1", "")) == ("zookeeper" in absent)
     assert len(names(Kind.CHECK)) - len(answers) == judged
+
+
+def test_groups_and_faults_on_clients_have_the_prefix_too_and_take_no_command() -> None:
+    own = claimed(
+        good(
+            ("workloads: [{kind: produce-consume}]", "workloads: [{kind: produce-consume}, {kind: consume-group}]"),
+            ("{kind: pause, at_s: 20, duration_s: 3, target: 1002}", KILLED_MEMBER),
+            ('commands: {kill: "ssh {host} kill", start: "ssh {host} start", ', "commands: {"),
+            ('  - {kind: kill, at_s: 1, duration_s: 9, target: "leader(orders,0)"}\n', ""),
+        )
+    )
+    prefix = own.topics[0].name.removesuffix("orders")
+    plan = make_plan(own, 1)
+    members = [client for client in plan.clients if client.role == "member"]
+    assert {client.parameters["group"] for client in members} == {f"{prefix}group-1"}
+    assert [client.process for client in members] == [f"{prefix}w1-group-1-member-{number}" for number in (1, 2, 3)]
+    assert f"member({prefix}group-1,2)" in [fault.target for fault in plan.faults]

@@ -7,12 +7,12 @@ import signal
 import string
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from harness.cluster.supervision.supervision import CLUSTER_VARIABLE
 from harness.errors import ClusterError, DeadlineError
 
-PLACEHOLDERS = frozenset({"host", "name", "id", "into"})
+PLACEHOLDERS = ("host", "name", "id", "into", "prefix")
 TAIL_BYTES = 400
 
 
@@ -30,11 +30,12 @@ def problem_of(template: str) -> str:
         return f"cannot be split into words: {error}"
     if not words:
         return "says nothing"
-    unknown = sorted(set(fields) - PLACEHOLDERS)
-    return (
-        f"unknown {', '.join(f'{{{name}}}' for name in unknown)}; known: {{host}}, {{name}}, {{id}}, {{into}}"
-        * bool(unknown)
-    )
+    unknown = sorted(set(fields) - set(PLACEHOLDERS))
+    return f"unknown {_braced(unknown)}; known: {_braced(PLACEHOLDERS)}" if unknown else ""
+
+
+def _braced(names: Iterable[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in names)
 
 
 def filled(template: str, values: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,15 @@ from typing import ClassVar
 from harness.cluster.containers.data_copy import containers_lock
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.external import restoring
-from harness.cluster.external.place import CONNECT_TIMEOUT_S, TOUCHED, ExternalCluster, Notes, listens, taken_by_runs
+from harness.cluster.external.place import (
+    CONNECT_TIMEOUT_S,
+    CUSTOM,
+    TOUCHED,
+    ExternalCluster,
+    Notes,
+    listens,
+    taken_by_runs,
+)
 from harness.cluster.external.restoring import answers, refuses
 from harness.cluster.layout import client_process
 from harness.cluster.supervised_driver import without_clients
@@ -26,6 +34,8 @@ from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, LAST_STAGE, 
 from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
 from harness.kafka.brokers import described_cluster
+from harness.kafka.security.settings import of_controllers, security_of
+from harness.kafka.tcp import explained
 from harness.store.folder import RunFolder
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
@@ -39,7 +49,7 @@ ZOOKEEPER_COPY, BROKER_COPY = "zookeeper/data", "brokers/{}/data"
 
 
 class ExternalDriver(RunsClients):
-    """Implements ClusterDriver, CanKill and CanPause by commands, and CanRunClients; it attaches by the run folder."""
+    """Implements ClusterDriver, CanKill, CanPause and others by commands, and CanRunClients; found by its folder."""
 
     name = "external"
     families: ClassVar[frozenset[str]] = frozenset({EXTERNAL})
@@ -107,6 +117,7 @@ class ExternalDriver(RunsClients):
             unseen=cluster.unseen,
             prefix=cluster.prefix,
             controllers=cluster.controllers,
+            client=cluster.client,
         )
 
     async def copy_data(self) -> list[str]:
@@ -161,10 +172,9 @@ class ExternalDriver(RunsClients):
             left.append(f"topics of the run may be left: {error}")
         noted = {broker_id: state for state in ("down", "paused") for broker_id in self._notes.of(state)}
         left += [f"broker {broker_id} is {state}" for broker_id, state in noted.items()]
+        left += [f"the fault {name} is in force on broker {broker_id}" for name, broker_id in self._notes.custom()]
         others = sorted(set(self._notes.of(TOUCHED)) - set(noted))
-        reachable = await asyncio.gather(
-            *(answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S) for broker_id in others)
-        )
+        reachable = await asyncio.gather(*(answers(cluster, broker_id, PROBE_TIMEOUT_S) for broker_id in others))
         silent = [broker_id for broker_id, up in zip(others, reachable, strict=True) if not up]
         return left + [f"broker {broker_id} does not answer" for broker_id in silent]
 
@@ -211,7 +221,7 @@ class ExternalDriver(RunsClients):
         await restoring.started(cluster, self._notes, broker_id)
 
         async def answering() -> bool:
-            return await answers(cluster.addresses[broker_id], PROBE_TIMEOUT_S)
+            return await answers(cluster, broker_id, PROBE_TIMEOUT_S)
 
         await until(answering, bool, what=f"broker {broker_id} answering", timeout_s=restoring.START_TIMEOUT_S)
 
@@ -232,6 +242,39 @@ class ExternalDriver(RunsClients):
             await restoring.resumed(cluster, self._notes, broker_id)
         await self._supervision.signal_if_running(f"resume-{broker_id}", "TERM")
 
+    async def start_early(self, broker_id: int) -> None:
+        """Have it started, whether or not its old registration exists."""
+        cluster = self._with(broker_id)
+        await asyncio.to_thread(cluster.carry_out, "start", broker_id)
+        self._notes.remove("down", broker_id)
+
+    async def bounces_by_command(self) -> bool:
+        """Return whether there is a command that has a broker end and start again."""
+        return "bounce" in ExternalCluster.load(self._root).commands
+
+    async def bounce_broker(self, broker_id: int) -> None:
+        """Have it ended and started again by what manages it."""
+        cluster = self._with(broker_id)
+        self._notes.add(TOUCHED, broker_id)
+        await asyncio.to_thread(cluster.carry_out, "bounce", broker_id)
+
+    # --- faults of the owner's ---
+
+    async def inject_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that injects."""
+        cluster = self._with(broker_id)
+        self._notes.add(CUSTOM + fault, broker_id)
+        await asyncio.to_thread(cluster.carry_out, f"{fault}.inject", broker_id)
+
+    async def confirm_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that confirms; raises ClusterError while it fails."""
+        await asyncio.to_thread(self._with(broker_id).carry_out, f"{fault}.confirm", broker_id)
+
+    async def heal_command(self, fault: str, broker_id: int) -> None:
+        """Carry out the command that heals, if the fault is noted."""
+        if broker_id in self._notes.of(CUSTOM + fault):
+            await restoring.healed(self._with(broker_id), self._notes, fault, broker_id)
+
     async def _take_down(self, action: str, broker_id: int, timeout_s: float) -> None:
         cluster = self._with(broker_id)
         others = {id_: address for id_, address in cluster.addresses.items() if id_ != broker_id}
@@ -239,11 +282,14 @@ class ExternalDriver(RunsClients):
         self._notes.add("down", broker_id)
         await asyncio.to_thread(cluster.carry_out, action, broker_id)
 
-        async def listening() -> bool:
-            return await listens(cluster.addresses[broker_id])
+        address = cluster.addresses[broker_id]
+
+        async def there() -> str:
+            seen = f"the command for {action} ended well, and the broker still takes connections at {address}"
+            return seen if await listens(address) else ""
 
         try:
-            await until(listening, lambda seen: not seen, what=f"end of broker {broker_id}", timeout_s=timeout_s)
+            await until(there, lambda seen: not seen, what=f"end of broker {broker_id}", timeout_s=timeout_s)
         finally:
             struck = [id_ for id_ in sorted(before) if await refuses(others[id_], CONNECT_TIMEOUT_S)]
             for id_ in struck:
@@ -253,7 +299,7 @@ class ExternalDriver(RunsClients):
 
     async def _state(self, cluster: ExternalCluster, broker_id: int) -> ProcessState:
         address = cluster.addresses[broker_id]
-        if broker_id in self._notes.of("paused") and not await answers(address, ANSWER_TIMEOUT_S):
+        if broker_id in self._notes.of("paused") and not await answers(cluster, broker_id, ANSWER_TIMEOUT_S):
             return ProcessState.STOPPED if await refuses(address, ANSWER_TIMEOUT_S) else ProcessState.PAUSED
         return ProcessState.RUNNING if await listens(address) else ProcessState.STOPPED
 
@@ -293,11 +339,16 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     """
     from harness.zookeeper.kazoo_view import KazooView
 
-    seen_id, addresses = await described_cluster(cluster.bootstrap_servers.split(","), timeout_s=PROBE_TIMEOUT_S)
-    async with cluster.view() as view:
-        in_metadata = await view.cluster_id() if isinstance(view, KazooView) else cluster.cluster_id
-        registered = sorted(await view.registrations())
-        taken = taken_by_runs(await view.topics(), cluster.prefix)
+    security = security_of(cluster.client)
+    servers = cluster.bootstrap_servers.split(",")
+    seen_id, addresses = await described_cluster(servers, timeout_s=PROBE_TIMEOUT_S, security=security)
+    try:
+        async with cluster.view() as view:
+            in_metadata = await view.cluster_id() if isinstance(view, KazooView) else cluster.cluster_id
+            registered = sorted(await view.registrations())
+            taken = taken_by_runs(await view.topics(), cluster.prefix)
+    except ClusterError as error:
+        raise ClusterError(await _explained(cluster, str(error))) from error
     for named, seen in (("the brokers are", seen_id), ("ZooKeeper is", in_metadata)):
         if seen != cluster.cluster_id:
             raise ClusterError(f"{named} of the cluster {seen!r}, and the scenario names {cluster.cluster_id!r}")
@@ -309,3 +360,11 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     if taken:
         raise ClusterError(taken)
     return addresses
+
+
+async def _explained(cluster: ExternalCluster, problem: str) -> str:
+    """Return why the controllers of a quorum do not answer: what they ask for, if the settings say something else."""
+    security = security_of(of_controllers(cluster.client))
+    addresses = [address.rpartition(":") for address in cluster.controllers.values()]
+    found = [await explained(host, int(port), security, problem, PROBE_TIMEOUT_S) for host, _, port in addresses]
+    return "; ".join(dict.fromkeys(found)) or problem

@@ -22,6 +22,8 @@ LOCK_NAME = "disturbed.lock"
 CONNECT_TIMEOUT_S = 5.0
 OF_A_RUN = re.compile("chaos-[0-9a-f]{10}-")
 """Prefix of the names of a run's topics."""
+CUSTOM = "custom "
+"""Prefix of the notes on faults of the cluster file."""
 TOUCHED = "touched"
 """Every broker that was ever taken down or paused."""
 
@@ -45,13 +47,16 @@ class ExternalCluster:
     hosts: dict[int, Host]
     """By broker id; the cluster has no other brokers."""
     commands: dict[str, str]
-    """Templates by action: kill, stop, start, pause, resume, and for evidence data and zookeeper."""
+    """Templates by action: kill, stop, start, pause, resume, bounce, for evidence data and zookeeper, and for each
+    fault of the cluster file `NAME.inject`, `NAME.confirm` and `NAME.heal`."""
     timeout_s: float
     """For each command."""
     prefix: str
     """Prefix of the names of all topics and groups of the run."""
     addresses: dict[int, str] = field(default_factory=dict)
     """host:port by broker id, as advertised by the cluster; known after the first look."""
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings with which clients connect, under Kafka's names, with references in place of secrets."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
 
@@ -65,7 +70,7 @@ class ExternalCluster:
 
     def view(self) -> OpenableView:
         """Return the view of its metadata, not yet open; controllers of another cluster answer nothing."""
-        return view_of(self.zookeeper_connect, self.controllers, self.cluster_id)
+        return view_of(self.zookeeper_connect, self.controllers, self.cluster_id, self.client)
 
     def carry_out(self, action: str, broker_id: int | None = None, into: Path | None = None) -> None:
         """Carry out a command, on a broker or for ZooKeeper; raises ClusterError if there is none or it fails."""
@@ -74,7 +79,7 @@ class ExternalCluster:
         own = Host(host="", name="") if broker_id is None else self.hosts[broker_id]
         values = {"host": own.host, "name": own.name, "id": "" if broker_id is None else str(broker_id)}
         target = "" if broker_id is None else f" of broker {broker_id}"
-        argv = filled(self.commands[action], values | {"into": str(into or "")})
+        argv = filled(self.commands[action], values | {"into": str(into or ""), "prefix": self.prefix})
         carry_out(argv, f"the command for {action}{target}", self.timeout_s)
 
     def save(self, root: Path) -> None:
@@ -106,8 +111,16 @@ class Notes:
     root: Path
 
     def of(self, state: str) -> list[int]:
-        """Return the brokers that are `down` or `paused` because of this run, or were ever `touched`."""
+        """Return the brokers that are `down` or `paused` because of this run, or were ever `touched`.
+
+        Or those on which a fault of the cluster file is in force: `custom NAME`.
+        """
         return self._all().get(state, [])
+
+    def custom(self) -> list[tuple[str, int]]:
+        """Return the faults of the cluster file that are in force, each with its broker."""
+        noted = ((state.removeprefix(CUSTOM), brokers) for state, brokers in self._all().items() if CUSTOM in state)
+        return [(name, broker) for name, brokers in noted for broker in brokers]
 
     def add(self, state: str, broker_id: int) -> None:
         """Note a broker, on disk when this returns; that it was `touched` is noted for good."""

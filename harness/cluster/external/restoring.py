@@ -11,9 +11,10 @@ import sys
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
 
-from harness.cluster.external.place import TOUCHED, ExternalCluster, Notes, listens
+from harness.cluster.external.place import CUSTOM, TOUCHED, ExternalCluster, Notes, listens
 from harness.errors import ClusterError, DeadlineError
 from harness.kafka.brokers import listed_brokers
+from harness.kafka.security.settings import security_of
 from harness.system.waiting import until
 
 GUARD, RESUME = "guard", "resume"
@@ -29,7 +30,8 @@ ANSWERING_TIMEOUT_S = 30.0
 
 def grace_s(cluster: ExternalCluster) -> float:
     """Return how long undoing everything may take: each broker is resumed and started, twice, one after the other."""
-    once_s = 2 * cluster.timeout_s + SESSION_TIMEOUT_S + START_TIMEOUT_S
+    custom = sum(action.endswith(".heal") for action in cluster.commands)
+    once_s = (2 + custom) * cluster.timeout_s + SESSION_TIMEOUT_S + START_TIMEOUT_S
     each_s = 2 * once_s + ANSWERING_TIMEOUT_S + 2 * PROBE_TIMEOUT_S
     return len(cluster.hosts) * each_s + TOPICS_TIMEOUT_S + MARGIN_S
 
@@ -41,6 +43,7 @@ async def restore(root: Path) -> list[str]:
     """
     cluster, notes = ExternalCluster.load(root), Notes(root)
     left: list[str] = []
+    await _each(left, [healed(cluster, notes, name, broker_id) for name, broker_id in notes.custom()])
     await _each(left, [resumed(cluster, notes, broker_id) for broker_id in notes.of("paused")])
     await _each(left, [started(cluster, notes, broker_id) for broker_id in notes.of("down")])
     await _each(left, [_put_right(cluster, notes, broker_id) for broker_id in notes.of(TOUCHED)])
@@ -62,13 +65,15 @@ async def _put_right(cluster: ExternalCluster, notes: Notes, broker_id: int) -> 
     if broker_id in {*notes.of("down"), *notes.of("paused")}:
         return
     if await refuses(address, PROBE_TIMEOUT_S):
-        if "start" in cluster.commands:
+        if not {"start", "bounce"}.isdisjoint(cluster.commands):
             notes.add("down", broker_id)
             await started(cluster, notes, broker_id)
         return
     what = f"an answer of broker {broker_id}"
     try:
-        await until(lambda: answers(address, PROBE_TIMEOUT_S), bool, what=what, timeout_s=ANSWERING_TIMEOUT_S)
+        await until(
+            lambda: answers(cluster, broker_id, PROBE_TIMEOUT_S), bool, what=what, timeout_s=ANSWERING_TIMEOUT_S
+        )
     except DeadlineError:
         if "resume" in cluster.commands:
             notes.add("paused", broker_id)
@@ -86,6 +91,12 @@ def paused(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
             notes.remove("paused", broker_id)
 
 
+async def healed(cluster: ExternalCluster, notes: Notes, name: str, broker_id: int) -> None:
+    """Heal a fault of the cluster file."""
+    await asyncio.to_thread(cluster.carry_out, f"{name}.heal", broker_id)
+    notes.remove(CUSTOM + name, broker_id)
+
+
 async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
     """Resume a paused broker."""
     await asyncio.to_thread(cluster.carry_out, "resume", broker_id)
@@ -93,8 +104,17 @@ async def resumed(cluster: ExternalCluster, notes: Notes, broker_id: int) -> Non
 
 
 async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
-    """Start a broker, unless it runs, once its old registration is gone; before that it would exit at once."""
-    if await listens(cluster.addresses[broker_id]):  # it never went down, or another process has started it
+    """Start a broker, unless it runs, once its old registration is gone; before that it would exit at once.
+
+    Without the command `start`, the platform that manages the broker starts it.
+    """
+    address = cluster.addresses[broker_id]
+    if await listens(address):  # it never went down, or another process has started it
+        notes.remove("down", broker_id)
+        return
+    if "start" not in cluster.commands:
+        what = f"start of broker {broker_id} by what manages it"
+        await until(lambda: listens(address), bool, what=what, timeout_s=START_TIMEOUT_S)
         notes.remove("down", broker_id)
         return
     async with cluster.view() as view:
@@ -121,11 +141,12 @@ async def refuses(address: str, timeout_s: float) -> bool:
     return False
 
 
-async def answers(address: str, timeout_s: float) -> bool:
-    """Return whether a broker at host:port serves metadata."""
-    host, _, port = address.rpartition(":")
+async def answers(cluster: ExternalCluster, broker_id: int, timeout_s: float) -> bool:
+    """Return whether a broker serves metadata."""
+    host, _, port = cluster.addresses[broker_id].rpartition(":")
     try:
-        return bool(await listed_brokers(host, int(port), timeout_s=timeout_s))
+        security = security_of(cluster.client)
+        return bool(await listed_brokers(host, int(port), timeout_s=timeout_s, security=security))
     except ClusterError:
         return False
 

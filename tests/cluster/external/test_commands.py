@@ -21,7 +21,9 @@ VALUES = {"host": "a; rm -rf x", "name": "kafka 1", "id": "1", "into": "/in/to"}
         pytest.param("cp -r /data/{id}/. {into}/", "", id="more than a placeholder in a word"),
         pytest.param("  ", "says nothing", id="no words"),
         pytest.param("ssh 'a", "cannot be split into words: No closing quotation", id="a quote without its end"),
-        pytest.param("kill {pid}", "unknown {pid}; known: {host}, {name}, {id}, {into}", id="an unknown placeholder"),
+        pytest.param(
+            "kill {pid}", "unknown {pid}; known: {host}, {name}, {id}, {into}, {prefix}", id="an unknown placeholder"
+        ),
         pytest.param("kill {", "cannot be split into words: ", id="a brace without its end"),
         pytest.param("kill {}", "unknown {}; known: ", id="a placeholder without a name"),
         pytest.param("kill {id.real}", "unknown {id.real}; known: ", id="a part of a value"),

@@ -17,6 +17,7 @@ from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, OpKind, Record, now_ns
 from harness.store.recording import Recorder
 from harness.values import TopicPartition, value_id
+from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,7 @@ QUESTION_TIMEOUT_S = 3.0
 def configuration(plan: ClientPlan) -> dict[str, Any]:
     """Return librdkafka's configuration: own group, manual commits, quick retries, re-read after a truncation."""
     return {
-        "bootstrap.servers": plan.bootstrap_servers,
-        "client.id": plan.process,
+        **connection(plan),
         "group.id": plan.process,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

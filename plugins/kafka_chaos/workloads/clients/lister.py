@@ -12,6 +12,7 @@ from harness.client_rules.listing import Inquiry, Listing
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, now_ns
 from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
 _SPECS: dict[str, Any] = {listing.LATEST: OffsetSpec.latest, listing.EARLIEST: OffsetSpec.earliest}
@@ -21,7 +22,7 @@ def list_offsets(plan: ClientPlan, operations: JsonlWriter, stop: threading.Even
     """Ask one question after the other until `stop` is set."""
     recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
     rules = Listing(plan, recorder, lambda: time.time_ns() // 1_000_000)
-    admin = AdminClient({"bootstrap.servers": plan.bootstrap_servers, "client.id": plan.process})
+    admin = AdminClient(connection(plan))
     timeout_s = max(1.0, plan.parameters["request_timeout_ms"] / 1000)
     while not stop.is_set():
         inquiry = rules.next()

@@ -12,6 +12,7 @@ from harness.client_rules.sending import Sending
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, Operation, now_ns
 from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,7 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
     """Return librdkafka's configuration: it retries through failovers and gives up on a record soon."""
     parameters = plan.parameters
     return {
-        "bootstrap.servers": plan.bootstrap_servers,
-        "client.id": plan.process,
+        **connection(plan),
         "acks": parameters["acks"],
         "enable.idempotence": parameters["idempotence"],
         "message.timeout.ms": parameters["message_timeout_ms"],

@@ -1,0 +1,136 @@
+"""Would a run on an existing cluster work? Each address, credential and command is tried; nothing there is changed."""
+
+import asyncio
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cluster.external.commands import PLACEHOLDERS, filled
+from harness.cluster.external.place import ExternalCluster, taken_by_runs
+from harness.errors import ClusterError
+from harness.experiment.topics import TopicAdmin
+from harness.kafka.brokers import described_cluster, listed_brokers
+from harness.kafka.security.settings import security_of
+from harness.scenario.external import WORKLOAD, claimed
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario, TopicSpec
+from harness.scenario.source import options
+
+TIMEOUT_S = 10.0
+CHECK = "check"
+TOPIC = "check"
+_INTO = "{into}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One thing that a run needs, and whether it works."""
+
+    what: str
+    seen: str = ""
+    problem: str = ""
+    """Empty if it works."""
+
+
+def scenario_on(file: Path) -> Scenario:
+    """Return the least scenario on the cluster that a file describes, with a prefix of its own.
+
+    Raises:
+        ScenarioError: it is not a cluster file.
+    """
+    text = json.dumps(
+        {
+            "name": "check",
+            "description": "Nothing but what the cluster file says",
+            "topics": [{"name": "check", "partitions": 1, "replication_factor": 1}],
+            "workloads": [{"kind": WORKLOAD}],
+        }
+    )
+    return claimed(read_scenario(text, str(file), options(None, [], [], cluster=str(file))))
+
+
+async def tried(cluster: ExternalCluster) -> list[Tried]:
+    """Return all that was tried of a cluster, in order, with what was seen of each."""
+    return [each async for each in _all(cluster)]
+
+
+async def _all(cluster: ExternalCluster) -> AsyncIterator[Tried]:
+    addresses: dict[int, str] = {}
+    for address in cluster.bootstrap_servers.split(","):
+        yield await _tried(f"bootstrap server {address}", _identity(cluster, address, addresses))
+    for broker_id, address in sorted(addresses.items()):
+        yield await _tried(f"broker {broker_id} at {address}", _serves(cluster, address))
+    keeper = f"ZooKeeper {cluster.zookeeper_connect}" if cluster.zookeeper_connect else "controllers"
+    yield await _tried(keeper, _metadata(cluster))
+    yield await _tried("topics of a run", _may_create(cluster))
+    for action in sorted(cluster.commands):
+        every: list[int | None] = [None] if action == "zookeeper" else [*sorted(cluster.hosts)]
+        for server in every:
+            whom = "" if server is None else f" of broker {server}"
+            yield await _tried(f"command {action}{whom}", asyncio.to_thread(_command, cluster, action, server))
+
+
+async def _tried(what: str, trying: Awaitable[str]) -> Tried:
+    try:
+        return Tried(what=what, seen=await trying)
+    except ClusterError as error:
+        return Tried(what=what, problem=str(error))
+
+
+async def _identity(cluster: ExternalCluster, server: str, addresses: dict[int, str]) -> str:
+    security = security_of(cluster.client)
+    seen, brokers = await described_cluster([server], timeout_s=TIMEOUT_S, security=security)
+    if seen != cluster.cluster_id:
+        raise ClusterError(f"it is of the cluster {seen!r}; the file names {cluster.cluster_id!r}")
+    if sorted(brokers) != sorted(cluster.hosts):
+        raise ClusterError(f"it lists the brokers {sorted(brokers)}; the file names {sorted(cluster.hosts)}")
+    addresses.update(brokers)
+    return f"{security.described}, brokers {', '.join(map(str, sorted(brokers)))}"
+
+
+async def _serves(cluster: ExternalCluster, address: str) -> str:
+    host, _, port = address.rpartition(":")
+    await listed_brokers(host, int(port), timeout_s=TIMEOUT_S, security=security_of(cluster.client))
+    return "serves metadata"
+
+
+async def _metadata(cluster: ExternalCluster) -> str:
+    async with cluster.view() as view:
+        registered, topics = sorted(await view.registrations()), await view.topics()
+    if why := taken_by_runs(topics, cluster.prefix):
+        raise ClusterError(why)
+    if registered != sorted(cluster.hosts):
+        raise ClusterError(f"the brokers {registered} are registered; the file names {sorted(cluster.hosts)}")
+    return f"brokers {', '.join(map(str, registered))} are registered"
+
+
+async def _may_create(cluster: ExternalCluster) -> str:
+    """Have the cluster validate a topic, which it does not create."""
+    topic = TopicSpec(name=cluster.prefix + TOPIC, partitions=1, replication_factor=1)
+    problems = await TopicAdmin(cluster.bootstrap_servers, client=cluster.client).create([topic], validate_only=True)
+    for problem in problems.values():
+        raise ClusterError(f"the client library may not create topics: {problem}")
+    return f"the client library may create {topic.name}; none was created"
+
+
+def _command(cluster: ExternalCluster, action: str, broker_id: int | None) -> str:
+    """Carry out a command that only reads; of another one see whether there is such a program."""
+    template = cluster.commands[action]
+    if action == CHECK:
+        cluster.carry_out(action, broker_id)
+        return "ended with status 0"
+    if _INTO in template:
+        with tempfile.TemporaryDirectory(prefix="chaos-check-") as into:
+            cluster.carry_out(action, broker_id, Path(into))
+            size = sum(file.lstat().st_size for file in Path(into).rglob("*") if file.is_file())
+        if not size:
+            raise ClusterError("it has brought nothing")
+        return f"brought {size:,} bytes, which were removed"
+    program = filled(template, dict.fromkeys(PLACEHOLDERS, "x"))[0]
+    if shutil.which(program) is None:
+        raise ClusterError(f"there is no program {shlex.quote(program)} here")
+    return f"not carried out; {program} is there"
