@@ -10,7 +10,7 @@ from rich.console import Console
 from harness.scenario.suite import SuiteRun, load_suite
 from tools.nightly.__main__ import carried_out, shown
 from tools.nightly.results import Outcome, Result, result_of, worst, write_page
-from tools.nightly.steps import PUBLISHED, Step, published_bug, steps
+from tools.nightly.steps import PUBLISHED, SIDE_BY_SIDE, Step, published_bug, side_by_side, steps
 
 NIGHT = {"day": "2026-11-22", "commit": "abc", "seed": "1", "scale": "1"}
 
@@ -56,6 +56,22 @@ def test_a_release_that_is_not_there_is_not_run_and_the_page_says_why(
     page = write_page(tmp_path, [result], NIGHT).read_text()
     assert "no jars of Apache Kafka 0.10.2.2" in page
     assert "chaos kafka get 0.10.2.2" in page
+
+
+@pytest.mark.parametrize(("jars", "lacks"), [((), "make kafka-libs"), (("kafka_2.13-3.9.1.jar",), "")])
+def test_real_kafka_is_asked_again_where_its_jars_are(
+    jars: Sequence[str], lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for jar in jars:
+        (tmp_path / jar).touch()
+    monkeypatch.setattr("tools.nightly.steps.KAFKA_LIBS", tmp_path)
+    step = side_by_side("failing_transactions")
+    assert step.command[1:] == ("-m", "tools.side_by_side.failing_transactions", "--check")
+    assert (step.name, lacks in step.lacking, bool(step.lacking)) == (
+        "side-by-side-failing-transactions",
+        True,
+        bool(lacks),
+    )
 
 
 def test_a_published_bug_is_a_step_that_passes_where_the_bug_is_found(tmp_path: Path) -> None:
@@ -150,5 +166,7 @@ def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
         "CHAOS_GATE_FIRST": "700000",
     }
     same = [large.name for large, little in zip(whole, small, strict=True) if large.about == little.about]
-    assert same == [*(each.name for each in whole if "-kafka-" in each.name), "determinism"]
-    assert len(same) == len(load_suite(PUBLISHED).runs) + 1
+    published = [each.name for each in whole if "-kafka-" in each.name]
+    recorded = [side_by_side(name).name for name in SIDE_BY_SIDE]
+    assert same == [*published, *recorded, "determinism"]
+    assert len(published) == len(load_suite(PUBLISHED).runs)

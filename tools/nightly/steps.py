@@ -10,6 +10,7 @@ from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.scenario.suite import SuiteRun, load_suite
 from harness.verdict import ExitCode
+from tools.peers import KAFKA_LIBS
 
 HISTORIES = 2_000
 GATE_HISTORIES = 100_000
@@ -39,6 +40,8 @@ HISTORIES_TESTS = (
 """Those that a night makes longer; a small one has no others."""
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
+SIDE_BY_SIDE = ("transactions", "failing_transactions")
+"""Scripts whose recorded answers of real Kafka are compared with those of tonight."""
 PUBLISHED = "published-bugs"
 """The suite whose runs are a step each, whatever the scale."""
 INCONCLUSIVE = frozenset({ExitCode.INCONCLUSIVE})
@@ -150,12 +153,24 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             about=f"{inputs:,} damaged requests.",
             command=(*python, "tools.fuzzing", "--inputs", str(inputs), "--seed", str(seed)),
         ),
+        *(side_by_side(name) for name in SIDE_BY_SIDE),
         Step(
             name="determinism",
             about="The last commit beside itself: the same plans, histories and verdicts.",
             command=(*python, "tools.same_behaviour", "HEAD", "HEAD", *(() if is_whole else ("--quick",))),
         ),
     ]
+
+
+def side_by_side(name: str) -> Step:
+    """Return a script that asks real Kafka again, and compares its answers with the recorded ones."""
+    has_jars = any(KAFKA_LIBS.glob("kafka_2.13-*.jar"))
+    return Step(
+        name=f"side-by-side-{name.replace('_', '-')}",
+        about=f"Kafka 3.9 answers the situations of {name} as it is recorded.",
+        command=(sys.executable, "-m", f"tools.side_by_side.{name}", "--check"),
+        lacking="" if has_jars else f"no jars of Kafka 3.9 in {KAFKA_LIBS}: run `make kafka-libs`",
+    )
 
 
 def published_bug(run: SuiteRun, seed: int, folder: Path) -> Step:

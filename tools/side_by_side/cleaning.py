@@ -23,6 +23,7 @@ from harness.broker.log.batch import (
     recompressed,
 )
 from harness.broker.log.compression import CODEC_NAMES, NO_COMPRESSION
+from harness.broker.log.markers import TRANSACTIONAL
 from harness.broker.log.records import Record
 from harness.broker.replicas.fetcher_messages import (
     FETCH_VERSION,
@@ -47,7 +48,11 @@ BEGAN_MS = 1_700_000_000_000
 """Timestamps count from here, whatever the time is."""
 FUTURE_MS = 50 * 365 * 86_400_000
 """So much later than those timestamps is in nobody's past."""
-PROPERTIES = {"log.cleaner.backoff.ms": "100"}
+A_YEAR_MS = 365 * 86_400_000
+NOW_MS = range(BEGAN_MS + A_YEAR_MS, BEGAN_MS + 40 * A_YEAR_MS)
+"""Timestamps of markers, which a broker gives."""
+PROPERTIES = {"log.cleaner.backoff.ms": "100", "transaction.partition.verification.enable": "false"}
+"""Markers come from the situations: there are no coordinators."""
 CONFIG = {
     "segment.bytes": "1000",
     "cleanup.policy": "delete",
@@ -93,7 +98,12 @@ class Script:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def write(
-        self, *pairs: Pair, codec: int = NO_COMPRESSION, numbering: Numbering = UNNUMBERED, later_ms: int = 0
+        self,
+        *pairs: Pair,
+        codec: int = NO_COMPRESSION,
+        numbering: Numbering = UNNUMBERED,
+        later_ms: int = 0,
+        transactional: bool = False,
     ) -> None:
         """Write one batch; each record is a millisecond later than the one before, and so much later still."""
         records = []
@@ -108,16 +118,38 @@ class Script:
                 )
             )
             self._written += 1
-        plain = build_batch(records, numbering=numbering)
+        plain = build_batch(records, attributes=TRANSACTIONAL if transactional else 0, numbering=numbering)
         batch = plain if codec == NO_COMPRESSION else bytes(recompressed(plain, parse_header(plain), codec))
         data = m.ProduceRequest.TopicProduceData
         partition = data.PartitionProduceData(index=0, records=batch)
         request = m.ProduceRequest(
-            acks=-1, timeout_ms=5000, topic_data=[data(name=self.topic, partition_data=[partition])]
+            transactional_id=self.topic if transactional else None,
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[data(name=self.topic, partition_data=[partition])],
         )
         answer = (await self.ask(request, 8)).responses[0].partition_responses[0]
         if answer.error_code:
             self.transcript.append(f"write: error {answer.error_code}")
+
+    async def transact(self, producer_id: int, sequence: int, *pairs: Pair) -> None:
+        """Write one transactional batch of a producer's epoch 0."""
+        await self.write(*pairs, numbering=Numbering(producer_id, 0, sequence), transactional=True)
+
+    async def end(self, producer_id: int, *, commit: bool) -> None:
+        """Write the marker that ends a producer's transaction."""
+        marker = m.WriteTxnMarkersRequest.WritableTxnMarker
+        ended = marker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            transaction_result=commit,
+            topics=[marker.WritableTxnMarkerTopic(name=self.topic, partition_indexes=[0])],
+            coordinator_epoch=0,
+        )
+        answer = await self.ask(m.WriteTxnMarkersRequest(markers=[ended]), 1)
+        error = answer.markers[0].topics[0].partitions[0].error_code
+        if error:
+            self.transcript.append(f"marker: error {error}")
 
     async def roll(self, later_ms: int = 0) -> None:
         """Write what fills a segment, so that nothing before it is in the last one."""
@@ -175,16 +207,27 @@ def _encoded(text: str | None) -> bytes | None:
 
 def _line(header: BatchHeader, batch: memoryview) -> str:
     records = [
-        f"{record.offset}:{_text(record.key)}={_text(record.value)}@{record.timestamp_ms - BEGAN_MS}"
+        f"{record.offset}:{_record(header, record)}@{_time(record.timestamp_ms)}"
         + ("+header" if record.headers else "")
         for record in parse_records(batch)
     ]
-    base = header.base_timestamp - BEGAN_MS if header.base_timestamp >= 0 else header.base_timestamp
+    base = _time(header.base_timestamp) if header.base_timestamp >= 0 else header.base_timestamp
+    kind = (" transactional" if header.is_transactional else "") + (" control" if header.is_control else "")
     return (
-        f"{header.base_offset}-{header.last_offset} epoch {header.leader_epoch} {CODEC_NAMES[header.codec]}"
-        f" from {'a horizon' if header.delete_horizon_ms is not None else base} to {header.max_timestamp - BEGAN_MS}"
+        f"{header.base_offset}-{header.last_offset} epoch {header.leader_epoch} {CODEC_NAMES[header.codec]}{kind}"
+        f" from {'a horizon' if header.delete_horizon_ms is not None else base} to {_time(header.max_timestamp)}"
         f" by {header.producer_id}/{header.producer_epoch}/{header.base_sequence}: {' '.join(records)}"
     )
+
+
+def _record(header: BatchHeader, record: Record) -> str:
+    if header.is_control:
+        return f"{(record.key or b'').hex()}={(record.value or b'').hex()}"
+    return f"{_text(record.key)}={_text(record.value)}"
+
+
+def _time(timestamp_ms: int) -> int | str:
+    return "now" if timestamp_ms in NOW_MS else timestamp_ms - BEGAN_MS
 
 
 def _text(data: bytes | None) -> str:
@@ -309,6 +352,95 @@ async def deleted_by_time(s: Script) -> None:
     await s.clean("compact,delete", retention_ms="86400000")
 
 
+async def transactions(s: Script) -> None:
+    """Committed records are compacted as others are; aborted ones go, and overwrite nothing."""
+    await s.transact(1000, 0, ("a", "1"), ("b", "2"))
+    await s.end(1000, commit=True)
+    await s.transact(1000, 2, ("a", "3"), ("c", "4"))
+    await s.end(1000, commit=False)
+    await s.transact(2000, 0, ("b", "5"))
+    await s.transact(1000, 4, ("d", "6"))
+    await s.end(1000, commit=False)
+    await s.transact(2000, 1, ("c", "7"))
+    await s.end(2000, commit=True)
+    await s.roll()
+    await s.clean()
+
+
+async def open_transaction(s: Script) -> None:
+    """Nothing is cleaned from the first record of an open transaction on, and everything once it is committed."""
+    for number in range(6):
+        await s.write((f"k{number % 2}", f"{number}"))
+    await s.roll()
+    await s.transact(1000, 0, ("k0", "open"), ("k2", "open"))
+    for number in range(6, 12):
+        await s.write((f"k{number % 3}", f"{number}"))
+    await s.roll()
+    await s.clean()
+    await s.end(1000, commit=True)
+    await s.roll()
+    await s.clean()
+
+
+async def open_transaction_aborted(s: Script) -> None:
+    """The same, once it is aborted."""
+    await s.write(("k0", "1"), ("k1", "2"))
+    await s.write(("k0", "3"))
+    await s.roll()
+    await s.transact(1000, 0, ("k0", "open"), ("k2", "open"))
+    await s.write(("k1", "4"))
+    await s.roll()
+    await s.clean()
+    await s.end(1000, commit=False)
+    await s.roll()
+    await s.clean()
+
+
+async def markers(s: Script) -> None:
+    """A marker stays as long as records of its transaction, then until its retention is over."""
+    await s.transact(1000, 0, ("a", "1"))
+    await s.end(1000, commit=True)
+    await s.transact(2000, 0, ("b", "2"))
+    await s.end(2000, commit=False)
+    for producer_id in (1000, 2000):
+        for number in range(1, 6):  # so that neither cleaner needs the first batch for the producer's state
+            await s.transact(producer_id, number, (f"{number}-of-{producer_id}", "3"))
+        await s.end(producer_id, commit=True)
+    await s.write(("a", "4"))
+    await s.roll()
+    await s.clean()
+    await s.write(("a", "5"))
+    await s.roll()
+    await s.clean()
+
+
+async def markers_of_nothing(s: Script) -> None:
+    """Markers of transactions without records."""
+    await s.end(1000, commit=True)
+    await s.end(2000, commit=False)
+    await s.write(("a", "1"))
+    await s.write(("a", "2"))
+    await s.roll()
+    await s.clean()
+    await s.write(("a", "3"))
+    await s.roll()
+    await s.clean()
+
+
+async def interleaved_transactions(s: Script) -> None:
+    """Two transactions in the same segment, of which one is aborted in the next segment."""
+    await s.transact(1000, 0, ("a", "1"))
+    await s.transact(2000, 0, ("a", "2"), ("b", "3"))
+    await s.transact(1000, 1, ("b", "4"))
+    await s.end(2000, commit=True)
+    await s.roll()
+    await s.transact(1000, 2, ("c", "5"))
+    await s.end(1000, commit=False)
+    await s.write(("b", "6"))
+    await s.roll()
+    await s.clean()
+
+
 SITUATIONS: tuple[Situation, ...] = (
     overwritten,
     batches,
@@ -321,6 +453,12 @@ SITUATIONS: tuple[Situation, ...] = (
     small_segments,
     deleted_by_size,
     deleted_by_time,
+    transactions,
+    open_transaction,
+    open_transaction_aborted,
+    markers,
+    markers_of_nothing,
+    interleaved_transactions,
 )
 
 

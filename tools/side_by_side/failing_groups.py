@@ -9,31 +9,15 @@ import json
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Transport
-from tools.peers import Peer, create_topic, running
+from tools.peers import create_topic, running
+from tools.side_by_side.brokers import Brokers, RealBrokers
 from tools.side_by_side.group_script import TIMEOUT_S, TOPIC, Script
 
 RECORDED = Path(__file__).with_name("failing-groups-3.9.json")
 IDS = (0, 1, 2)
-
-
-class Brokers(Protocol):
-    """What is done to three brokers, 0 to 2."""
-
-    def kill(self, broker_id: int) -> None:
-        """End a broker without a word."""
-
-    def pause(self, broker_id: int) -> None:
-        """Have a broker stand still, for longer than the situation lasts."""
-
-    async def start(self, broker_id: int) -> None:
-        """Start a broker again."""
-
-    def address(self, broker_id: int) -> tuple[str, int]:
-        """Return where clients reach a broker."""
 
 
 Situation = Callable[[Script, Brokers], Awaitable[None]]
@@ -125,30 +109,6 @@ async def play(situation: Situation, transport: Transport, brokers: Brokers) -> 
     script = Script(transport, *brokers.address(0), group=situation.__name__)
     await situation(script, brokers)
     return script.transcript
-
-
-class RealBrokers:
-    """Those of real Kafka."""
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-
-    def kill(self, broker_id: int) -> None:
-        """End a broker without a word."""
-        self._peer.kill(broker_id)
-
-    def pause(self, broker_id: int) -> None:
-        """Have a broker stand still."""
-        self._peer.pause(broker_id)
-
-    async def start(self, broker_id: int) -> None:
-        """Start a broker again."""
-        await asyncio.to_thread(self._peer.start, broker_id)
-
-    def address(self, broker_id: int) -> tuple[str, int]:
-        """Return where clients reach a broker."""
-        host, _, port = self._peer.bootstrap_servers.split(",")[broker_id].rpartition(":")
-        return host, int(port)
 
 
 def main() -> None:

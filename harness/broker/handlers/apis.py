@@ -78,8 +78,7 @@ _ROWS = (
     Api.of(m.AddOffsetsToTxnRequest, m.AddOffsetsToTxnResponse, versions(0, 4), TransactionHandlers.add_offsets),
     Api.of(m.EndTxnRequest, m.EndTxnResponse, versions(0, 4), TransactionHandlers.end),
     Api.of(m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse, versions(0, 4), GroupHandlers.commit_in_transaction),
-    # Version 0 is gone from the messages, and Kafka 3.9 sends 1.
-    Api.of(m.WriteTxnMarkersRequest, m.WriteTxnMarkersResponse, versions(1, 1), TransactionLogHandlers.write_markers),
+    Api.of(m.WriteTxnMarkersRequest, m.WriteTxnMarkersResponse, versions(0, 1), TransactionLogHandlers.write_markers),
     Api.of(
         m.OffsetForLeaderEpochRequest,
         m.OffsetForLeaderEpochResponse,

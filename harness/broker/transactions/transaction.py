@@ -218,7 +218,8 @@ class Transaction:
         if self._is_busy() and self.pending is not target.state:
             raise ImpossibleTransition(f"{self.transactional_id} becomes {self.pending}, but {target} was stored")
         self.pending = None
-        self.metadata = target
+        is_session = target.state is TransactionState.EMPTY  # Kafka stores no start, and shows the last one
+        self.metadata = replace(target, started_ms=self.metadata.started_ms) if is_session else target
 
     def not_stored(self, *, fenced: bool) -> None:
         """What was to be stored is not, and does not count; `fenced` says that it was a raised epoch."""

@@ -1,4 +1,4 @@
-"""The messages that brokers send each other (API keys 4 to 7); kafka-python ships no spec of them, `specs` does.
+"""The messages that brokers send each other: kafka-python ships no spec of them, or none of their first version.
 
 The classes get their fields from the specs when they are created; `inter_broker.pyi` says which, for the type checker.
 """
@@ -38,3 +38,11 @@ class ControlledShutdownRequest(ApiMessage, load_json=specs):
 
 class ControlledShutdownResponse(ApiMessage, load_json=specs):
     """The partitions that the broker still leads."""
+
+
+class WriteTxnMarkersRequest(ApiMessage, load_json=specs):
+    """A transaction coordinator ends transactions in partitions that the receiver leads."""
+
+
+class WriteTxnMarkersResponse(ApiMessage, load_json=specs):
+    """One error a marker and partition."""

@@ -278,3 +278,72 @@ class ControlledShutdownResponse(ApiMessage):
         error_code: int = ...,
         remaining_partitions: list[ControlledShutdownResponse.RemainingPartition] = ...,
     ) -> None: ...
+
+class WriteTxnMarkersRequest(ApiMessage):
+    class WritableTxnMarker(DataContainer):
+        class WritableTxnMarkerTopic(DataContainer):
+            name: str
+            partition_indexes: list[int]
+            def __init__(
+                self, *, version: int | None = None, name: str = ..., partition_indexes: list[int] = ...
+            ) -> None: ...
+
+        producer_id: int
+        producer_epoch: int
+        transaction_result: bool
+        topics: list[WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic]
+        coordinator_epoch: int
+        def __init__(
+            self,
+            *,
+            version: int | None = None,
+            producer_id: int = ...,
+            producer_epoch: int = ...,
+            transaction_result: bool = ...,
+            topics: list[WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic] = ...,
+            coordinator_epoch: int = ...,
+        ) -> None: ...
+
+    markers: list[WriteTxnMarkersRequest.WritableTxnMarker]
+    def __init__(
+        self, *, version: int | None = None, markers: list[WriteTxnMarkersRequest.WritableTxnMarker] = ...
+    ) -> None: ...
+
+class WriteTxnMarkersResponse(ApiMessage):
+    class WritableTxnMarkerResult(DataContainer):
+        class WritableTxnMarkerTopicResult(DataContainer):
+            class WritableTxnMarkerPartitionResult(DataContainer):
+                partition_index: int
+                error_code: int
+                def __init__(
+                    self, *, version: int | None = None, partition_index: int = ..., error_code: int = ...
+                ) -> None: ...
+
+            name: str
+            partitions: list[
+                WriteTxnMarkersResponse.WritableTxnMarkerResult.WritableTxnMarkerTopicResult.WritableTxnMarkerPartitionResult
+            ]
+            def __init__(
+                self,
+                *,
+                version: int | None = None,
+                name: str = ...,
+                partitions: list[
+                    WriteTxnMarkersResponse.WritableTxnMarkerResult.WritableTxnMarkerTopicResult.WritableTxnMarkerPartitionResult
+                ] = ...,
+            ) -> None: ...
+
+        producer_id: int
+        topics: list[WriteTxnMarkersResponse.WritableTxnMarkerResult.WritableTxnMarkerTopicResult]
+        def __init__(
+            self,
+            *,
+            version: int | None = None,
+            producer_id: int = ...,
+            topics: list[WriteTxnMarkersResponse.WritableTxnMarkerResult.WritableTxnMarkerTopicResult] = ...,
+        ) -> None: ...
+
+    markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult]
+    def __init__(
+        self, *, version: int | None = None, markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = ...
+    ) -> None: ...

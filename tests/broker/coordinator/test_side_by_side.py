@@ -1,17 +1,15 @@
 """This broker answers and stores what Kafka 3.9 did in the same situations, to the word."""
 
-import asyncio
 import json
-from dataclasses import dataclass
 
 import pytest
 
 from harness.experiment.drive import create_topics
 from harness.scenario.model import TopicSpec
-from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster
 from harness.simulation.loop import run
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
+from tests.broker.simulated_brokers import simulated
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 from tests.shared import ROOT
 from tools.side_by_side import failing_groups
@@ -40,30 +38,11 @@ def test_the_documents_say_in_how_many_situations() -> None:
     assert f"{len(SITUATIONS) + len(failing_groups.SITUATIONS)} situations as Kafka 3.9 does" in notes
 
 
-@dataclass(frozen=True)
-class SimulatedBrokers:
-    cluster: SimulatedCluster
-
-    def kill(self, broker_id: int) -> None:
-        self.cluster[broker_id].kill()
-
-    def pause(self, broker_id: int) -> None:
-        self.cluster[broker_id].pause()
-
-    async def start(self, broker_id: int) -> None:
-        assert await self.cluster[broker_id].start()
-
-    def address(self, broker_id: int) -> tuple[str, int]:
-        return self.cluster[broker_id].host, CLIENT_PORT
-
-
 async def failing(situation: failing_groups.Situation, replicas: int) -> list[str]:
-    properties = failing_groups.properties(replicas)
-    cluster = SimulatedCluster(failing_groups.IDS, seed=1, properties=properties, through_codecs=True)
-    assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+    brokers = await simulated(len(failing_groups.IDS), failing_groups.properties(replicas))
     spec = TopicSpec(name=TOPIC, partitions=1, replication_factor=3)
-    await create_topics(SimulatedTopicAdmin(cluster).create, [spec])
-    return await failing_groups.play(situation, MemoryTransport(cluster.network, "client"), SimulatedBrokers(cluster))
+    await create_topics(SimulatedTopicAdmin(brokers.cluster).create, [spec])
+    return await failing_groups.play(situation, brokers.transport, brokers)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,15 @@ from harness.broker.wire.messages import (
     StopReplicaResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 TOPIC = LeaderAndIsrRequest.LeaderAndIsrTopicState
 STOP_TOPIC = StopReplicaRequest.StopReplicaTopicState
 META_TOPIC = UpdateMetadataRequest.UpdateMetadataTopicState
 LIVE = UpdateMetadataRequest.UpdateMetadataBroker
+MARKER, MARKED = WriteTxnMarkersRequest.WritableTxnMarker, WriteTxnMarkersResponse.WritableTxnMarkerResult
 
 
 def header(api_key: str, version: str) -> str:
@@ -161,6 +164,23 @@ REQUEST_BYTES = [
         header("0007", "0003") + "00000002 0000000000000007 00",
         id="ControlledShutdown v3",
     ),
+    pytest.param(
+        WriteTxnMarkersRequest(
+            markers=[
+                MARKER(
+                    producer_id=7,
+                    producer_epoch=2,
+                    transaction_result=True,
+                    topics=[MARKER.WritableTxnMarkerTopic(name="ab", partition_indexes=[3])],
+                    coordinator_epoch=5,
+                )
+            ]
+        ),
+        0,
+        "001b 0000 00000011 0001 63"  # no tagged fields
+        "00000001 0000000000000007 0002 01 00000001 0002 6162 00000001 00000003 00000005",
+        id="WriteTxnMarkers v0",
+    ),
 ]
 
 RESPONSE_BYTES = [
@@ -200,6 +220,29 @@ RESPONSE_BYTES = [
         3,
         "00000011 00 0000 02 03 6162 00000003 00 00",
         id="ControlledShutdown v3",
+    ),
+    pytest.param(
+        ApiKey.WRITE_TXN_MARKERS,
+        WriteTxnMarkersResponse(
+            markers=[
+                MARKED(
+                    producer_id=7,
+                    topics=[
+                        MARKED.WritableTxnMarkerTopicResult(
+                            name="ab",
+                            partitions=[
+                                MARKED.WritableTxnMarkerTopicResult.WritableTxnMarkerPartitionResult(
+                                    partition_index=3, error_code=47
+                                )
+                            ],
+                        )
+                    ],
+                )
+            ]
+        ),
+        0,
+        "00000011 00000001 0000000000000007 00000001 0002 6162 00000001 00000003 002f",
+        id="WriteTxnMarkers v0",
     ),
 ]
 
@@ -270,4 +313,4 @@ def test_stub_says_what_the_specs_say() -> None:
     classes = {node.name: annotated(node) for node in stub.body if isinstance(node, ast.ClassDef)}
 
     assert classes == {name: specified(getattr(inter_broker, name)._struct, name) for name in classes}
-    assert len(classes) == 8
+    assert len(classes) == 10
