@@ -31,10 +31,12 @@ def kafka_tool(name: str, *arguments: str, sent: str = "") -> str:
     return done.stdout
 
 
-def dumps(segments: Iterable[Path]) -> dict[Path, str]:
-    """Return what Kafka reads in each of these segments, record by record."""
+def dumps(segments: Iterable[Path], *options: str) -> dict[Path, str]:
+    """Return what Kafka reads in each of these segments, record by record; `options` name a decoder."""
     files = ",".join(map(str, segments))
-    output = kafka_tool("kafka.tools.DumpLogSegments", "--print-data-log", "--deep-iteration", "--files", files)
+    output = kafka_tool(
+        "kafka.tools.DumpLogSegments", "--print-data-log", "--deep-iteration", *options, "--files", files
+    )
     parts = (part.partition("\n") for part in output.split(DUMPING)[1:])
     return {Path(file): lines for file, _, lines in parts}
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from kafka import KafkaProducer
 from harness.broker.coordinator.placement import partition_of
 from harness.values import TRANSACTIONS_TOPIC
 from tests.integration.conftest import chaos_cluster
-from tests.kafka_tools import kafka_tool, needs_kafka
+from tests.kafka_tools import dumps, kafka_tool, needs_kafka, takes_turns
 
 pytestmark = pytest.mark.cluster
 
@@ -228,3 +230,46 @@ def test_kafkas_own_producer_and_tools(cluster: dict[str, Any], topic: str) -> N
     )
     assert "CompleteCommit" in described
     assert len(read(cluster, topic)) == 100
+
+
+@needs_kafka
+@takes_turns
+def test_kafkas_tools_find_describe_abort_and_decode(cluster: dict[str, Any], topic: str) -> None:
+    """`kafka-transactions.sh` on an open transaction, whose records in partition 0 an administrator then aborts."""
+    servers = cluster["bootstrap_servers"]
+
+    def transactions(*arguments: str) -> list[str]:
+        return kafka_tool(f"{TOOLS}.TransactionsCommand", "--bootstrap-server", servers, *arguments).splitlines()
+
+    producer = transactional(cluster, topic)
+    producer.begin_transaction()
+    produce(producer, topic, "open")
+    producer.flush(PATIENCE_S)
+    open_ = transactions("describe", "--transactional-id", topic)
+    assert all(f"{topic}-{number}" in open_[-1] for number in range(PARTITIONS))
+    assert "Ongoing" in open_[-1]
+    partition = ("--topic", topic, "--partition", "0")
+    (state,) = transactions("describe-producers", *partition)[1:]
+    assert state.split()[-1] == "0"
+    admin = AdminClient({"bootstrap.servers": servers})
+    leader = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions[0].leader
+    hanging = transactions("find-hanging", "--broker-id", str(leader), "--max-transaction-timeout", "0")
+    assert not [line for line in hanging if line.startswith(topic)]
+    transactions("abort", *partition, "--start-offset", "0")
+    (state,) = transactions("describe-producers", *partition)[1:]
+    assert state.split()[-1] == "None"
+    producer.abort_transaction(PATIENCE_S)
+    assert read(cluster, topic) == []
+
+    folders = [Path(broker["log_dir"]) for broker in cluster["brokers"]]
+    segments = [file for folder in folders for file in folder.glob(f"{TRANSACTIONS_TOPIC}-*/*.log")]
+    written = [file for file in segments if file.stat().st_size]
+    replicas = [
+        [line for line in lines.splitlines() if topic in line]
+        for lines in dumps(written, "--transaction-log-decoder").values()
+    ]
+    stored = [states for states in replicas if states]
+    assert len(stored) == 3
+    for states in stored:
+        in_order = [re.findall(r"state[=:](\w+)", line)[-1] for line in states if "state" in line]
+        assert in_order == ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
