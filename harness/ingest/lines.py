@@ -23,7 +23,8 @@ from harness.analysis.engine.storage import display_path, reason
 from harness.analysis.frames import balanced_union
 from harness.analysis.sources.lineage import PLACES, all_of
 from harness.analysis.sources.lines import SCHEMAS
-from harness.analysis.sources.reading import CORRUPT, Sources, no_rows, with_corrupt
+from harness.analysis.sources.reading import CORRUPT, Sources, no_rows, with_corrupt, with_walked
+from harness.analysis.sources.steps import STEPS_OF, Walk
 from harness.errors import EvidenceError
 from harness.ingest import reading
 from harness.ingest.expansion import EXPANSION, check_expansion
@@ -87,11 +88,21 @@ class RecordedEvidence:
         return Sources(
             spark=self.spark,
             lines=frames,
+            tables={name: with_walked(self.spark, None, [self._walk(kind, run_id)]) for kind, name in STEPS_OF.items()},
             absent=frozenset(absent),
             size_bytes=size_bytes,
             torn=tuple(torn),
             together=together,
         )
+
+    def _walk(self, kind: str, run_id: str) -> Walk:
+        """Return the steps in the text of one kind; tables do not have all that the model reads."""
+        walk = Walk(kind, run_id)
+        for file in self.files[kind]:
+            if file.format == JSON:
+                with self._where.text(file.path) as lines:
+                    walk.add(lines)
+        return walk
 
     def said(self) -> list[tuple[str, str]]:
         """Return the settings that lines of operations state, as name and value.

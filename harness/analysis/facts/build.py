@@ -75,6 +75,7 @@ from harness.analysis.frames import checkpointed, union
 from harness.analysis.sources.lineage import has_no_rows
 from harness.analysis.sources.reading import Sources, no_rows, of_table
 from harness.analysis.sources.state_changes import LIVES, StateChanges
+from harness.analysis.sources.steps import BROKER_STEPS, ZNODE_STEPS
 from harness.analysis.sources.typed import DELETED, FACTS, TYPED
 from harness.analysis.tables import clients, groups, protocol, schemas
 from harness.analysis.tables.arrow import columns_of
@@ -134,6 +135,7 @@ def facts_from_tables(tables: Facts, names: Collection[str] = TABLES, *, many: b
         protocol.EPOCH_ANSWERS.name: lambda: epoch_answers(lines),
         protocol.TOPICS.name: lambda: topics(tables["zookeeper"]),
         protocol.TOPIC_CONFIGS.name: lambda: topic_configs(history),
+        protocol.STEPS.name: lambda: tables[BROKER_STEPS].unionByName(tables[ZNODE_STEPS]),
         protocol.COMPACTIONS.name: lambda: compactions(lines),
         groups.GROUP_STATES.name: lambda: group_states(lines, tables[LIVES]),
         groups.GROUP_COMMITS.name: lambda: group_commits(lines),

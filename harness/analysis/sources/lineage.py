@@ -97,6 +97,10 @@ LINEAGE: dict[str, Origin] = {
     "deleted_logs": {"replicas": "type `deleted`"} | _state_changes("ctl_recv", "broker_registered"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
+    "steps": {
+        "state_changes": "`become_leader`, `become_follower`, and all others that the model has a rule about",
+        "zookeeper": "`/brokers/topics/…`",
+    },
     "compactions": _state_changes("compaction"),
     "superseded": _state_changes("compaction") | _operations("send") | {"replicas": "type `record`"},
     "group_states": _state_changes("group_state"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,12 +20,15 @@ from pyspark.sql import types as T
 from harness.analysis.engine.compat import is_sail, to_read
 from harness.analysis.engine.session import tasks_for
 from harness.analysis.engine.storage import file_path_column
+from harness.analysis.frames import balanced_union
 from harness.analysis.sources.lineage import LINE_KINDS, all_of
 from harness.analysis.sources.lines import ENDS, SCHEMAS
-from harness.analysis.sources.parsed_lines import Line, frame_of, lines_of
+from harness.analysis.sources.parsed_lines import Line, frame_of, in_messages, lines_of
 from harness.analysis.sources.sealing.packed import Unpacked
 from harness.analysis.sources.sealing.sealed import odd_kinds, sealed_tables
+from harness.analysis.sources.steps import STEPS_OF, Walk
 from harness.analysis.sources.typed import FACTS, TYPED
+from harness.analysis.tables.protocol import STEPS
 from harness.analysis.tables.table import Table
 from harness.store.folder import RunFolder
 from harness.store.seal import stated_files
@@ -86,10 +90,14 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
             for name, path in of_kind.paths.items():
                 files.setdefault(name, []).append(path)
     frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
+    of_lines = [(folder.run_id, paths, tables) for folder, (paths, tables) in zip(folders, runs, strict=True)]
+    for kind, name in STEPS_OF.items():
+        walks = (_walk(kind, run_id, paths[kind]) for run_id, paths, tables in of_lines if kind not in tables)
+        frames[name] = with_walked(spark, frames.get(name), walks)
     read_bytes = None
     if not together:
-        of_lines = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
-        read_bytes = sum(path.stat().st_size for path in of_lines) + as_lines(chain.from_iterable(files.values()))
+        read = [path for paths, tables in runs for kind in paths.keys() - tables.keys() for path in paths[kind]]
+        read_bytes = sum(path.stat().st_size for path in read) + as_lines(chain.from_iterable(files.values()))
     return Sources(
         spark=spark,
         lines=_in_one_task(lines) if together else lines,
@@ -114,6 +122,32 @@ def _session_bytes(folder: RunFolder, *, make_tables: bool) -> int:
         return folder.evidence_bytes()
     odd = odd_kinds(folder)
     return sum(file.size_bytes if file.breaks or file.kind in odd else file.lines * SEALED_LINE_BYTES for file in files)
+
+
+def _walk(kind: str, run_id: str, paths: Iterable[Path]) -> Walk:
+    """Return what the model makes of the files of one kind of a run."""
+    walk = Walk(kind, run_id)
+    for path in paths:
+        with path.open("rb") as file:
+            walk.add(file)
+    return walk
+
+
+def _walks_in(table: DataFrame, kind: str) -> Iterator[Walk]:
+    """Yield the same of each run of a table of lines."""
+    for row in table.select("run_id", kind).toArrow().to_pylist():
+        walk = Walk(kind, row["run_id"])
+        for _, lines in sorted(row[kind] or ()):
+            walk.add(line.encode() for line in lines)
+        yield walk
+
+
+def with_walked(spark: SparkSession, sealed: DataFrame | None, walks: Iterable[Walk]) -> DataFrame:
+    """Return the steps that runs were sealed with, and those that were walked now."""
+    walked = [table for table in (walk.table() for walk in walks) if len(table)]
+    frame = in_messages(spark, [pa.concat_tables(walked)]) if walked else None
+    parts = [part for part in (sealed, frame) if part is not None]
+    return balanced_union(parts) if parts else no_rows(spark, of_table(STEPS))
 
 
 def as_lines(tables: Iterable[Path]) -> int:
@@ -147,10 +181,14 @@ def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None)
     tasks = max(tasks_for(spark, read_bytes), 1)
     table = table.repartition(tasks, "run_id")
     lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
+    sealed = {name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()}
+    for kind, name in STEPS_OF.items():
+        rows = lines[kind]
+        sealed[name] = with_walked(spark, sealed.get(name), () if rows is None else _walks_in(rows, kind))
     return Sources(
         spark=spark,
         lines={kind: _parsed(rows, SCHEMAS[kind], kind) for kind, rows in lines.items() if rows is not None},
-        tables={name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()},
+        tables=sealed,
         size_bytes=size_bytes,
         read_bytes=read_bytes,
         torn=(),

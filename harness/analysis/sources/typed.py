@@ -12,7 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from harness.analysis.sources.lines import JOURNAL_ENTRY, OPERATION, RUN_ID, SCHEMAS, ZNODE_CHANGE, struct_of
 from harness.analysis.sources.state_changes import STATE_CHANGE_TABLES
+from harness.analysis.sources.steps import BROKER_STEPS, STEPS_OF, ZNODE_STEPS, model_digest
 from harness.analysis.tables.arrow import columns_of
+from harness.analysis.tables.protocol import STEPS
 from harness.analysis.tables.schemas import POLLS, REPLICA_RECORDS, REPLICAS
 from harness.analysis.tables.table import Table
 from harness.store.history import DeletedLog
@@ -75,13 +77,13 @@ def _of_run(fields: Iterable[T.StructField]) -> T.StructType:
 TYPED: dict[str, dict[str, T.StructType]] = {
     "operations": {"operations": OPERATIONS, POLLS.name: _of_fact(POLLS)},
     "journal": {"journal": _of_run(JOURNAL_ENTRY)},
-    "zookeeper": {"zookeeper": _of_run(ZNODE_CHANGE)},
+    "zookeeper": {"zookeeper": _of_run(ZNODE_CHANGE), ZNODE_STEPS: _of_fact(STEPS)},
     "replicas": {
         REPLICAS.name: _of_fact(REPLICAS),
         REPLICA_RECORDS.name: _of_fact(REPLICA_RECORDS),
         DELETED: _of_run(struct_of(DeletedLog)),
     },
-    "state_changes": STATE_CHANGE_TABLES,
+    "state_changes": {**STATE_CHANGE_TABLES, BROKER_STEPS: _of_fact(STEPS)},
     "liveness": {"liveness": _of_run(SCHEMAS["liveness"])},
 }
 """Columns of the tables, by the kind of evidence that they are made of."""
@@ -91,7 +93,8 @@ LAYOUT = 1
 
 def layout_of(kind: str) -> str:
     """Return a digest of how the tables of a kind look: what was written with another is not read."""
-    return hashlib.blake2b(f"{LAYOUT} {_columns_of(kind)}".encode(), digest_size=DIGEST_BYTES).hexdigest()
+    model = model_digest() if kind in STEPS_OF else ""
+    return hashlib.blake2b(f"{LAYOUT} {_columns_of(kind)}{model}".encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 @cache

@@ -1,6 +1,6 @@
 """Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
 
-from harness.analysis.tables.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Tables
+from harness.analysis.tables.table import BROKER, EPOCH, INCARNATION, LINE, NAMED, TIME, TOPIC, Column, Tables
 
 PROTOCOL_TABLES = Tables()
 
@@ -245,6 +245,26 @@ COMPACTIONS = PROTOCOL_TABLES.declare(
     *NAMED,
     Column("from_offset", "bigint", "first offset of the range"),
     Column("until_offset", "bigint", "offset after its last"),
+)
+
+STEPS = PROTOCOL_TABLES.declare(
+    "steps",
+    "one kind of subject whose steps were walked in one life of a broker or in ZooKeeper's history, or, where it names "
+    "a rule, one of its steps that is illegal",
+    Column("subject", "string", "kind of subject: `replica`, `leader`, `controller`, `group` …"),
+    Column("broker", "int", "the broker whose log was walked; -1 for ZooKeeper's history"),
+    INCARNATION,
+    Column("steps", "bigint", "how many of its steps were walked; null of an illegal step"),
+    Column("unread", "bigint", "of these, how many lack what the model reads; null likewise"),
+    Column("rule", "string", "id of the rule that the step breaks; null where the row counts steps"),
+    Column("sentence", "string", "what the rule says"),
+    Column("source", "string", "the class of Kafka, the KIP or the issue that the rule is from"),
+    Column("seq", "bigint", "position in that incarnation's state-change log, or the transaction in ZooKeeper"),
+    TIME,
+    *NAMED,
+    Column("name", "string", "the subject, such as topic and partition"),
+    Column("before", "string", "its state before the step, as the model has it"),
+    Column("step", "string", "the event, as JSON"),
 )
 
 SUPERSEDED = PROTOCOL_TABLES.declare(

@@ -21,6 +21,7 @@ from harness.analysis.sources.sealing.rows import (
 )
 from harness.analysis.sources.sealing.writer import Write
 from harness.analysis.sources.state_changes import FREQUENT, KINDS_OF, LIVES, NAMES
+from harness.analysis.sources.steps import BROKER_STEPS, Walk
 from harness.events import COMMON, KIND, KINDS, BrokerRegistered, LogDirectoryFailure
 
 LINES_AT_ONCE = 500_000
@@ -30,7 +31,7 @@ _LIFE = ("broker", "incarnation", "seq", "time_ns")
 
 def write_state_changes(write: Write, files: Files) -> set[str]:
     """Write the tables of all kinds of lines, and of lives; return which kinds there are."""
-    lives = []
+    lives, walk = [], Walk("state_changes")
     for path, number in files:
         if not number:
             continue
@@ -38,6 +39,7 @@ def write_state_changes(write: Write, files: Files) -> set[str]:
             while lines := list(islice(file, LINES_AT_ONCE)):
                 require(lines[-1].endswith(b"\n"), "the last line is torn")
                 lives += list(_by_event(write, lines))
+                walk.add(lines)
     if not lives:
         return set()
     rows = pa.concat_tables(lives)
@@ -49,6 +51,7 @@ def write_state_changes(write: Write, files: Files) -> set[str]:
     require(ended["seq_count"].equals(pc.add(ended["seq_max"], 1)), "lines of a broker are missing")
     renamed = {"lived_ns": "time_ns_max", "began_ns": "began_ns_min", "disk_failed": "disk_failed_max"}
     write(LIVES, {**columns_of(ended), **{name: ended[column] for name, column in renamed.items()}})
+    write(BROKER_STEPS, columns_of(walk.table()))
     return set(rows["ev"].unique().to_pylist())
 
 

@@ -23,6 +23,7 @@ from harness.analysis.sources.sealing.rows import (
     where,
 )
 from harness.analysis.sources.sealing.writer import Write
+from harness.analysis.sources.steps import STEPS_OF, Walk
 from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, UNIQUE_KEYS
 from harness.analysis.tables.schemas import REPLICA_RECORDS, REPLICAS
 
@@ -64,6 +65,10 @@ def _few(kind: str) -> Callable[[Write, Files], set[str]]:
                 require_known(table, *key)
                 require_unique(table, *key)
             write(kind, columns_of(table))
+            if kind in STEPS_OF:
+                walk = Walk(kind)
+                walk.add(lines)
+                write(STEPS_OF[kind], columns_of(walk.table()))
         return set()
 
     return make

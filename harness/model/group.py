@@ -1,0 +1,138 @@
+"""Which steps may a consumer group take under one coordinator: its states, generations, members and assignments?
+
+A coordinator's time with a group is one leader epoch of the partition of `__consumer_offsets` that holds the group.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from harness.model.step import Event, Illegal, Key, Rule, Subject
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
+STEPS = {
+    PREPARING: frozenset({STABLE, COMPLETING, EMPTY}),
+    COMPLETING: frozenset({PREPARING}),
+    STABLE: frozenset({COMPLETING}),
+    EMPTY: frozenset({PREPARING}),
+    DEAD: frozenset({STABLE, PREPARING, COMPLETING, EMPTY, DEAD}),
+}
+"""From which states each is reached: `GroupMetadata.validPreviousStates`."""
+LOADED = ""
+"""As state before, of a group that was read from the log."""
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """A group as its coordinator has it; None is unknown."""
+
+    state: str | None = None
+    generation: int | None = None
+    members: frozenset[str] | None = None
+    stored: int | None = None
+    """The generation of the assignment that was stored last."""
+
+
+UNKNOWN = Group()
+
+STATE_VALID = Rule(
+    id="group.state-valid",
+    sentence="A group comes into a state from one of its valid previous states alone.",
+    source="GroupState.validPreviousStates",
+)
+STATE_CONTINUES = Rule(
+    id="group.state-continues",
+    sentence="A group changes from the state in which it is.",
+    source="GroupMetadata.transitionTo",
+)
+GENERATION_STEPS = Rule(
+    id="group.generation-steps",
+    sentence="The end of a join phase raises the generation by one, and nothing else moves it.",
+    source="GroupMetadata.initNextGeneration",
+)
+MEMBERS_FIT = Rule(
+    id="group.members-fit",
+    sentence="A group that is Empty has no members, and one that is CompletingRebalance or Stable has some.",
+    source="GroupMetadata.initNextGeneration",
+)
+MEMBERS_TOLD = Rule(
+    id="group.members-told",
+    sentence="A member joins that is not in the group, and is removed or replaced while it is.",
+    source="GroupMetadata.add, GroupMetadata.remove, GroupMetadata.replaceStaticMember",
+)
+ASSIGNED_ONCE = Rule(
+    id="group.assigned-once",
+    sentence="The assignment of a generation is stored once, while the group waits for it, for its members alone.",
+    source="GroupCoordinator.doSyncGroup",
+)
+STABLE_ASSIGNED = Rule(
+    id="group.stable-assigned",
+    sentence="A group becomes Stable with the stored assignment of its generation.",
+    source="GroupCoordinator.doSyncGroup",
+)
+
+
+def changes_state(state: Group | None, event: Event) -> Group | Illegal:
+    """The group is in another state, or was read from the log."""
+    known = state or UNKNOWN
+    before, now, generation = event["from_state"], event["to_state"], event["generation"]
+    members = frozenset(each["member"] for each in event["members"])
+    after = replace(known, state=now, generation=generation, members=members)
+    if before == LOADED:
+        return replace(after, stored=generation)
+    if before not in STEPS.get(now, ()):
+        return Illegal(STATE_VALID, after)
+    if known.state is not None and known.state != before:
+        return Illegal(STATE_CONTINUES, after)
+    joined = before == PREPARING and now in (COMPLETING, EMPTY)
+    if known.generation is not None and generation != known.generation + joined and now != DEAD:
+        return Illegal(GENERATION_STEPS, after)
+    if (now == EMPTY and members) or (now in (COMPLETING, STABLE) and not members):
+        return Illegal(MEMBERS_FIT, after)
+    if now == STABLE and known.state is not None and known.stored is not None and known.stored != generation:
+        return Illegal(STABLE_ASSIGNED, after)
+    return after
+
+
+def changes_members(state: Group | None, event: Event) -> Group | Illegal:
+    """A member joined, is removed, or has another id."""
+    known = state or UNKNOWN
+    if known.members is None:
+        return known
+    member, change = event["member"], event["change"]
+    gone = {"joined": None, "removed": member, "replaced": event["old_member"]}.get(change)
+    left = known.members - {gone}
+    after = replace(known, members=left if change == "removed" else left | {member})
+    wrong = member in known.members if change == "joined" else gone not in known.members
+    return Illegal(MEMBERS_TOLD, after) if wrong else after
+
+
+def is_assigned(state: Group | None, event: Event) -> Group | Illegal:
+    """The assignment of a generation is stored or loaded."""
+    known = state or UNKNOWN
+    generation, reason = event["generation"], event["reason"]
+    after = replace(known, stored=generation)
+    if reason != "stored" or known.state is None:
+        return after
+    told = frozenset(each["member"] for each in event["assignments"])
+    right = known.state == COMPLETING and known.generation == generation and known.stored != generation
+    return after if right and told <= (known.members or frozenset()) else Illegal(ASSIGNED_ONCE, after)
+
+
+def _of_group(event: Event) -> Key:
+    return event["group"], event["coordinator_epoch"]
+
+
+SUBJECT = Subject(
+    name="group",
+    rules=(
+        STATE_VALID,
+        STATE_CONTINUES,
+        GENERATION_STEPS,
+        MEMBERS_FIT,
+        MEMBERS_TOLD,
+        ASSIGNED_ONCE,
+        STABLE_ASSIGNED,
+    ),
+    legal={"group_state": changes_state, "group_member": changes_members, "group_assignment": is_assigned},
+    fresh=Group(state=EMPTY, generation=0, members=frozenset(), stored=-1),
+    key=_of_group,
+)

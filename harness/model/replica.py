@@ -1,0 +1,344 @@
+"""Which steps may one replica of a partition take between two starts of its broker?
+
+It is loaded, takes a role in ever newer leader epochs, appends at its end what its role lets it append, and loses
+records by truncation alone. Offsets of which a broker's log does not tell are None and are not judged.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from harness.events import NO_OFFSET
+from harness.model.step import Event, Illegal, Key, Rule, Subject
+
+LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
+NO_EPOCH = -1
+UNTOLD = -2
+"""As newest epoch: what the log had when the broker started, of which no line tells."""
+
+
+class Replica(Struct, frozen=True, kw_only=True):
+    """One replica as its broker's log shows it; None is unknown."""
+
+    role: str | None = None
+    leader_epoch: int | None = None
+    log_end: int | None = None
+    high_watermark: int | None = None
+    newest_epoch: int | None = None
+    """The last entry of the leader-epoch cache."""
+    batch_epoch: int | None = None
+    """Of the last batch that was appended since the log was loaded or cut."""
+
+
+FRESH = Replica(role=NO_ROLE, leader_epoch=NO_EPOCH, log_end=0, high_watermark=0, newest_epoch=NO_EPOCH)
+UNKNOWN = Replica()
+
+LOADED_FIRST = Rule(
+    id="replica.loaded-first",
+    sentence="A log is loaded before its replica takes a role, and once in the life of a broker.",
+    source="LogManager.loadLogs",
+)
+EPOCH_RISES = Rule(
+    id="replica.epoch-rises",
+    sentence="A replica takes a role only in a newer leader epoch than that of its last role.",
+    source="ReplicaManager.becomeLeaderOrFollower",
+)
+EPOCH_CONTINUES = Rule(
+    id="replica.epoch-continues",
+    sentence="The leader epoch that a new role replaces is that of the last role.",
+    source="Partition.makeLeader, Partition.makeFollower",
+)
+ROLE_KEEPS_LOG = Rule(
+    id="replica.role-keeps-log",
+    sentence="A new role moves neither the log end nor the high watermark.",
+    source="Partition.makeLeader, Partition.makeFollower",
+)
+EPOCH_ASSIGNED = Rule(
+    id="replica.epoch-assigned",
+    sentence="A leader has its epoch in the leader-epoch cache, at its log end, before it leads.",
+    source="KAFKA-7415, Partition.makeLeader",
+)
+APPEND_IN_ROLE = Rule(
+    id="replica.append-in-role",
+    sentence="A batch is appended in the role and leader epoch that the replica has.",
+    source="Partition.appendRecordsToLeader, Partition.appendRecordsToFollowerOrFutureReplica",
+)
+APPEND_AT_END = Rule(
+    id="replica.append-at-end",
+    sentence="A leader appends exactly at its log end, a follower at it or beyond it.",
+    source="UnifiedLog.append, ReplicaFetcherThread.processPartitionData",
+)
+BATCH_EPOCH = Rule(
+    id="replica.batch-epoch",
+    sentence="A batch has its leader's epoch, and no older one than the batches before it.",
+    source="KIP-101, UnifiedLog.append",
+)
+EPOCH_BEFORE_BATCH = Rule(
+    id="replica.epoch-before-batch",
+    sentence="An epoch is in the leader-epoch cache before the first batch of it is appended.",
+    source="KIP-101, LeaderEpochFileCache.assign",
+)
+EPOCH_FORWARD = Rule(
+    id="replica.epoch-forward",
+    sentence="The leader-epoch cache gains newer epochs alone, each from the log end or beyond it.",
+    source="LeaderEpochFileCache.assign",
+)
+WATERMARK_IN_ROLE = Rule(
+    id="replica.watermark-in-role",
+    sentence="A high watermark moves in the role and leader epoch that the replica has.",
+    source="Partition.maybeIncrementLeaderHW, ReplicaFetcherThread.processPartitionData",
+)
+WATERMARK_CONTINUES = Rule(
+    id="replica.watermark-continues",
+    sentence="A high watermark moves from where it was.",
+    source="UnifiedLog.updateHighWatermarkMetadata",
+)
+WATERMARK_RISES = Rule(
+    id="replica.watermark-rises",
+    sentence="The high watermark of a leader only rises.",
+    source="UnifiedLog.maybeIncrementHighWatermark",
+)
+WATERMARK_IN_LOG = Rule(
+    id="replica.watermark-in-log",
+    sentence="A high watermark is at the log end at most.",
+    source="UnifiedLog.updateHighWatermark",
+)
+LEADER_KEEPS_LOG = Rule(
+    id="replica.leader-keeps-log",
+    sentence="A leader truncates nothing.",
+    source="KIP-101, AbstractFetcherThread.truncateToEpochEndOffsets",
+)
+TRUNCATION_BACK = Rule(
+    id="replica.truncation-back",
+    sentence="A truncation cuts the log from its end backwards, unless the leader has deleted all that the log has.",
+    source="UnifiedLog.truncateTo, UnifiedLog.truncateFullyAndStartAt",
+)
+FETCH_IN_ROLE = Rule(
+    id="replica.fetch-in-role",
+    sentence="A fetch is answered in the leader epoch of the replica's role, and from its log.",
+    source="KIP-320, Partition.readRecords",
+)
+FETCH_WATERMARK = Rule(
+    id="replica.fetch-watermark",
+    sentence="The high watermark in an answer is not above that of the replica.",
+    source="Partition.fetchRecords",
+)
+VERDICT = Rule(
+    id="replica.verdict",
+    sentence="LeaderAndIsr is applied for a newer leader epoch alone: an equal or older one is ignored.",
+    source="ReplicaManager.becomeLeaderOrFollower",
+)
+
+
+def _same(known: Any, told: Any) -> bool:
+    """Return whether what is told can be what is known; what is not known, or not told, can be anything."""
+    return known is None or told is None or told == NO_OFFSET or known == told
+
+
+def loaded(state: Replica | None, event: Event) -> Replica | Illegal:
+    """The broker has started and opened the log."""
+    after = Replica(
+        role=NO_ROLE,
+        leader_epoch=NO_EPOCH,
+        log_end=event["log_end_offset"],
+        high_watermark=event["high_watermark"],
+        newest_epoch=UNTOLD,
+    )
+    if state is not None and state is not FRESH:
+        return Illegal(LOADED_FIRST, after)
+    if not event["log_start_offset"] <= event["high_watermark"] <= event["log_end_offset"]:
+        return Illegal(WATERMARK_IN_LOG, after)
+    return after
+
+
+def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
+    """It leads or follows from now on."""
+    leads, epoch = event["ev"] == "become_leader", event["leader_epoch"]
+    state = state or UNKNOWN
+    if event["previous_leader_epoch"] == NO_EPOCH and state.leader_epoch not in (None, NO_EPOCH):
+        return Illegal(EPOCH_CONTINUES, _in_role(state, event, leads=leads))
+    after = _in_role(state, event, leads=leads)
+    if state.leader_epoch is not None and epoch <= state.leader_epoch:
+        return Illegal(EPOCH_RISES, after)
+    if not _same(state.leader_epoch, event["previous_leader_epoch"]) and event["previous_leader_epoch"] != NO_EPOCH:
+        return Illegal(EPOCH_CONTINUES, after)
+    tells_all = event["log_start_offset"] != NO_OFFSET  # others' lines come from several threads
+    if tells_all and state is not FRESH:
+        if not _same(state.log_end, event["log_end_offset"]):
+            return Illegal(ROLE_KEEPS_LOG, after)
+        if not _same(state.high_watermark, event["high_watermark"]):
+            return Illegal(ROLE_KEEPS_LOG, after)
+    if leads and tells_all and state.newest_epoch is not None and state.newest_epoch != epoch:
+        return Illegal(EPOCH_ASSIGNED, after)
+    return after
+
+
+def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
+    return Replica(
+        role=LEADER if leads else FOLLOWER,
+        leader_epoch=event["leader_epoch"],
+        log_end=event["log_end_offset"],
+        high_watermark=event["high_watermark"],
+        newest_epoch=state.newest_epoch,
+        batch_epoch=state.batch_epoch,
+    )
+
+
+def appends(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A batch is at the end of the log."""
+    if state is None:
+        state = UNKNOWN
+    batch_epoch, base = event["batch_epoch"], event["base_offset"]
+    after = replace(
+        state,
+        role=event["role"],
+        leader_epoch=event["leader_epoch"],
+        log_end=event["last_offset"] + 1,
+        batch_epoch=batch_epoch,
+    )
+    if state.role is not None and (event["role"] != state.role or event["leader_epoch"] != state.leader_epoch):
+        return Illegal(APPEND_IN_ROLE, after)
+    end = state.log_end
+    if (end is not None and (base < end or (base > end and event["role"] == LEADER))) or event["last_offset"] < base:
+        return Illegal(APPEND_AT_END, after)
+    if batch_epoch is None:
+        return after
+    leads, epoch = event["role"] == LEADER, event["leader_epoch"]
+    goes_back = state.batch_epoch is not None and batch_epoch < state.batch_epoch
+    if batch_epoch > epoch or (leads and batch_epoch < epoch) or goes_back:
+        return Illegal(BATCH_EPOCH, after)
+    newest = state.newest_epoch
+    if newest is not None and NO_EPOCH <= newest < batch_epoch:
+        return Illegal(EPOCH_BEFORE_BATCH, replace(after, newest_epoch=batch_epoch))
+    return after
+
+
+def assigns_epoch(state: Replica | None, event: Event) -> Replica | Illegal:
+    """The leader-epoch cache has one entry more."""
+    if state is None:
+        state = UNKNOWN
+    newest, start = state.newest_epoch, event["start_offset"]
+    after = replace(state, newest_epoch=event["leader_epoch"])
+    back = newest is not None and event["leader_epoch"] <= newest
+    if back or (state.log_end is not None and start < state.log_end):
+        return Illegal(EPOCH_FORWARD, after)
+    return after
+
+
+def moves_watermark(state: Replica | None, event: Event) -> Replica | Illegal:
+    """The high watermark is another one."""
+    if state is None:
+        state = UNKNOWN
+    new, end = event["new"], event["log_end_offset"]
+    after = replace(state, role=event["role"], leader_epoch=event["leader_epoch"], high_watermark=new)
+    if state.role is not None and (event["role"] != state.role or event["leader_epoch"] != state.leader_epoch):
+        return Illegal(WATERMARK_IN_ROLE, after)
+    if not _same(state.high_watermark, event["old"]):
+        return Illegal(WATERMARK_CONTINUES, after)
+    if event["role"] == LEADER and new <= event["old"]:
+        return Illegal(WATERMARK_RISES, after)
+    if state.log_end is not None and new > state.log_end:
+        return Illegal(WATERMARK_IN_LOG, after)
+    if end is not None and new > end:
+        return Illegal(WATERMARK_IN_LOG, after)
+    return after
+
+
+def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
+    """The log loses its end."""
+    if state is None:
+        state = UNKNOWN
+    to, full = event["to"], event["reason"] == "full"
+    end = state.log_end
+    watermark = state.high_watermark
+    # a full truncation moves the high watermark along, and a line tells it where it moved
+    after = replace(
+        state,
+        log_end=to,
+        high_watermark=watermark if watermark is None or full else min(watermark, to),
+        newest_epoch=UNTOLD,
+        batch_epoch=None,
+    )
+    if state.role == LEADER:
+        return Illegal(LEADER_KEEPS_LOG, after)
+    if not _same(end, event["log_end_offset"]) or (end is not None and to > end and not full):
+        return Illegal(TRUNCATION_BACK, after)
+    return after
+
+
+def answers_fetch(state: Replica | None, event: Event) -> Replica | Illegal:
+    """Records were read for a consumer or a follower."""
+    if state is None:
+        return UNKNOWN
+    if state.role == NO_ROLE or (state.leader_epoch is not None and event["leader_epoch"] != state.leader_epoch):
+        return Illegal(FETCH_IN_ROLE, state)
+    if state.log_end is not None and event["last_offset"] >= state.log_end:
+        return Illegal(FETCH_IN_ROLE, state)
+    if state.high_watermark is not None and event["high_watermark"] > state.high_watermark:
+        return Illegal(FETCH_WATERMARK, state)
+    return state
+
+
+def is_told(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A control request about the partition was handled; what became of the role stands in the lines before it."""
+    state = state or UNKNOWN
+    held, epoch, verdict = state.leader_epoch, event["leader_epoch"], event["verdict"]
+    if event["api"] == "StopReplica":
+        return UNKNOWN if verdict == "applied" else state
+    if held is None:
+        return state
+    right = {
+        "applied": held == epoch,
+        "ignored_same": held == epoch,
+        "ignored_old": held > epoch,
+        "leader_unavailable": held < epoch,
+        "not_assigned": held < epoch,
+    }
+    return state if right.get(verdict, True) else Illegal(VERDICT, state)
+
+
+def partitions_of(event: Event) -> list[tuple[Key, Event]]:
+    """Return what a control request says of each partition; UpdateMetadata says nothing of replicas here."""
+    if event["api"] == "UpdateMetadata" or event["verdict"] != "applied":
+        return []
+    return [((each["topic"], each["partition"]), {**each, "api": event["api"]}) for each in event["partitions"]]
+
+
+SUBJECT = Subject(
+    name="replica",
+    rules=(
+        LOADED_FIRST,
+        EPOCH_RISES,
+        EPOCH_CONTINUES,
+        ROLE_KEEPS_LOG,
+        EPOCH_ASSIGNED,
+        APPEND_IN_ROLE,
+        APPEND_AT_END,
+        BATCH_EPOCH,
+        EPOCH_BEFORE_BATCH,
+        EPOCH_FORWARD,
+        WATERMARK_IN_ROLE,
+        WATERMARK_CONTINUES,
+        WATERMARK_RISES,
+        WATERMARK_IN_LOG,
+        LEADER_KEEPS_LOG,
+        TRUNCATION_BACK,
+        FETCH_IN_ROLE,
+        FETCH_WATERMARK,
+        VERDICT,
+    ),
+    legal={
+        "recovery": loaded,
+        "become_leader": takes_role,
+        "become_follower": takes_role,
+        "append": appends,
+        "epoch_assign": assigns_epoch,
+        "hw": moves_watermark,
+        "truncate": truncates,
+        "fetch_resp": answers_fetch,
+        "ctl_recv": is_told,
+    },
+    fresh=FRESH,
+    parts={"ctl_recv": partitions_of},
+)

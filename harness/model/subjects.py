@@ -1,0 +1,29 @@
+"""All kinds of subjects, and all rules."""
+
+from harness.model import controller, deletion, group, leader, machines, replica, transaction, znodes
+from harness.model.step import Rule, Subject
+from harness.model.walk import Walker, ZnodeWalker
+
+OF_BROKERS: tuple[Subject, ...] = (
+    replica.SUBJECT,
+    leader.SUBJECT,
+    controller.SUBJECT,
+    machines.PARTITION,
+    machines.REPLICA,
+    deletion.SUBJECT,
+    group.SUBJECT,
+    transaction.SUBJECT,
+)
+"""What takes its steps in the state-change logs."""
+OF_ZOOKEEPER: Subject = znodes.SUBJECT
+RULES: tuple[Rule, ...] = tuple(rule for subject in (*OF_BROKERS, OF_ZOOKEEPER) for rule in subject.rules)
+
+
+def broker_walker() -> Walker:
+    """Return what walks the logs of the brokers of one run."""
+    return Walker(OF_BROKERS)
+
+
+def znode_walker() -> ZnodeWalker:
+    """Return what walks ZooKeeper's history of one run."""
+    return ZnodeWalker(OF_ZOOKEEPER, znodes.events_of)
