@@ -30,6 +30,7 @@ ELECTED_ONCE = Rule(
     id="controller.elected-once",
     sentence="A broker that is controller is not elected before it has resigned.",
     source="KafkaController.elect",
+    needs="controller_ready",
 )
 EPOCH_RISES = Rule(
     id="controller.epoch-rises",
@@ -55,6 +56,7 @@ ACTS_IN_SESSION = Rule(
     id="controller.acts-in-session",
     sentence="A controller acts in the session in which it was elected, and resigns before the next begins.",
     source="KafkaController.processExpire, KafkaZkClient.reconnect",
+    needs="controller_ready",
 )
 STOPS_WHEN_MOVED = Rule(
     id="controller.stops-when-moved",
@@ -73,8 +75,7 @@ def is_elected(state: Office | None, event: Event) -> Office | Illegal:
     state = state or UNKNOWN
     epoch = event["controller_epoch"]
     after = Office(epoch=epoch, last=epoch, session=event["session"], ready=False)
-    if state.epoch is not None and state.epoch != OUT and event["epoch_zk_version"] is not None:
-        # where no line tells of resignations, a term ends unseen
+    if state.epoch is not None and state.epoch != OUT:
         return Illegal(ELECTED_ONCE, after)
     return after if state.last is None or epoch > state.last else Illegal(EPOCH_RISES, after)
 

@@ -57,6 +57,7 @@ MEMBERS_TOLD = Rule(
     id="group.members-told",
     sentence="A member joins that is not in the group, and is removed or replaced while it is.",
     source="GroupMetadata.add, GroupMetadata.remove, GroupMetadata.replaceStaticMember",
+    needs="group_state",
 )
 ASSIGNED_ONCE = Rule(
     id="group.assigned-once",

@@ -50,6 +50,7 @@ ONLINE_ELECTED = Rule(
     id="controller.online-elected",
     sentence="A partition comes online by an election that has a result, and by no other step.",
     source="ZkPartitionStateMachine.electLeaderForPartitions",
+    needs="election",
 )
 REPLICA_VALID = Rule(
     id="controller.replica-valid",

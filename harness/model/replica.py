@@ -58,6 +58,7 @@ EPOCH_ASSIGNED = Rule(
     id="replica.epoch-assigned",
     sentence="A leader has its epoch in the leader-epoch cache, at its log end, before it leads.",
     source="KAFKA-7415, Partition.makeLeader",
+    needs="epoch_assign",
 )
 APPEND_IN_ROLE = Rule(
     id="replica.append-in-role",
@@ -78,6 +79,7 @@ EPOCH_BEFORE_BATCH = Rule(
     id="replica.epoch-before-batch",
     sentence="An epoch is in the leader-epoch cache before the first batch of it is appended.",
     source="KIP-101, LeaderEpochFileCache.assign",
+    needs="epoch_assign",
 )
 EPOCH_FORWARD = Rule(
     id="replica.epoch-forward",

@@ -20,6 +20,8 @@ class Rule:
     """What holds, as a sentence."""
     source: str
     """The class of Kafka or the KIP that it is from."""
+    needs: str = ""
+    """A kind of event that no broker of the run may leave out, if the rule is to say anything."""
 
 
 @dataclass(frozen=True, slots=True)

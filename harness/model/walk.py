@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import DecodeError, structs
 from msgspec.json import decode
 
-from harness.events import KIND, BrokerStart
+from harness.events import BrokerStart
 from harness.model.step import Event, Illegal, Key, Legal, Parts, Rule, Subject
 
 NO_BROKER = -1
@@ -116,6 +116,7 @@ class Walker:
             for kind, legal in subject.legal.items():
                 self._by_kind.setdefault(kind, []).append((subject, legal))
         self._lives: dict[tuple[int, str], Life] = {}
+        self._told: set[str] = set()
 
     @property
     def walked(self) -> list[Walked]:
@@ -126,14 +127,12 @@ class Walker:
         """Yield the illegal steps of one file, in its order."""
         by_kind, life = self._by_kind, None
         for line in lines:
-            match = KIND.search(line)
-            if match is None:
-                continue
             try:
                 event: dict[str, Any] = decode(line)
                 life = self._life(event)
                 life.follows(event["seq"], event["ev"])
                 subjects = by_kind.get(event["ev"], ())
+                self._told.add(event["ev"])
             except UNREADABLE:
                 continue
             for subject, legal in subjects:
@@ -147,6 +146,10 @@ class Walker:
                     broken = life.step(subject, legal, key, part)
                     if broken is not None:
                         yield _illegal(subject, key, broken, event)
+
+    def may_judge(self, step: IllegalStep) -> bool:
+        """Return whether the logs, once all are walked, have the lines without which a rule says nothing."""
+        return not step.rule.needs or step.rule.needs in self._told
 
     def _life(self, event: dict[str, Any]) -> Life:
         place = event["broker"], event["inc"]
@@ -238,3 +241,7 @@ class ZnodeWalker:
                 broken = self._life.step(self._subject, self._subject.legal[event["ev"]], key, event)
                 if broken is not None:
                     yield _illegal_change(self._subject, key, broken, change, event)
+
+    def may_judge(self, step: IllegalStep) -> bool:
+        """Return that the history is all that a rule about it needs."""
+        return True

@@ -19,7 +19,7 @@ NO_LEADER = -1
 
 CREATED = Rule(
     id="state.created",
-    sentence="The state of a partition begins with leader epoch 0 and a leader in the ISR.",
+    sentence="The state of a partition begins with leader epoch 0.",
     source="ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions",
 )
 EPOCH_STEPS = Rule(
@@ -100,7 +100,7 @@ def changes_state(state: Znodes | None, event: Event) -> Znodes | Illegal:
         )
     )
     if event["type"] == "create":
-        return after if epoch == 0 and leader in isr else Illegal(CREATED, after)
+        return after if epoch == 0 else Illegal(CREATED, after)
     if state.leader_epoch is None or state.isr is None or state.version != event["version"] - 1:
         return after
     if epoch not in (state.leader_epoch, state.leader_epoch + 1):

@@ -205,6 +205,14 @@ def mark_back(run: Evidence) -> bool:
     return True
 
 
+def move_watermark(run: Evidence) -> bool:
+    """A follower says that its high watermark was where it was not."""
+    line = _last(run, "hw", role="follower")
+    if line is not None:
+        line["old"] += 1_000
+    return line is not None
+
+
 def wait_for_stranger(run: Evidence) -> bool:
     line = _last(run, "hw", role="leader")
     if line is not None:

@@ -22,6 +22,8 @@ class Corruption:
     """Checks that cannot tell any more: the evidence is damaged, or does not show what they are about."""
 
 
+MODEL = "step-by-step"
+"""Walks what other checks judge too: it may find any corruption of what brokers and ZooKeeper wrote."""
 _OF_CLIENTS = frozenset(
     {
         "I10",
@@ -66,9 +68,10 @@ _OF_BROKERS = frozenset(
         *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
         *range(33, 41),
     )
-)
+) | {MODEL}
 
 CORRUPTIONS = {
+    "a high watermark moves from where it was not": Corruption(brokers.move_watermark, {MODEL}),
     # what clients see
     "an acknowledged record is in no log and nobody read it": Corruption(clients.lose, {"I10", "I21", "lost-write"}),
     "the last acknowledged record is in no log and nobody read it": Corruption(

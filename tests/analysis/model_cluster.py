@@ -301,17 +301,14 @@ class Cluster:
                 replicas=partition.assigned,
                 verdict="applied",
             )
-            self.say(
-                broker,
-                ControlReceive(
-                    api="LeaderAndIsr",
-                    sender=self.controller,
-                    controller_epoch=self.controller_epoch,
-                    request_broker_epoch=self.brokers[broker].czxid,
-                    verdict="applied",
-                    partitions=[state],
-                    live_brokers=None,
-                ),
+            told = ControlReceive(
+                api="LeaderAndIsr",
+                sender=self.controller,
+                controller_epoch=self.controller_epoch,
+                request_broker_epoch=self.brokers[broker].czxid,
+                verdict="applied",
+                partitions=[state],
+                live_brokers=None,
             )
             known: dict[str, Any] = {
                 **partition.names,
@@ -324,11 +321,13 @@ class Cluster:
             replica.role_epoch = partition.epoch
             if broker == partition.leader:
                 self.say(broker, BecomeLeader(**known, isr=partition.isr, zk_version=partition.version))
+                self.say(broker, told)
                 partition.epoch_start = replica.end
                 replica.assign(partition.epoch, replica.end)
                 self._advance(partition)
             else:
                 self.say(broker, BecomeFollower(**known, leader=partition.leader))
+                self.say(broker, told)
                 self._truncate(partition, broker)
 
     def _truncate(self, partition: Partition, broker: int) -> None:

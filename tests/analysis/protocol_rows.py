@@ -171,3 +171,16 @@ def compacted(to: int, **other: Any) -> Row:
 def superseded(offset: int, **other: Any) -> Row:
     """A record that a later one with its key replaces."""
     return "superseded", {**_HERE, "offset": offset, "last_offset": offset + 1, "compacted_to": 100} | other
+
+
+def walked(subject: str = "replica", **other: Any) -> Row:
+    """Steps of a kind of subject in one life of broker 1."""
+    row = {"run_id": RUN, "subject": subject, "broker": 1, "incarnation": "inc-1", "steps": 7, "unread": 0}
+    return "steps", row | other
+
+
+def illegal(**other: Any) -> Row:
+    """A step of a replica on broker 1 that breaks a rule."""
+    row = {**_HERE, **_line(1, 7), "subject": "replica", "rule": "replica.leader-keeps-log", "source": "KIP-101"}
+    row |= {"sentence": "A leader truncates nothing.", "name": "orders-0", "before": "role=leader"}
+    return "steps", row | {"step": '{"ev":"truncate"}'} | other

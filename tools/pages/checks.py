@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.analysis.tables.schemas import PROBLEMS, TORN
 from harness.contracts import registry
 from harness.contracts.checks import Check
+from harness.model.subjects import RULES
 from tools.pages.page import NOTE, Page, table
 
 _HEAD = f"""\
@@ -22,6 +23,11 @@ _QUALITY = """\
 Defects in the evidence are recorded in the table `evidence`, and the report shows them first. A check that finds no
 violation in evidence with holes answers UNKNOWN with the defect as its reason; so does a check that holes could
 mislead."""
+_STEPS = """\
+## Rules of the steps
+
+The check step-by-step walks the log of each broker and ZooKeeper's history by the rules of `harness/model/`. A rule is
+silent where the logs of a run leave out a kind of line that it needs, and where lines before the step are missing."""
 _SLICES = """\
 ## Large histories
 
@@ -34,7 +40,19 @@ partition. Compacted topics are not sliced, nor is a history with a tenth of its
 def text() -> str:
     """Return the page as Markdown."""
     checks = in_order(map(registry.check, registry.names(registry.Kind.CHECK)))
-    parts = [_HEAD, "", *_promises(checks), "", *_allowances(checks), "", *_quality(), "", *_sliced(checks)]
+    parts = [
+        _HEAD,
+        "",
+        *_promises(checks),
+        "",
+        *_allowances(checks),
+        "",
+        *_quality(),
+        "",
+        *_sliced(checks),
+        "",
+        *_steps(),
+    ]
     return "\n".join(parts) + "\n"
 
 
@@ -103,6 +121,13 @@ def _sliced(checks: Iterable[Check]) -> Iterator[str]:
     yield ""
     rows = ((check.title, check.prefiltered) for check in checks if check.prefiltered)
     yield from table(("check", "finds the same in a slice, because"), rows)
+
+
+def _steps() -> Iterator[str]:
+    yield _STEPS
+    yield ""
+    rows = ((f"`{rule.id}`", rule.sentence, rule.source, rule.needs and f"`{rule.needs}`") for rule in RULES)
+    yield from table(("rule", "what holds", "source", "needs"), rows)
 
 
 PAGES = (Page(path="docs/reference/checks.md", text=text),)

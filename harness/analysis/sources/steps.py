@@ -47,7 +47,7 @@ class Walk:
 
     def table(self) -> pa.Table:
         """Return the rows of the fact."""
-        rows = [*map(_count, self._walker.walked), *map(_step, self._illegal)]
+        rows = [*map(_count, self._walker.walked), *map(_step, filter(self._walker.may_judge, self._illegal))]
         return pa.Table.from_pylist([{"run_id": self._run_id, **row} for row in rows], schema=columns_of(STEPS))
 
 

@@ -1,0 +1,259 @@
+"""Logs in which every step is legal, one a kind of subject, in as few fields as the model reads."""
+
+import json
+from typing import Any
+
+Event = dict[str, Any]
+P: Event = {"topic": "orders", "partition": 0}
+START: Event = {"ev": "broker_start"}
+
+
+def lines(events: list[Event], *, broker: int = 1, inc: str = "a", first: int = 0) -> list[bytes]:
+    """Return events as lines of one life of a broker."""
+    common = {"broker": broker, "inc": inc, "session": "0x1", "mono": 0}
+    numbered = ({**common, "seq": seq, **event} for seq, event in enumerate(events, first))
+    return [json.dumps(event).encode() + b"\n" for event in numbered]
+
+
+def leads(epoch: int, end: int, **other: Any) -> Event:
+    role = {"previous_leader_epoch": epoch - 1, "log_start_offset": 0, "high_watermark": 0, "log_end_offset": end}
+    return {"ev": "become_leader", **P, "leader_epoch": epoch, **role, "isr": [1, 2], "zk_version": epoch} | other
+
+
+def follows(epoch: int, end: int, **other: Any) -> Event:
+    return leads(epoch, end) | {"ev": "become_follower", "leader": 2} | other
+
+
+def append(role: str, epoch: int, base: int, **other: Any) -> Event:
+    batch = {"base_offset": base, "last_offset": base, "batch_epoch": epoch, "isr_size": 2 if role == "leader" else 0}
+    return {"ev": "append", **P, "role": role, "leader_epoch": epoch, **batch} | other
+
+
+def mark(role: str, epoch: int, old: int, new: int, end: int, **other: Any) -> Event:
+    isr = [1, 2] if role == "leader" else []
+    moved = {"old": old, "new": new, "log_end_offset": end, "isr": isr, "zk_version": epoch}
+    return {"ev": "hw", **P, "role": role, "leader_epoch": epoch, **moved} | other
+
+
+def assign(epoch: int, start: int) -> Event:
+    return {"ev": "epoch_assign", **P, "leader_epoch": epoch, "start_offset": start}
+
+
+def truncate(end: int, to: int, reason: str = "epoch") -> Event:
+    return {"ev": "truncate", **P, "log_end_offset": end, "to": to, "reason": reason}
+
+
+def told(epoch: int, verdict: str = "applied", api: str = "LeaderAndIsr") -> Event:
+    partition = {**P, "leader_epoch": epoch, "verdict": verdict}
+    return {"ev": "ctl_recv", "api": api, "verdict": "applied", "partitions": [partition]}
+
+
+def fetched(epoch: int, last: int, mark: int) -> Event:
+    return {"ev": "fetch_resp", **P, "leader_epoch": epoch, "last_offset": last, "high_watermark": mark}
+
+
+def recovered(end: int, mark: int, start: int = 0) -> Event:
+    return {"ev": "recovery", **P, "log_start_offset": start, "log_end_offset": end, "high_watermark": mark}
+
+
+REPLICA = [
+    START,
+    recovered(2, 1),
+    follows(1, 2, high_watermark=1, previous_leader_epoch=-1),
+    told(1),
+    told(1, "ignored_same"),
+    truncate(2, 1),
+    assign(1, 1),
+    append("follower", 1, 1),
+    append("follower", 1, 2),
+    mark("follower", 1, 1, 2, 3),
+    assign(2, 3),
+    leads(2, 3, high_watermark=2),
+    told(2),
+    append("leader", 2, 3),
+    mark("leader", 2, 2, 4, 4),
+    fetched(2, 3, 4),
+    told(1, "ignored_old"),
+    follows(3, 4, high_watermark=4),
+    told(3),
+]
+"""A replica is loaded, follows, leads, and follows again."""
+
+
+def proposes(kind: str, old: list[int], new: list[int], version: int, **other: Any) -> Event:
+    known = {"log_end_offset": 3, "high_watermark": 2, "epoch_start_offset": 1, "ends": [3] * len(new)}
+    return {"ev": "isr_propose", **P, "kind": kind, "leader_epoch": 1, "old": old, "new": new} | {
+        "zk_version": version,
+        **known,
+        **other,
+    }
+
+
+def answered(old: list[int], new: list[int], version: int, result: str = "ok", **other: Any) -> Event:
+    now = version + (result == "ok")
+    common = {"leader_epoch": 1, "old": old, "new": new, "zk_version": version, "result": result}
+    return {"ev": "isr_result", **P, **common, "new_zk_version": now} | other
+
+
+LEADER = [
+    START,
+    leads(1, 3, previous_leader_epoch=-1, isr=[1, 2]),
+    proposes("shrink", [1, 2], [1], 1),
+    answered([1, 2], [1], 1),
+    mark("leader", 1, 0, 3, 3, isr=[1], zk_version=2),
+    append("leader", 1, 3, isr_size=1),
+    proposes("expand", [1], [1, 2], 2),
+    answered([1], [1, 2], 2, "badversion"),
+    proposes("expand", [1], [1, 2], 2),
+    answered([1], [1, 2], 2),
+    mark("leader", 1, 3, 4, 4, zk_version=3),
+    follows(2, 4, high_watermark=4),
+]
+"""A leader lets a follower out of its ISR and in again."""
+
+
+def office(ev: str, epoch: int, **other: Any) -> Event:
+    return {"ev": f"controller_{ev}", "controller_epoch": epoch, "epoch_zk_version": epoch} | other
+
+
+def written(path: str, epoch: int, op: str = "set") -> Event:
+    return {"ev": "zk_write", "path": path, "op": op, "result": "ok", "by": "controller", "controller_epoch": epoch}
+
+
+def moved(now: str, before: str, epoch: int = 1, **other: Any) -> Event:
+    states = {"from_state": f"{before}Partition", "to_state": f"{now}Partition"}
+    return {"ev": "partition_state", **P, **states, "controller_epoch": epoch} | other
+
+
+def replica_moved(now: str, before: str, epoch: int = 1, **other: Any) -> Event:
+    states = {"replica": 2, "from_state": before, "to_state": now}
+    return {"ev": "replica_state", **P, **states, "controller_epoch": epoch} | other
+
+
+def elected(epoch: int = 1, result: Any = True, previous: int = 0) -> Event:
+    before = {"controller_epoch": previous}
+    return {"ev": "election", **P, "previous": before, "result": result, "controller_epoch": epoch}
+
+
+CONTROLLER = [
+    START,
+    {"ev": "zk_session", "state": "connected"},
+    office("elected", 1),
+    office("ready", 1),
+    moved("New", "NonExistent"),
+    written("/brokers/topics/orders/partitions/0/state", 1, "create"),
+    elected(),
+    moved("Online", "New"),
+    replica_moved("NewReplica", "NonExistentReplica"),
+    replica_moved("OnlineReplica", "NewReplica"),
+    moved("Offline", "Online"),
+    replica_moved("OfflineReplica", "OnlineReplica"),
+    moved("NonExistent", "Offline"),
+    replica_moved("ReplicaDeletionStarted", "OfflineReplica"),
+    replica_moved("ReplicaDeletionSuccessful", "ReplicaDeletionStarted"),
+    replica_moved("NonExistentReplica", "ReplicaDeletionSuccessful"),
+    written("/brokers/topics/orders", 1, "delete"),
+    written("/config/topics/orders", 1, "delete"),
+    written("/admin/delete_topics/orders", 1, "delete"),
+    office("moved", 1),
+    office("resigned", 1),
+    {"ev": "zk_session", "state": "reinit", "session": "0x2"},
+    office("elected", 4, session="0x2"),
+]
+"""A controller makes a partition, deletes its topic, loses its office to another and wins it back."""
+
+
+def group_is(now: str, before: str, generation: int, *members: str) -> Event:
+    named = [{"member": member} for member in members]
+    group = {"group": "g", "coordinator_epoch": 0, "generation": generation}
+    return {"ev": "group_state", **group, "from_state": before, "to_state": now, "members": named}
+
+
+def member(name: str, change: str, old: str | None = None) -> Event:
+    group = {"group": "g", "coordinator_epoch": 0, "member": name, "change": change, "old_member": old}
+    return {"ev": "group_member", **group}
+
+
+def stored(generation: int, *members: str, reason: str = "stored") -> Event:
+    told_to = [{"member": each} for each in members]
+    group = {"group": "g", "coordinator_epoch": 0, "generation": generation, "reason": reason}
+    return {"ev": "group_assignment", **group, "assignments": told_to}
+
+
+GROUP = [
+    START,
+    member("a", "joined"),
+    group_is("PreparingRebalance", "Empty", 0, "a"),
+    group_is("CompletingRebalance", "PreparingRebalance", 1, "a"),
+    stored(1, "a"),
+    group_is("Stable", "CompletingRebalance", 1, "a"),
+    member("b", "replaced", "a"),
+    group_is("PreparingRebalance", "Stable", 1, "b"),
+    member("b", "removed"),
+    group_is("Empty", "PreparingRebalance", 2),
+    group_is("Dead", "Empty", 2),
+]
+"""A group gets its first member, which comes back under another id and leaves."""
+
+
+def transaction_is(now: str, before: str, *partitions: str, producer_epoch: int = 0) -> Event:
+    producer = {"transactional_id": "t", "coordinator_epoch": 0, "producer_id": 7, "producer_epoch": producer_epoch}
+    return {"ev": "txn_state", **producer, "from_state": before, "to_state": now, "partitions": list(partitions)}
+
+
+def marked(*, commits: bool) -> Event:
+    return {"ev": "txn_marker_send", "transactional_id": "t", "coordinator_epoch": 0, "commits": commits}
+
+
+TRANSACTION = [
+    START,
+    transaction_is("Empty", "Empty"),
+    transaction_is("Ongoing", "Empty", "orders-0"),
+    transaction_is("PrepareCommit", "Ongoing", "orders-0"),
+    marked(commits=True),
+    transaction_is("CompleteCommit", "PrepareCommit"),
+    transaction_is("Ongoing", "CompleteCommit", "orders-0", producer_epoch=1),
+    transaction_is("PrepareAbort", "Ongoing", "orders-0", producer_epoch=1),
+    marked(commits=False),
+    transaction_is("CompleteAbort", "PrepareAbort", producer_epoch=1),
+]
+"""A producer commits a transaction and aborts the next."""
+
+
+def znode(path: str, data: Event, version: int, type_: str = "set") -> Event:
+    return {"path": path, "type": type_, "version": version, "data": json.dumps(data)}
+
+
+def state(leader: int, epoch: int, isr: list[int], version: int, controller: int = 1) -> Event:
+    data = {"leader": leader, "leader_epoch": epoch, "isr": isr, "controller_epoch": controller}
+    kind = "set" if version else "create"
+    return znode("/brokers/topics/orders/partitions/0/state", data, version, kind)
+
+
+def assigned(replicas: list[int], version: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> Event:
+    data = {"partitions": {"0": replicas}, "adding_replicas": {}, "removing_replicas": {}}
+    if adding or removing:
+        data |= {"adding_replicas": {"0": list(adding)}, "removing_replicas": {"0": list(removing)}}
+    return znode("/brokers/topics/orders", data, version, "set" if version else "create")
+
+
+ZNODES = [
+    assigned([1, 2], 0),
+    state(1, 0, [1, 2], 0),
+    state(1, 0, [1], 1),
+    state(1, 0, [1, 2], 2),
+    assigned([1, 3, 2], 1, (3,), (2,)),
+    state(1, 1, [1, 2], 3),
+    state(1, 1, [1, 2, 3], 4),
+    state(1, 2, [1, 3], 5, controller=2),
+    assigned([1, 3], 2),
+    state(3, 3, [3], 6, controller=2),
+    znode("/brokers/topics/orders/partitions/0/state", {}, -1, "delete"),
+]
+"""A partition's ISR shrinks and grows, it moves from broker 2 to broker 3, and is deleted."""
+
+
+def history(changes: list[Event]) -> list[bytes]:
+    """Return changes as the lines of ZooKeeper's history, each in a transaction of its own."""
+    numbered = ({"zxid": zxid, "time_ms": 0, **change} for zxid, change in enumerate(changes, 1))
+    return [json.dumps(change).encode() + b"\n" for change in numbered]

@@ -1,0 +1,202 @@
+"""Every rule of the model is broken by a log that differs from a legal one in one event, and by no other rule."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from harness.model.subjects import OF_BROKERS, OF_ZOOKEEPER, RULES, broker_walker, znode_walker
+from harness.model.walk import IllegalStep
+from tests.model import logs
+from tests.model.logs import Event
+
+LOGS = {name: getattr(logs, name) for name in ("REPLICA", "LEADER", "CONTROLLER", "GROUP", "TRANSACTION", "ZNODES")}
+
+
+def illegal(name: str, events: list[Event]) -> list[IllegalStep]:
+    if name == "ZNODES":
+        return list(znode_walker().walk(logs.history(events)))
+    walker = broker_walker()
+    return list(filter(walker.may_judge, list(walker.walk(logs.lines(events)))))
+
+
+def place(events: list[Event], ev: str, number: int = 0) -> int:
+    """Return where the event of this number of its kind is."""
+    return [index for index, event in enumerate(events) if event.get("ev") == ev][number]
+
+
+Change = tuple[str, str, int, dict[str, Any]]
+"""A log, the kind and number of an event in it, and what is changed of that."""
+
+
+def changed(change: Change) -> list[Event]:
+    name, ev, number, fields = change
+    events: list[Event] = deepcopy(LOGS[name])
+    index = place(events, ev, number)
+    events[index] |= fields
+    return events
+
+
+def inserted(name: str, index: int, *events: Event) -> list[Event]:
+    return [*LOGS[name][:index], *events, *LOGS[name][index:]]
+
+
+def without(name: str, index: int) -> list[Event]:
+    return [event for number, event in enumerate(LOGS[name]) if number != index]
+
+
+def instead(name: str, index: int, event: Event) -> list[Event]:
+    return [*LOGS[name][:index], event, *LOGS[name][index + 1 :]]
+
+
+MUTANTS: dict[str, tuple[str, list[Event]]] = {
+    # a replica
+    "replica.loaded-first": ("REPLICA", inserted("REPLICA", 2, logs.recovered(2, 1))),
+    "replica.epoch-rises": (
+        "REPLICA",
+        inserted("REPLICA", 4, logs.follows(1, 2, high_watermark=1, previous_leader_epoch=1)),
+    ),
+    "replica.epoch-continues": ("REPLICA", changed(("REPLICA", "become_leader", 0, {"previous_leader_epoch": 0}))),
+    "replica.role-keeps-log": ("REPLICA", changed(("REPLICA", "become_follower", 1, {"log_end_offset": 5}))),
+    "replica.epoch-assigned": ("REPLICA", without("REPLICA", 10)[:11]),
+    "replica.append-in-role": ("REPLICA", changed(("REPLICA", "append", 1, {"role": "leader", "isr_size": None}))[:9]),
+    "replica.append-at-end": ("REPLICA", changed(("REPLICA", "append", 2, {"base_offset": 2}))),
+    "replica.batch-epoch": ("REPLICA", changed(("REPLICA", "append", 2, {"batch_epoch": 1}))),
+    "replica.epoch-before-batch": ("REPLICA", inserted("REPLICA", 19, logs.append("follower", 3, 4))),
+    "replica.epoch-forward": ("REPLICA", inserted("REPLICA", 10, logs.assign(1, 3))),
+    "replica.watermark-in-role": ("REPLICA", changed(("REPLICA", "hw", 0, {"leader_epoch": 0}))[:10]),
+    "replica.watermark-continues": ("REPLICA", changed(("REPLICA", "hw", 0, {"old": 0}))),
+    "replica.watermark-rises": ("REPLICA", inserted("REPLICA", 15, logs.mark("leader", 2, 4, 4, 4))),
+    "replica.watermark-in-log": ("REPLICA", inserted("REPLICA", 19, logs.mark("follower", 3, 4, 5, 4))),
+    "replica.leader-keeps-log": ("REPLICA", inserted("REPLICA", 17, logs.truncate(4, 4))),
+    "replica.truncation-back": ("REPLICA", inserted("REPLICA", 19, logs.truncate(4, 5))),
+    "replica.fetch-in-role": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"leader_epoch": 1}))),
+    "replica.fetch-watermark": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 5}))),
+    "replica.verdict": ("REPLICA", inserted("REPLICA", 19, logs.told(2))),
+    # a leader
+    "leader.proposes": ("LEADER", inserted("LEADER", 12, logs.proposes("shrink", [1, 2], [1], 3))),
+    "leader.proposes-from-own": (
+        "LEADER",
+        changed(("LEADER", "isr_propose", 1, {"old": [1, 3], "new": [1, 2, 3]}))[:7],
+    ),
+    "leader.one-proposal": ("LEADER", without("LEADER", 7)),
+    "leader.expands": ("LEADER", changed(("LEADER", "isr_propose", 2, {"ends": [3, 1]}))),
+    "leader.shrinks": ("LEADER", changed(("LEADER", "isr_propose", 0, {"new": [2]}))[:3]),
+    "leader.answers-proposal": ("LEADER", changed(("LEADER", "isr_result", 1, {"new": [1, 3]}))),
+    "leader.version-rises": (
+        "LEADER",
+        inserted(
+            "LEADER", 11, logs.proposes("shrink", [1, 2], [1], 3), logs.answered([1, 2], [1], 3, new_zk_version=3)
+        ),
+    ),
+    "leader.isr-as-taken": ("LEADER", changed(("LEADER", "hw", 0, {"isr": [1, 2]}))[:5]),
+    "leader.isr-size": ("LEADER", changed(("LEADER", "append", 0, {"isr_size": 2}))),
+    # a controller
+    "controller.elected-once": ("CONTROLLER", inserted("CONTROLLER", 19, logs.office("elected", 2))[:20]),
+    "controller.epoch-rises": ("CONTROLLER", changed(("CONTROLLER", "controller_elected", 1, {"controller_epoch": 1}))),
+    "controller.ready-once": ("CONTROLLER", inserted("CONTROLLER", 4, logs.office("ready", 1))),
+    "controller.resigns-own": (
+        "CONTROLLER",
+        changed(("CONTROLLER", "controller_resigned", 0, {"controller_epoch": 3})),
+    ),
+    "controller.acts-in-term": ("CONTROLLER", inserted("CONTROLLER", 21, logs.written("/brokers/topics/events", 1))),
+    "controller.acts-in-session": ("CONTROLLER", [*LOGS["CONTROLLER"], logs.written("/brokers/topics/events", 4)]),
+    "controller.stops-when-moved": (
+        "CONTROLLER",
+        inserted("CONTROLLER", 20, logs.written("/brokers/topics/events", 1)),
+    ),
+    "controller.obeys-newer": ("CONTROLLER", instead("CONTROLLER", 6, logs.elected(previous=2))),
+    "controller.partition-valid": (
+        "CONTROLLER",
+        inserted(
+            "CONTROLLER",
+            10,
+            logs.moved("NonExistent", "Online"),
+            logs.moved("New", "NonExistent"),
+            logs.elected(),
+            logs.moved("Online", "New"),
+        ),
+    ),
+    "controller.partition-continues": ("CONTROLLER", instead("CONTROLLER", 10, logs.moved("Offline", "New"))),
+    "controller.online-elected": ("CONTROLLER", instead("CONTROLLER", 6, logs.elected(result=None))),
+    "controller.replica-valid": (
+        "CONTROLLER",
+        inserted("CONTROLLER", 19, logs.replica_moved("OnlineReplica", "NonExistentReplica")),
+    ),
+    "controller.replica-continues": ("CONTROLLER", without("CONTROLLER", 9)),
+    "deletion.replicas-first": (
+        "CONTROLLER",
+        inserted("CONTROLLER", 14, logs.written("/brokers/topics/orders", 1, "delete")),
+    ),
+    "deletion.request-last": (
+        "CONTROLLER",
+        inserted("CONTROLLER", 16, logs.written("/admin/delete_topics/orders", 1, "delete")),
+    ),
+    # a group
+    "group.state-valid": (
+        "GROUP",
+        inserted("GROUP", 6, logs.group_is("Empty", "Stable", 1), logs.group_is("", "", 1))[:7],
+    ),
+    "group.state-continues": ("GROUP", without("GROUP", 7)[:9]),
+    "group.generation-steps": ("GROUP", changed(("GROUP", "group_state", 3, {"generation": 2}))[:8]),
+    "group.members-fit": ("GROUP", changed(("GROUP", "group_state", 4, {"members": [{"member": "b"}]}))),
+    "group.members-told": ("GROUP", changed(("GROUP", "group_member", 2, {"member": "c"}))),
+    "group.assigned-once": ("GROUP", inserted("GROUP", 5, logs.stored(1, "a"))),
+    "group.stable-assigned": ("GROUP", without("GROUP", 4)),
+    # a transaction
+    "transaction.state-valid": (
+        "TRANSACTION",
+        inserted("TRANSACTION", 3, logs.transaction_is("CompleteCommit", "Ongoing"))[:4],
+    ),
+    "transaction.state-continues": ("TRANSACTION", without("TRANSACTION", 2)[:3]),
+    "transaction.epoch-rises": ("TRANSACTION", changed(("TRANSACTION", "txn_state", 6, {"producer_epoch": 0}))),
+    "transaction.markers-decided": ("TRANSACTION", changed(("TRANSACTION", "txn_marker_send", 0, {"commits": False}))),
+    "transaction.complete-empty": (
+        "TRANSACTION",
+        changed(("TRANSACTION", "txn_state", 3, {"partitions": ["orders-0"]})),
+    ),
+    # ZooKeeper
+    "state.created": ("ZNODES", instead("ZNODES", 1, logs.state(1, 1, [1, 2], 0))[:2]),
+    "state.epoch-steps": ("ZNODES", instead("ZNODES", 5, logs.state(1, 2, [1, 2], 3))[:6]),
+    "state.one-leader": ("ZNODES", instead("ZNODES", 2, logs.state(2, 0, [2], 1))[:3]),
+    "state.controller-epoch": ("ZNODES", instead("ZNODES", 9, logs.state(3, 3, [3], 6, controller=1))),
+    "state.elected-isr": ("ZNODES", instead("ZNODES", 5, logs.state(1, 1, [1, 2, 3], 3))),
+    "reassignment.started": ("ZNODES", instead("ZNODES", 4, logs.assigned([1, 3], 1, (3,), (2,)))[:5]),
+    "reassignment.completed": ("ZNODES", instead("ZNODES", 8, logs.assigned([3], 2))),
+}
+"""By the rule that finds it and that no other rule joins."""
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_of_legal_steps_breaks_no_rule(name: str) -> None:
+    assert illegal(name, LOGS[name]) == []
+
+
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_a_mutant_of_the_log_breaks_one_rule(rule: str) -> None:
+    name, events = MUTANTS[rule]
+    assert {step.rule.id for step in illegal(name, events)} == {rule}
+
+
+def test_every_rule_has_a_mutant_of_its_own() -> None:
+    assert sorted(MUTANTS) == sorted(rule.id for rule in RULES)
+
+
+def test_every_rule_belongs_to_a_subject_and_is_a_sentence_with_a_source() -> None:
+    for rule in RULES:
+        assert rule.sentence[0].isupper()
+        assert rule.sentence.endswith(".")
+        assert rule.source
+
+
+def _events_of(subjects: Any) -> Iterator[str]:
+    for subject in subjects:
+        yield from subject.legal
+
+
+def test_the_model_reads_events_that_there_are() -> None:
+    from harness.events import KINDS
+
+    assert set(_events_of(OF_BROKERS)) <= KINDS.keys()
+    assert set(_events_of([OF_ZOOKEEPER])) == {"written", "gone", "assigned"}
