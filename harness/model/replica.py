@@ -140,18 +140,15 @@ def _same(known: Any, told: Any) -> bool:
 
 def loaded(state: Replica | None, event: Event) -> Replica | Illegal:
     """The broker has started and opened the log."""
+    start, end = event["log_start_offset"], event["log_end_offset"]
     after = Replica(
         role=NO_ROLE,
         leader_epoch=NO_EPOCH,
-        log_end=event["log_end_offset"],
-        high_watermark=event["high_watermark"],
+        log_end=end,
+        high_watermark=min(max(start, event["high_watermark"]), end),  # the line tells what the checkpoint has
         newest_epoch=UNTOLD,
     )
-    if state is not None and state is not FRESH:
-        return Illegal(LOADED_FIRST, after)
-    if not event["log_start_offset"] <= event["high_watermark"] <= event["log_end_offset"]:
-        return Illegal(WATERMARK_IN_LOG, after)
-    return after
+    return after if state is None or state is FRESH else Illegal(LOADED_FIRST, after)
 
 
 def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
@@ -171,7 +168,7 @@ def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
             return Illegal(ROLE_KEEPS_LOG, after)
         if not _same(state.high_watermark, event["high_watermark"]):
             return Illegal(ROLE_KEEPS_LOG, after)
-    if leads and tells_all and state.newest_epoch is not None and state.newest_epoch != epoch:
+    if leads and tells_all and state.newest_epoch not in (None, UNTOLD, epoch):
         return Illegal(EPOCH_ASSIGNED, after)
     return after
 
@@ -254,11 +251,11 @@ def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
     to, full = event["to"], event["reason"] == "full"
     end = state.log_end
     watermark = state.high_watermark
-    # a full truncation moves the high watermark along, and a line tells it where it moved
+    moves = watermark is None or watermark > to or full
     after = replace(
         state,
         log_end=to,
-        high_watermark=watermark if watermark is None or full else min(watermark, to),
+        high_watermark=None if moves else watermark,
         newest_epoch=UNTOLD,
         batch_epoch=None,
     )
@@ -288,7 +285,7 @@ def is_told(state: Replica | None, event: Event) -> Replica | Illegal:
     held, epoch, verdict = state.leader_epoch, event["leader_epoch"], event["verdict"]
     if event["api"] == "StopReplica":
         return UNKNOWN if verdict == "applied" else state
-    if held is None:
+    if held is None or (verdict == "applied" and not event["is_exact"]):
         return state
     right = {
         "applied": held == epoch,
@@ -304,7 +301,9 @@ def partitions_of(event: Event) -> list[tuple[Key, Event]]:
     """Return what a control request says of each partition; UpdateMetadata says nothing of replicas here."""
     if event["api"] == "UpdateMetadata" or event["verdict"] != "applied":
         return []
-    return [((each["topic"], each["partition"]), {**each, "api": event["api"]}) for each in event["partitions"]]
+    # where the broker does not say whom a request was for, "applied" may be a role without a live leader
+    request = {"api": event["api"], "is_exact": event["request_broker_epoch"] is not None}
+    return [((each["topic"], each["partition"]), {**each, **request}) for each in event["partitions"]]
 
 
 SUBJECT = Subject(

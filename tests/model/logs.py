@@ -45,7 +45,7 @@ def truncate(end: int, to: int, reason: str = "epoch") -> Event:
 
 def told(epoch: int, verdict: str = "applied", api: str = "LeaderAndIsr") -> Event:
     partition = {**P, "leader_epoch": epoch, "verdict": verdict}
-    return {"ev": "ctl_recv", "api": api, "verdict": "applied", "partitions": [partition]}
+    return {"ev": "ctl_recv", "api": api, "verdict": "applied", "partitions": [partition], "request_broker_epoch": 7}
 
 
 def fetched(epoch: int, last: int, mark: int) -> Event:
