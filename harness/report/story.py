@@ -4,6 +4,7 @@ Made from facts alone, without Spark. Instants are for reading; the order betwee
 offsets and zxids.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ class Story:
 def story_of(evidence: RunEvidence, finding: Row) -> Story:
     """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
     shades = list(_shades(evidence))
-    moments = list(_of_controllers(evidence))
+    moments = [*_of_controllers(evidence), *_of_steps(evidence, finding)]
     if finding["topic"] is not None and finding["partition"] is not None:
         moments += _Partition(evidence, finding).moments()
     moments += _of_faults(shades, [moment.at_ns for moment in moments if moment.matters])
@@ -129,6 +130,21 @@ def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
             known.add(reign)
             text = f"{broker(row['broker'])} is controller in epoch {row['controller_epoch']}"
             yield Moment(at_ns=row["time_ns"], lane=CONTROLLER, text=text)
+
+
+def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
+    """Yield the illegal step that a finding is about: the state before it, and the rule that it breaks."""
+    for text in finding.get("evidence") or ():
+        shown = json.loads(text)
+        if shown["fact"] != "steps":
+            continue
+        place = {name: shown.get(name) for name in ("broker", "incarnation", "seq", "rule")}
+        for row in evidence.matching("steps", **place):
+            if row["time_ns"] is not None:
+                lane, who = broker(row["broker"]), f"the {row['subject']} {row['name']}"
+                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{who} is {row['before']}", matters=True)
+                broken = f"{row['step']} breaks {row['rule']}: {row['sentence']} ({row['source']})"
+                yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
 
 
 class _Partition:

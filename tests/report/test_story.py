@@ -1,5 +1,6 @@
 """What leads to a finding, from facts that are written by hand."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,19 @@ def leads(second: float, broker: int, epoch: int, end: int) -> dict[str, Any]:
         "leader_epoch": epoch,
         "log_end_offset": end,
     }
+
+
+def test_a_step_stands_beside_the_rule_that_it_breaks(folder: RunFolder) -> None:
+    step = {"broker": 2, "incarnation": "a", "seq": 9, "rule": "replica.leader-keeps-log"}
+    told = {"subject": "replica", "name": "orders-0", "before": "role=leader", "step": "{}", "source": "KIP-101"}
+    write_fact(folder, "steps", {**step, **told, "sentence": "A leader truncates nothing.", "time_ns": at(5)})
+    shown = json.dumps({"fact": "steps", **step})
+    finding = FINDING | {"check": "step-by-step", "offset": None, "evidence": [shown]}
+    moments = story_of(RunEvidence(folder), finding).moments
+    assert [(moment.lane, moment.text) for moment in moments if moment.matters] == [
+        ("broker 2", "the replica orders-0 is role=leader"),
+        ("broker 2", "{} breaks replica.leader-keeps-log: A leader truncates nothing. (KIP-101)"),
+    ]
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ LINEAGE: dict[str, Origin] = {
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "steps": {
-        "state_changes": "`become_leader`, `become_follower`, and all others that the model has a rule about",
+        "state_changes": "`append`, `become_follower`, `become_leader`, and all others that the model has a rule about",
         "zookeeper": "`/brokers/topics/…`",
     },
     "compactions": _state_changes("compaction"),
