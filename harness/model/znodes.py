@@ -39,7 +39,7 @@ CONTROLLER_EPOCH = Rule(
 )
 ELECTED_ISR = Rule(
     id="state.elected-isr",
-    sentence="A write that raises the leader epoch takes nobody into the ISR, or leaves the new leader alone in it.",
+    sentence="A write that raises the leader epoch takes no broker into the ISR, or leaves the new leader alone in it.",
     source="PartitionLeaderElectionAlgorithms, ZkReplicaStateMachine.removeReplicasFromIsr",
 )
 STARTED = Rule(
