@@ -63,6 +63,11 @@ class DriveContext:
     """The plugins of the plan, by name."""
     create_topics: CreateTopics
     probe: Probe
+    looks_at_the_start: bool = False
+    """Whether a cluster that does not serve before the first fault is looked at as after the last one, and judged.
+
+    In virtual time no machine is in its way.
+    """
 
 
 async def drive(
@@ -80,14 +85,30 @@ async def drive(
             drive_context.context.view, load.topics, load.processes, load.clients.progress(), timeout_s=timeout_s
         )
 
+    async def look_at_the_start(error: ClusterError) -> None:
+        if not drive_context.looks_at_the_start:
+            raise error
+        notes.remark(f"before the first fault: {error}", forbids_pass=True)
+        watch = _watch(drive_context, scenario, "")
+        await watch.begin()
+        await _look_for_life(watch, progress, notes)
+
     roles = await bind_roles(scenario, plan, drive_context.context.view)
     if roles:
         progress.message("; ".join(f"{name} is broker {broker}" for name, broker in roles.items()))
-    await create_topics(drive_context.create_topics, replica_assignment(scenario.topics, roles))
+    try:
+        await create_topics(drive_context.create_topics, replica_assignment(scenario.topics, roles))
+    except ClusterError as error:
+        await look_at_the_start(error)
+        return
     try:
         await load.start()
         progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
-        await steady(system_named(scenario.system).steady_timeout_s)
+        try:
+            await steady(system_named(scenario.system).steady_timeout_s)
+        except DeadlineError as error:
+            await look_at_the_start(error)
+            return
         progress.message("steady state: every partition has its leader and full ISR, every client moves on")
         watch = await _disturb(drive_context, scenario, plan, roles, progress, notes)
         try:
@@ -96,14 +117,19 @@ async def drive(
         except DeadlineError as error:
             notes.remark(f"after the last heal: {error}", forbids_pass=True)
             progress.message(f"deviated: {error}")
-        try:
-            missing = await watch.finish()
-            progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
-        except ClusterError as error:
-            notes.remark(f"signs of life could not be looked for: {error}", forbids_pass=True)
+        await _look_for_life(watch, progress, notes)
     finally:
         await load.stop(notes)
         progress.message("the load has ended, consumers have read to the end")
+
+
+async def _look_for_life(watch: Watch, progress: Progress, notes: PhaseNotes) -> None:
+    """Look until every sign of life is there, or the time is up; what is missing is written down."""
+    try:
+        missing = await watch.finish()
+        progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
+    except ClusterError as error:
+        notes.remark(f"signs of life could not be looked for: {error}", forbids_pass=True)
 
 
 async def _disturb(
@@ -140,16 +166,21 @@ async def _disturb(
             progress.message(missed)
     else:
         await nemesis.run()
-    watch = Watch(
-        context=drive_context.context,
-        load=drive_context.load,
-        probe=drive_context.probe,
-        terms=terms,
-        in_force=in_force(nemesis.unhealed, drive_context.faults),
-    )
+    watch = _watch(drive_context, scenario, in_force(nemesis.unhealed, drive_context.faults))
     await watch.begin()
     await asyncio.sleep(max(0.0, end_s - clock()))
     return watch
+
+
+def _watch(drive_context: DriveContext, scenario: Scenario, unhealed: str) -> Watch:
+    """Return what looks for signs of life, beside a fault that is still in force, if any."""
+    return Watch(
+        context=drive_context.context,
+        load=drive_context.load,
+        probe=drive_context.probe,
+        terms=Terms.of(scenario),
+        in_force=unhealed,
+    )
 
 
 async def create_topics(create: CreateTopics, topics: Sequence[TopicSpec]) -> None:

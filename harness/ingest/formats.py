@@ -178,6 +178,10 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         "The records before the `offset` are deleted; an `ok` end says where the log begins.",
         ("topic", "partition", "offset"),
     ),
+    OpKind.ADMINISTER: (
+        "Topics, configurations, leaders or groups are changed or described; the `mode` says how.",
+        ("mode",),
+    ),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
     OpKind.ASSIGNED: (
         "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that "

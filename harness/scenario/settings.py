@@ -134,7 +134,7 @@ SETTINGS: tuple[Setting, ...] = (
     _replication("zookeeper.session.timeout.ms", Between(2000, 8000)),
     _replication("replica.lag.time.max.ms", Between(1000, 6000)),
     _replication(
-        "replica.fetch.wait.max.ms", Between(20, 1000), at_most=(Bound("replica.lag.time.max.ms", 0.5),), odds=0.7
+        "replica.fetch.wait.max.ms", Between(100, 1000), at_most=(Bound("replica.lag.time.max.ms", 0.5),), odds=0.7
     ),
     _replication("replica.fetch.max.bytes", Between(500, 1_048_576)),
     _replication("replica.fetch.response.max.bytes", Between(1000, 10_485_760)),

@@ -11,6 +11,7 @@ from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
 from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
+from harness.simulation.clients.administrator import SimulatedAdministrator
 from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
 from harness.simulation.clients.lister import SimulatedLister
@@ -26,7 +27,7 @@ from harness.store.recording import Recorder
 from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset({"producer", "lister", MEMBER, *GROUP_RULES})
+CLIENTS = frozenset({"administrator", "producer", "lister", MEMBER, *GROUP_RULES})
 """The roles of a workload that there is a simulated client for."""
 
 
@@ -55,7 +56,9 @@ class SimulatedClients:
     def _run(self, plan: ClientPlan) -> "asyncio.Task[None]":
         return asyncio.ensure_future(self._client(plan).run(self._stops[plan.process]))
 
-    def _client(self, plan: ClientPlan) -> SimulatedProducer | SimulatedGroupMember | SimulatedLister:
+    def _client(
+        self, plan: ClientPlan
+    ) -> SimulatedProducer | SimulatedGroupMember | SimulatedLister | SimulatedAdministrator:
         transport = MemoryTransport(self._cluster.network, plan.process)
         recorded = self.operations[plan.process]
         first_index = max((each.index for each in recorded), default=-1) + 1
@@ -74,6 +77,8 @@ class SimulatedClients:
             return SimulatedSubscriber(plan, members_rules, transport, self._cluster.bootstrap)
         if plan.role == "lister":
             return SimulatedLister(plan, recorder, transport, self._cluster.bootstrap)
+        if plan.role == "administrator":
+            return SimulatedAdministrator(plan, recorder, transport, self._cluster.bootstrap)
         producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
         return producer(plan, recorder, transport, self._cluster.bootstrap)
 

@@ -30,7 +30,7 @@ from harness.values import PYTHON
 POWERS = frozenset(CAPABILITIES) - {BYTES, COMMANDS, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
 nobody has memory of his own, connections carry messages, neither bytes nor packets, and brokers have one release."""
-ROLES = frozenset({"producer", "consumer", "committer", "lister", "member"})
+ROLES = frozenset({"administrator", "producer", "consumer", "committer", "lister", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 
 
@@ -63,7 +63,7 @@ class SimulatedRuns:
         """Simulate the run folder's scenario and plan, and write down what came of it.
 
         Raises:
-            ClusterError: brokers, topics or the steady state before the first fault could not be had.
+            ClusterError: a broker did not start.
             SimulationError: it does not end, or something reached out of the simulation.
         """
         from harness.scenario.file import scenario_of

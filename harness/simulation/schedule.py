@@ -100,7 +100,7 @@ def simulate(scenario: Scenario, seed: int, *, through_codecs: bool | None = Non
 
     Raises:
         SimulationError: it does not end, or something reached out of the simulation.
-        ClusterError: brokers, topics or the steady state before the first fault could not be had.
+        ClusterError: a broker did not start.
     """
     return simulate_plan(scenario, make_plan(scenario, seed), through_codecs=through_codecs)
 
@@ -171,6 +171,7 @@ async def _carried_out(
             write=liveness.append,
             patience=1.0,
         ),
+        looks_at_the_start=True,
     )
     await _start(cluster)
     await drive(drive_context, scenario, plan, progress, notes)

@@ -47,6 +47,8 @@ class OpKind(StrEnum):
     """Asks the partition leader for an offset: the latest, the earliest, or one by timestamp, as the mode says."""
     DELETE_RECORDS = "delete_records"
     """Moves the start of a partition's log to an offset; the end has the new start."""
+    ADMINISTER = "administer"
+    """Asks for a change of topics, configurations, leaders or groups, or for a description, as the mode says."""
     SUBSCRIBE = "subscribe"
     """Becomes a member of a group; ends with its first assignment, which may be empty."""
     ASSIGNED = "assigned"
@@ -108,7 +110,8 @@ class Operation:
     """The member's generation when the operation began; -1 if the client does not report it."""
     mode: str = ""
     """Of a poll: assign or subscribe; reread when a process reads everything once more from the start. Of a member:
-    its assignor (subscribe), eager or cooperative (assigned, revoked, lost), manual or automatic (commit)."""
+    its assignor (subscribe), eager or cooperative (assigned, revoked, lost), manual or automatic (commit). Of an
+    administrator: what it asks for."""
     records: tuple[Record, ...] = ()
     """Of a poll that ended ok, in the order of delivery."""
     error: str = ""

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tests.analysis.fact_rows import replica
+from tests.analysis.fact_rows import replica, state
 from tests.analysis.protocol_rows import S, put_aside, topic
 from tests.checks.answers import STRICT, fails, passes, table_of, unknown
 
@@ -10,6 +10,20 @@ CASES = {
     "it is there": passes(topic(present=True), replica(1, 5)),
     "it is gone altogether": passes(*OTHER, topic(present=False)),
     "a log is left": fails(*OTHER, topic(present=False), replica(2, 5), text="the log of partition 0 on broker 2"),
+    "a log is left on the last replica": fails(
+        *OTHER,
+        topic(present=False),
+        replica(2, 5),
+        state(0, leader=1, epoch=0, isr=[1], assignment=[2, 1]),
+        text="partition 0 on broker 2",
+    ),
+    "a log is left where the replica was moved away before": passes(
+        *OTHER,
+        topic(present=False),
+        replica(2, 5),
+        state(0, leader=2, epoch=0, isr=[2], assignment=[2, 1]),
+        state(1, leader=1, epoch=1, isr=[1], assignment=[1, 3]),
+    ),
     "its configuration is left": fails(
         *OTHER, topic(present=False, configured=True), text="its configuration is still there"
     ),

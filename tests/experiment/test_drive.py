@@ -8,7 +8,7 @@ import pytest
 
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError, DeadlineError
-from harness.experiment.drive import DriveContext, create_topics, drive, while_in_place
+from harness.experiment.drive import CreateTopics, DriveContext, create_topics, drive, while_in_place
 from harness.experiment.load import Load
 from harness.experiment.probes import ClientProgress
 from harness.progress import Silent
@@ -31,6 +31,10 @@ class Moving(ClientProgress):
 
     def look(self) -> None:
         self.moved.add("reader")
+
+
+async def nothing_wrong(_topics: Sequence[TopicSpec]) -> dict[str, str]:
+    return {}
 
 
 @dataclass
@@ -65,6 +69,8 @@ class Played:
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     liveness: list[Liveness] = field(default_factory=list)
     made: Scenario = field(default_factory=lambda: scenario(KILL_LEADER, recovery_timeout_s=5.0))
+    create_topics: CreateTopics = nothing_wrong
+    looks_at_the_start: bool = False
 
     def play(self) -> float:
         """Drive, and return how long it took."""
@@ -75,8 +81,9 @@ class Played:
             load=Load(self.clients, plan, self.made.topics),
             journal=self.journal,
             faults={"fake": self.fault},
-            create_topics=nothing_wrong,
+            create_topics=self.create_topics,
             probe=probe_of(FakeAsks(), self.liveness),
+            looks_at_the_start=self.looks_at_the_start,
         )
 
         async def timed() -> float:
@@ -86,10 +93,6 @@ class Played:
             return clock() - start_s
 
         return run(timed())
-
-
-async def nothing_wrong(_topics: Sequence[TopicSpec]) -> dict[str, str]:
-    return {}
 
 
 @pytest.fixture
@@ -154,6 +157,31 @@ def test_whatever_ends_the_drive_ends_the_load_and_injects_nothing(
     assert played.clients.calls[-1] == "stop reader"
     assert list(map(str, forbidding(played.notes.remarks))) == ["client reader: it failed"]
     assert played.journal.entries == []
+
+
+async def refused(_topics: Sequence[TopicSpec]) -> dict[str, str]:
+    return {"orders": "there is no controller"}
+
+
+@pytest.mark.parametrize(
+    ("create", "remark", "calls"),
+    [
+        pytest.param(refused, "topic orders was not created: there is no controller", [], id="a topic is not created"),
+        pytest.param(
+            nothing_wrong, "steady state: not within 60 s", ["start reader", "stop reader"], id="no steady state"
+        ),
+    ],
+)
+def test_in_virtual_time_a_cluster_that_does_not_serve_at_the_start_is_judged(
+    played: Played, create: CreateTopics, remark: str, calls: list[str]
+) -> None:
+    played.cluster.isr, played.create_topics, played.looks_at_the_start = [1], create, True
+    played.play()
+    (note,) = played.notes.remarks
+    assert note.text.startswith(f"before the first fault: {remark}")
+    assert note.forbids_pass
+    assert [each.detail for each in played.liveness if not each.shown] == ["orders-0 has the ISR [1] of [0, 1, 2]"]
+    assert (played.clients.calls, played.journal.entries) == (calls, [])
 
 
 @pytest.mark.parametrize(

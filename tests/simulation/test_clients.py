@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.broker.wire.messages import ProduceRequest
+from harness.client_rules.administering import Action
 from harness.experiment.drive import create_topics
 from harness.experiment.load import Load
 from harness.scenario.plan import make_plan
@@ -222,3 +223,22 @@ def test_what_piles_up_while_there_is_no_leader_goes_in_batches_that_brokers_tak
     load = {"value_bytes": 100_000, "message_timeout_ms": 30_000, "batch_records": 1000}
     operations = operations_of(nobody_leads, 14.0, load=load)
     assert outcomes(operations, OpKind.SEND) == {OpType.OK}
+
+
+def test_administrators_have_every_kind_of_request_answered_and_offsets_of_their_group_expire() -> None:
+    administrators = {"kind": "administer", "parameters": {"interval_s": 0.02, "configures": ["orders"]}}
+    producing = {"kind": "produce-consume", "parameters": {"producers": 1, "consumers": 0, "rate_per_s": 5}}
+    made = scenario(workloads=[producing, administrators]).workloads
+    operations = operations_of(_nothing, load_s=12.0, workloads=[each.model_dump() for each in made])
+    answered = {each.mode for each in ends(operations, OpKind.ADMINISTER) if each.type is OpType.OK}
+    assert answered >= set(Action) - {Action.CANCEL_REASSIGNMENT}
+    assert every_operation_ended(operations)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_batches_are_read_as_they_were_sent(codec: str) -> None:
+    operations = operations_of(_nothing, load_s=1.0, load={"compression": codec})
+    sent = {each.value for each in ends(operations, OpKind.SEND) if each.type is OpType.OK}
+    read = {record.value for each in ends(operations, OpKind.POLL) for record in each.records}
+    assert len(sent) > 10
+    assert sent == read

@@ -15,6 +15,7 @@ import harness.simulation
 from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
+from harness.scenario.seeds import derived_seed
 from harness.scenario.source import options
 from harness.simulation.schedule import SimulatedHistory, simulate_plan
 from harness.sweep.sweep import DRIVER, Candidate, schedule_seed
@@ -50,7 +51,12 @@ def battery(schedules: int, seed: int) -> list[Candidate]:
 
 
 def _turn(scenarios: Sequence[Scenario], seed: int) -> list[Candidate]:
-    return [Candidate(scenario=scenario, plan=make_plan(scenario, seed)) for scenario in scenarios]
+    """Return one schedule of each scenario, each with draws of its own."""
+    seeds = [derived_seed(seed, scenario.name) for scenario in scenarios]
+    return [
+        Candidate(scenario=scenario, plan=make_plan(scenario, own))
+        for scenario, own in zip(scenarios, seeds, strict=True)
+    ]
 
 
 def import_all() -> None:

@@ -8,7 +8,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import MetadataRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.transport import MemoryConnection, MemoryTransport
-from harness.values import TopicPartition
+from harness.values import NO_BROKER, TopicPartition
 
 METADATA_VERSION = 8
 REFRESH_S = 2.0
@@ -42,6 +42,7 @@ class ClusterClient:
         changed: Callable[[], None],
     ) -> None:
         self.leaders: dict[TopicPartition, Leader] = {}
+        self.controller_id = NO_BROKER
         self.timeout_s = timeout_s
         self._transport = transport
         self._bootstrap = tuple(bootstrap)
@@ -103,6 +104,7 @@ class ClusterClient:
 
     def _learn(self, answer: Message) -> None:
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        self.controller_id = answer.controller_id
         for topic in answer.topics:
             for partition in topic.partitions:
                 key = (topic.name, partition.partition_index)

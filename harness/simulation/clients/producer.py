@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from harness.broker.log.batch import UNNUMBERED, Numbering, build_batch
+from harness.broker.log.batch import UNNUMBERED, Numbering, build_batch, parse_header, recompressed
+from harness.broker.log.compression import CODEC_NAMES, NO_COMPRESSION
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import ProduceRequest
@@ -26,6 +27,7 @@ from harness.store.recording import Recorder
 from harness.values import TopicPartition
 
 PRODUCE_VERSION = 8
+CODECS = {name: codec for codec, name in CODEC_NAMES.items()}
 RETRY_S = 0.05
 NO_ACKS = 0
 BATCH_BYTES = 1_000_000
@@ -64,6 +66,7 @@ class SimulatedProducer:
         self._queues: dict[TopicPartition, deque[Pending]] = {key: deque() for key in partitions_of(plan.topics)}
         self._in_flight: dict[MemoryConnection, int] = {}
         self._undecided = 0
+        self._codec = CODECS[parameters.get("compression", "none")]
         self._linger_s = parameters["linger_ms"] / 1000
         self._request_timeout_s = min(parameters["request_timeout_ms"], parameters["message_timeout_ms"]) / 1000
         self._client = ClusterClient(
@@ -159,6 +162,8 @@ class SimulatedProducer:
         topic, number = key
         data = ProduceRequest.TopicProduceData
         records = build_batch([each.record for each in batch], numbering=numbering)
+        if self._codec != NO_COMPRESSION:
+            records = bytes(recompressed(records, parse_header(records), self._codec))
         partition = data.PartitionProduceData(index=number, records=records)
         request = ProduceRequest(
             transactional_id=None,

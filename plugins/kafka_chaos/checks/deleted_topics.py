@@ -2,7 +2,9 @@
 
 The controller removes the topic's znode last but for its configuration and the request, when every replica has answered
 that its log is gone (Kafka's `TopicDeletionManager.completeDeleteTopic`). So once the znode is gone and no request is
-left, no configuration and no log directory may be there. A deletion that still waits for a dead broker is not judged.
+left, no configuration and no log directory may be there. A deletion that still waits for a dead broker is not judged,
+nor is a log on a broker that was no replica any more: a reassignment does not wait until what it takes away is deleted
+(`KafkaController.stopRemovedReplicasOfReassignedPartition`).
 
 Deleting a log only puts its folder aside; its files go when `log.segment.delete.delay.ms` is over, which begins anew
 when the broker starts again (Kafka's `LogManager.deleteLogs`); Kafka does not look for the first 30 s of a process.
@@ -15,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event, finding, phrase
+from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import rows_of
 from harness.contracts.checks import Check, Settings, Subject
 
@@ -33,7 +36,7 @@ class DeletedTopics(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("topics", "replicas")
     about: ClassVar[Subject] = rows_of("topics", "deleted topics", "not present")
-    reads: ClassVar[tuple[str, ...]] = ("deleted_logs",)
+    reads: ClassVar[tuple[str, ...]] = ("deleted_logs", "partition_states")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a log, a configuration or a folder that was left behind."""
@@ -41,7 +44,17 @@ class DeletedTopics(Check):
 
     def _remains(self, facts: dict[str, DataFrame]) -> DataFrame:
         deleted = facts["topics"].where(~F.col("present") & ~F.col("deletion_pending"))
-        logs = facts["replicas"].select(
+        assigned = (
+            facts["partition_states"]
+            .groupBy(*PARTITION_KEY)
+            .agg(F.max_by("assignment", "zxid").alias("last_assignment"))
+        )
+        of_replicas = (
+            facts["replicas"]
+            .join(assigned, on=list(PARTITION_KEY), how="left")
+            .where(F.coalesce(F.array_contains("last_assignment", F.col("broker")), F.lit(True)))
+        )
+        logs = of_replicas.select(
             "run_id",
             "topic",
             "partition",

@@ -92,7 +92,7 @@ class ControlledShutdown(BrokerFault):
                 timeout_s=timeout_s,
             )
             partitions = await until(
-                context.view.partitions,
+                lambda: _lasting(context, injection),
                 lambda seen: not _unmoved(injection, seen),
                 what="other leaders for the partitions it led",
                 timeout_s=timeout_s,
@@ -141,6 +141,14 @@ async def _hindrance(context: FaultContext, injection: Injection) -> str:
     if controller not in injection.targets and (controller not in running or controller != now):
         return f"; the controller that it had to ask, broker {controller}, was away or deposed"
     return ""
+
+
+async def _lasting(context: FaultContext, injection: Injection) -> list[PartitionView]:
+    """Return all partitions but those of topics that are being deleted: these are led by none."""
+    partitions = await context.view.partitions()
+    led = {each["topic"] for each in injection.state["led"]}
+    going = {topic for topic in sorted(led) if await context.view.deleting(topic)}
+    return [each for each in partitions if each.topic not in going]
 
 
 def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:

@@ -15,6 +15,7 @@ from harness.store.history import JsonlWriter
 from harness.values import ACKS_ALL
 
 Acks = Literal[0, 1, "all"]
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 MOST_NUMBERED = 5
 """Batches of an idempotent producer that brokers remember, hence the limit of batches in flight."""
 
@@ -94,6 +95,9 @@ class Parameters(Strict):
     batch_records: Annotated[int, Draw((1, 3)), Field(ge=1, le=1_000_000, description="Records of a batch at most")] = (
         10_000
     )
+    compression: Annotated[
+        Codec, Draw(("gzip", "snappy", "lz4", "zstd")), Field(description="How batches are compressed")
+    ] = "none"
     commit_interval_s: Annotated[
         float, Draw((0.1, 2.0)), Field(gt=0, le=3600, description="Between two commits of a consumer")
     ] = 0.5

@@ -35,6 +35,7 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
         "max.in.flight.requests.per.connection": parameters["max_in_flight"],
         "linger.ms": parameters["linger_ms"],
         "batch.num.messages": parameters["batch_records"],
+        "compression.type": parameters.get("compression", "none"),
         "retry.backoff.ms": 50,
         "retry.backoff.max.ms": 200,
         "reconnect.backoff.ms": 20,

@@ -1,0 +1,275 @@
+"""What an administrator asks for under load: topics of its own, configurations, a group of its own, and descriptions.
+
+Topics of the load keep their records and their replicas: only properties that lose nothing change for them.
+"""
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+
+OWN_TOPICS = 3
+"""How many topics of its own an administrator has at most."""
+TRIED_SHARE = 0.1
+"""How often a change is only checked by the cluster (`validate_only`)."""
+RETENTIONS_MS = (1, 500, 2000, 5000)
+"""How long an offset of its group is kept."""
+
+
+class Action(StrEnum):
+    """What it asks for; the `mode` of the operation."""
+
+    CREATE_TOPIC = "create-topic"
+    ADD_PARTITIONS = "add-partitions"
+    DELETE_TOPIC = "delete-topic"
+    CONFIGURE_TOPIC = "configure-topic"
+    CONFIGURE_BROKER = "configure-broker"
+    CONFIGURE_BROKERS = "configure-brokers"
+    REPLACE_CONFIG = "replace-config"
+    """Sets some properties of one of its topics and resets all others (AlterConfigs)."""
+    DESCRIBE_TOPIC = "describe-topic"
+    DESCRIBE_BROKER = "describe-broker"
+    DESCRIBE_LOG_DIRS = "describe-log-dirs"
+    DESCRIBE_CLUSTER = "describe-cluster"
+    ELECT_LEADERS = "elect-leaders"
+    REASSIGN = "reassign"
+    CANCEL_REASSIGNMENT = "cancel-reassignment"
+    LIST_REASSIGNMENTS = "list-reassignments"
+    COMMIT_OFFSET = "commit-offset"
+    DELETE_OFFSET = "delete-offset"
+    DELETE_GROUP = "delete-group"
+    LIST_GROUPS = "list-groups"
+    DESCRIBE_GROUPS = "describe-groups"
+
+
+WEIGHTS: Mapping[Action, int] = {
+    Action.CREATE_TOPIC: 5,
+    Action.ADD_PARTITIONS: 2,
+    Action.DELETE_TOPIC: 3,
+    Action.CONFIGURE_TOPIC: 3,
+    Action.CONFIGURE_BROKER: 2,
+    Action.CONFIGURE_BROKERS: 1,
+    Action.REPLACE_CONFIG: 1,
+    Action.DESCRIBE_TOPIC: 1,
+    Action.DESCRIBE_BROKER: 1,
+    Action.DESCRIBE_LOG_DIRS: 1,
+    Action.DESCRIBE_CLUSTER: 1,
+    Action.ELECT_LEADERS: 2,
+    Action.REASSIGN: 3,
+    Action.CANCEL_REASSIGNMENT: 1,
+    Action.LIST_REASSIGNMENTS: 1,
+    Action.COMMIT_OFFSET: 6,
+    Action.DELETE_OFFSET: 2,
+    Action.DELETE_GROUP: 1,
+    Action.LIST_GROUPS: 1,
+    Action.DESCRIBE_GROUPS: 1,
+}
+"""How often each is asked for, in proportion."""
+OF_TOPICS: Mapping[str, tuple[str | None, ...]] = {
+    "segment.ms": (None, "1000", "5000"),
+    "flush.messages": (None, "1", "20"),
+    "flush.ms": (None, "1000"),
+    "index.interval.bytes": (None, "0", "500"),
+    "min.cleanable.dirty.ratio": (None, "0", "0.3"),
+    "compression.type": (None, "gzip", "lz4", "producer"),
+}
+"""What may change for any topic without a loss, and to what; None for what its brokers have."""
+OF_BROKERS: Mapping[str, tuple[str | None, ...]] = {
+    "log.roll.ms": (None, "2000", "8000"),
+    "log.flush.interval.messages": (None, "1", "20"),
+    "log.index.interval.bytes": (None, "0", "500"),
+    "log.cleaner.min.cleanable.ratio": (None, "0", "0.3"),
+}
+OF_OWN_TOPICS = frozenset(
+    {Action.ADD_PARTITIONS, Action.DELETE_TOPIC, Action.REPLACE_CONFIG, Action.REASSIGN, Action.CANCEL_REASSIGNMENT}
+)
+"""What it asks for of no other topic than its own."""
+EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
+"""What errors begin with that say whether there is a topic; librdkafka's name of the second one is shorter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request of an administrator."""
+
+    invoked: Operation
+    action: Action
+    topic: str = ""
+    """Empty with `elect-leaders`: of all partitions."""
+    partition: int = -1
+    partitions: int = 0
+    """How many the topic is to have."""
+    replicas: int = 0
+    """How many each of them is to have; of a reassignment, how many brokers further the replicas move."""
+    offset: int = 0
+    retention_ms: int = -1
+    group: str = ""
+    config: Mapping[str, str | None] = field(default_factory=dict)
+    tried: bool = False
+    """Whether the cluster only checks it."""
+    lucky: float = 0.0
+    """From 0 to 1: which broker is asked, where any may be."""
+
+
+class Administering:
+    """The requests of one process."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder, actions: Collection[Action] = frozenset(Action)) -> None:
+        """`actions`: those that the client can carry out."""
+        self.interval_s: float = plan.parameters["interval_s"]
+        self.group = plan.process
+        self._configurable: list[str] = plan.parameters["configures"]
+        self._created_topics = 0
+        self._moved: set[str] = set()
+        """Topics that were reassigned, each once: a second target while the first is on its way may leave a replica in
+        the ISR that Kafka's controller takes for one that does not exist (`onPartitionReassignment`)."""
+        self._topics = plan.topics
+        self.own: dict[str, int] = {}
+        """Partitions of each of its topics that there seem to be."""
+        self._actions = [action for action in Action if action in actions]
+        self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
+        self._recorder = recorder
+
+    def next(self) -> Request:
+        """Return the next request, which is written down."""
+        action, own = self._action(), list(self.own)
+        match action:
+            case Action.CREATE_TOPIC:
+                return self._created()
+            case Action.ADD_PARTITIONS:
+                topic = self._rng.choice(own)
+                return self._request(action, topic=topic, partitions=self.own[topic] + 1, tried=self._tries())
+            case Action.REASSIGN:
+                topic = self._rng.choice([each for each in own if each not in self._moved])
+                self._moved.add(topic)
+                partition = self._rng.randrange(self.own[topic])
+                return self._request(action, topic=topic, partition=partition, replicas=self._rng.randint(1, 2))
+            case Action.DELETE_TOPIC | Action.CANCEL_REASSIGNMENT:
+                topic = self._rng.choice(own)
+                partition = -1 if action is Action.DELETE_TOPIC else self._rng.randrange(self.own[topic])
+                return self._request(action, topic=topic, partition=partition)
+            case Action.CONFIGURE_TOPIC:
+                topic = self._rng.choice([*own, *self._configurable])
+                return self._request(action, topic=topic, config=self._config(OF_TOPICS), tried=self._tries())
+            case Action.REPLACE_CONFIG:
+                config = {name: value for name, value in self._config(OF_TOPICS).items() if value is not None}
+                return self._request(action, topic=self._rng.choice(own), config=config)
+            case Action.CONFIGURE_BROKER | Action.CONFIGURE_BROKERS:
+                return self._request(action, config=self._config(OF_BROKERS), tried=self._tries())
+            case Action.ELECT_LEADERS:
+                topic = self._rng.choice(["", *self.own])
+                partition = self._rng.randrange(self.own[topic]) if topic else -1
+                return self._request(action, topic=topic, partition=partition)
+            case Action.COMMIT_OFFSET | Action.DELETE_OFFSET:
+                return self._of_group(action, *self._partition())
+            case _:
+                return self._request(action, topic=self._rng.choice([*own, *self._topics]), group=self.group)
+
+    def _action(self) -> Action:
+        """Return the next action; what needs a topic of its own waits until there is one."""
+        (action,) = self._rng.choices(self._actions, [WEIGHTS[each] for each in self._actions])
+        if action is Action.CREATE_TOPIC and len(self.own) == OWN_TOPICS:
+            return Action.DELETE_TOPIC
+        if not self.own and (action in OF_OWN_TOPICS or (action is Action.CONFIGURE_TOPIC and not self._configurable)):
+            return Action.CREATE_TOPIC
+        if action is Action.REASSIGN and self._moved.issuperset(self.own):
+            return Action.LIST_REASSIGNMENTS
+        return action
+
+    def _created(self) -> Request:
+        """Return the creation of a topic, each of another name: evidence tells partitions apart by names alone."""
+        self._created_topics += 1
+        topic = f"{self.group}-topic-{self._created_topics}"
+        partitions, replicas = self._rng.randint(1, 2), self._rng.randint(1, 3)
+        config = {name: value for name, value in self._config(OF_TOPICS).items() if value is not None}
+        return self._request(
+            Action.CREATE_TOPIC,
+            topic=topic,
+            partitions=partitions,
+            replicas=replicas,
+            config=config,
+            tried=self._tries(),
+        )
+
+    def _of_group(self, action: Action, topic: str, partition: int) -> Request:
+        return self._request(
+            action,
+            topic=topic,
+            partition=partition,
+            group=self.group,
+            offset=self._rng.randint(0, 1000),
+            retention_ms=self._rng.choice(RETENTIONS_MS),
+        )
+
+    def _partition(self) -> TopicPartition:
+        known = {**self._topics, **self.own}
+        topic = self._rng.choice(list(known))
+        return topic, self._rng.randrange(known[topic])
+
+    def _config(self, choices: Mapping[str, tuple[str | None, ...]]) -> dict[str, str | None]:
+        names = self._rng.sample(sorted(choices), self._rng.randint(1, 2))
+        return {name: self._rng.choice(choices[name]) for name in names}
+
+    def _tries(self) -> bool:
+        return self._rng.random() < TRIED_SHARE
+
+    def _request(
+        self,
+        action: Action,
+        *,
+        topic: str = "",
+        partition: int = -1,
+        partitions: int = 0,
+        replicas: int = 0,
+        offset: int = 0,
+        retention_ms: int = -1,
+        group: str = "",
+        config: Mapping[str, str | None] | None = None,
+        tried: bool = False,
+    ) -> Request:
+        invoked = self._recorder.invoke(
+            OpKind.ADMINISTER, topic=topic, partition=partition, group=group, mode=action.value
+        )
+        return Request(
+            invoked=invoked,
+            action=action,
+            topic=topic,
+            partition=partition,
+            partitions=partitions,
+            replicas=replicas,
+            offset=offset,
+            retention_ms=retention_ms,
+            group=group,
+            config=config or {},
+            tried=tried,
+            lucky=self._rng.random(),
+        )
+
+    # --- answers ---
+
+    def done(self, request: Request) -> None:
+        """Take note of a request that was carried out."""
+        self._recorder.end(request.invoked, OpType.OK)
+        if request.tried:
+            return
+        if request.action in (Action.CREATE_TOPIC, Action.ADD_PARTITIONS):
+            self.own[request.topic] = request.partitions
+        elif request.action is Action.DELETE_TOPIC:
+            self.own.pop(request.topic, None)
+
+    def refused(self, request: Request, error: str) -> None:
+        """Take note of a request that a broker refuses."""
+        self._recorder.end(request.invoked, OpType.FAIL, error=error)
+        if error.startswith(EXISTS) and request.action is Action.CREATE_TOPIC:
+            self.own[request.topic] = 1
+        elif error.startswith(UNKNOWN_TOPIC):
+            self.own.pop(request.topic, None)
+
+    def unanswered(self, request: Request, error: str) -> None:
+        """Take note that it is unknown what became of a request."""
+        self._recorder.end(request.invoked, OpType.INFO, error=error)

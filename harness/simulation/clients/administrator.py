@@ -1,0 +1,79 @@
+"""An administrator: asks for topics, configurations, leaders, replicas and groups, one request after the other."""
+
+import asyncio
+from collections.abc import Iterable
+
+from harness.broker.wire.error_codes import ErrorCode, described
+from harness.broker.wire.transport import Message, PeerError
+from harness.client_rules.administering import Administering, Request
+from harness.contracts.workloads import ClientPlan
+from harness.simulation.clients.admin_requests import EXCHANGES, FINE, Addressee, Asked
+from harness.simulation.clients.coordinator import Coordinator
+from harness.simulation.clients.metadata import ClusterClient
+from harness.simulation.clients.refusals import Refused
+from harness.simulation.transport import MemoryTransport
+from harness.store.recording import Recorder
+from harness.values import NO_BROKER
+
+ASTRAY_SHARE = 0.1
+"""How often a request for the controller goes to any broker."""
+
+
+class SimulatedAdministrator:
+    """One process."""
+
+    def __init__(
+        self, plan: ClientPlan, recorder: Recorder, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
+    ) -> None:
+        self._rules = Administering(plan, recorder)
+        self._client = ClusterClient(
+            transport,
+            bootstrap,
+            plan.topics,
+            client_id=plan.process,
+            timeout_s=plan.parameters["request_timeout_ms"] / 1000,
+            changed=lambda: None,
+        )
+        self._coordinator = Coordinator(self._rules.group, self._client)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Make one request after the other until `stop` is set."""
+        while not stop.is_set():
+            request = self._rules.next()
+            try:
+                await self._carry_out(request)
+                self._rules.done(request)
+            except Refused as error:
+                self._look_again()
+                self._rules.refused(request, described(error.code))
+            except PeerError as error:
+                self._look_again()
+                self._rules.unanswered(request, str(error))
+            await asyncio.sleep(self._rules.interval_s)
+        self._client.close()
+
+    def _look_again(self) -> None:
+        self._client.refresh_soon()
+        self._coordinator.forget()
+
+    async def _carry_out(self, request: Request) -> None:
+        """Ask the broker that a request is for; raises PeerError, or Refused with the first error of its answer."""
+        exchange = EXCHANGES[request.action]
+        answer = await self._answer(request)
+        errors = [code for code in exchange.codes(answer) if code not in FINE]
+        if errors:
+            raise Refused(ErrorCode(errors[0]))
+
+    async def _answer(self, request: Request) -> Message:
+        exchange, brokers = EXCHANGES[request.action], self._client.broker_ids
+        if not brokers:
+            raise PeerError("no broker is known")
+        some = brokers[int(request.lucky * 1000) % len(brokers)]
+        controller = self._client.controller_id
+        to_controller = exchange.addressee is Addressee.CONTROLLER and request.lucky >= ASTRAY_SHARE
+        broker_id = controller if to_controller and controller != NO_BROKER else some
+        asked = Asked(broker_id=broker_id, brokers=brokers, timeout_ms=int(self._client.timeout_s * 1000))
+        message = exchange.message(request, asked)
+        if exchange.addressee is Addressee.COORDINATOR:
+            return await self._coordinator.ask(message, exchange.version)
+        return await self._client.ask(broker_id, message, exchange.version)

@@ -1,0 +1,102 @@
+"""What administrators ask for: topics of their own that they know of, and nothing that takes records of the load."""
+
+from collections.abc import Collection
+
+import pytest
+
+from harness.client_rules.administering import OF_OWN_TOPICS, OWN_TOPICS, Action, Administering, Request
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation, OpType
+from harness.store.recording import Recorder
+
+
+def administering(
+    *, configures: Collection[str] = (), actions: Collection[Action] = frozenset(Action), seed: int = 3
+) -> tuple[Administering, list[Operation]]:
+    written: list[Operation] = []
+    plan = ClientPlan(
+        process="administrator-1",
+        workload="administer",
+        role="administrator",
+        bootstrap_servers="",
+        topics={"orders": 2},
+        seed=seed,
+        parameters={"interval_s": 0.1, "configures": [*configures]},
+    )
+    return Administering(plan, Recorder(plan.process, written.append, lambda: 0), actions), written
+
+
+def carried_out(rules: Administering, count: int) -> list[Request]:
+    made = []
+    for _ in range(count):
+        request = rules.next()
+        rules.done(request)
+        made.append(request)
+    return made
+
+
+def test_every_action_is_asked_for_and_topics_of_its_own_alone_change_their_partitions() -> None:
+    rules, written = administering(configures=["orders"])
+    requests = carried_out(rules, 600)
+    assert {request.action for request in requests} == set(Action)
+    changed = {request.topic for request in requests if request.action in OF_OWN_TOPICS}
+    assert all(topic.startswith("administrator-1-topic-") for topic in changed)
+    assert "orders" in {request.topic for request in requests if request.action is Action.CONFIGURE_TOPIC}
+    assert [each.mode for each in written[::2]] == [request.action for request in requests]
+    assert {each.type for each in written[1::2]} == {OpType.OK}
+
+
+def test_one_seed_makes_the_same_requests() -> None:
+    one, other, third = (carried_out(administering(seed=seed)[0], 50) for seed in (3, 3, 4))
+    assert one == other != third
+
+
+def test_a_topic_is_created_and_moved_once_and_grows_until_it_is_deleted() -> None:
+    rules, _ = administering()
+    partitions: dict[str, int] = {}
+    names, moved = set(), set()
+    for request in carried_out(rules, 600):
+        if request.tried:
+            continue
+        if request.action is Action.CREATE_TOPIC:
+            assert request.topic not in names
+            assert len(partitions) < OWN_TOPICS
+            names.add(request.topic)
+            partitions[request.topic] = request.partitions
+        elif request.action is Action.ADD_PARTITIONS:
+            assert request.partitions == partitions[request.topic] + 1
+            partitions[request.topic] += 1
+        elif request.action is Action.DELETE_TOPIC:
+            del partitions[request.topic]
+        elif request.action is Action.REASSIGN:
+            assert request.topic not in moved, "one topic has one reassignment at most"
+            moved.add(request.topic)
+        elif request.action is Action.CANCEL_REASSIGNMENT:
+            assert 0 <= request.partition < partitions[request.topic]
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "exists"),
+    [
+        pytest.param(Action.CREATE_TOPIC, "TOPIC_ALREADY_EXISTS", True, id="a topic that is there is its own"),
+        pytest.param(Action.CREATE_TOPIC, "NOT_CONTROLLER", False, id="a refused topic is not there"),
+        pytest.param(Action.DELETE_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", False, id="a topic that is gone is forgotten"),
+        pytest.param(Action.DELETE_TOPIC, "UNKNOWN_TOPIC_OR_PART: Broker: …", False, id="by librdkafka's name too"),
+        pytest.param(Action.DELETE_TOPIC, "NOT_CONTROLLER", True, id="a topic that is not deleted stays"),
+    ],
+)
+def test_errors_say_which_topics_there_are(action: Action, error: str, exists: bool) -> None:
+    rules, written = administering(actions=[Action.CREATE_TOPIC, Action.DELETE_TOPIC])
+    request = rules.next()
+    while request.action is not action or request.tried:
+        rules.done(request)
+        request = rules.next()
+    rules.refused(request, error)
+    assert (written[-1].type, written[-1].error) == (OpType.FAIL, error)
+    assert (request.topic in rules.own) == exists
+
+
+def test_what_is_not_answered_is_unknown() -> None:
+    rules, written = administering()
+    rules.unanswered(rules.next(), "timed out")
+    assert (written[-1].type, written[-1].error) == (OpType.INFO, "timed out")
