@@ -164,7 +164,7 @@ def _digest_with(changed: list[tuple[FunctionType, CodeType]]) -> str:
     ("module", "text", "error"),
     [
         pytest.param("log/batch.py", "position += size => pass", "more CPU time than it may", id="it hangs"),
-        pytest.param(REPLICATION, DEADLY, "steady state: not within", id="no record is ever acknowledged"),
+        pytest.param("log/segment_index.py", "SegmentIndex.__init__ early-return", "AttributeError", id="it fails"),
     ],
 )
 def test_a_mutant_that_leaves_no_history_is_in_doubt_and_says_why(
@@ -175,6 +175,13 @@ def test_a_mutant_that_leaves_no_history_is_in_doubt_and_says_why(
     put_to([deadly], Answering(HELD), intact, tmp_path)
     assert (deadly.outcome(), deadly.by()) == (Outcome.IN_DOUBT, [NO_HISTORY])
     assert error in deadly.says()
+
+
+def test_a_mutant_that_never_serves_leaves_a_history_of_its_start(intact: Intact, tmp_path: Path) -> None:
+    deadly, judge = trial(mutant(REPLICATION, DEADLY), [0]), Answering(VIOLATED)
+    put_to([deadly], judge, intact, tmp_path)
+    assert [each for each in judge.folders if each] == [[0]]
+    assert (deadly.outcome(), deadly.errors) == (Outcome.FOUND, 0)
 
 
 def test_a_function_that_nothing_has_imported_is_no_mutant() -> None:
