@@ -1,4 +1,4 @@
-"""Administrators: who they are, and what each of their requests is to librdkafka."""
+"""Administrators: their processes, and what each of their requests is to librdkafka."""
 
 import threading
 from collections.abc import Mapping
