@@ -147,7 +147,7 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
         merge_changes(folder.zookeeper, None)
         raise
     changes = [change for change in log.changes if scope.holds(change.path)]
-    remarks = merge_changes(folder.zookeeper, changes, exact=True)
+    remarks = merge_changes(folder.zookeeper, changes, exact=True, begins=log.begins)
     for remark in remarks.gaps:
         notes.remark(remark)
     for remark in log.damage + remarks.contradictions:  # the observer sees what is committed, and nothing else

@@ -12,6 +12,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, read_by
 from harness.contracts.faults import MayLoseData
 from harness.errors import HarnessError, Refused, SparkError, not_interrupted
+from harness.experiment.early_metadata import begun_late
 from harness.experiment.journal import fault_results, readable_journal
 from harness.progress import Progress, number_of, step
 from harness.scenario.draws import with_drawn
@@ -226,8 +227,8 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 
 def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
-    """Return the missing parts of a run's evidence, and the damaged ones where damage can be proved."""
-    missing = missing_evidence(folder, scenario, plan) + under_load(folder)
+    """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
+    missing = missing_evidence(folder, scenario, plan) + under_load(folder) + begun_late(folder)
     known = {hole.place for hole in missing}
     return missing + [hole for hole in damage(folder) if hole.place not in known]
 

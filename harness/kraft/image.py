@@ -28,7 +28,8 @@ from harness.kraft.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from harness.store.history import ZnodeChange
+from harness.kraft.snapshots import Snapshot
+from harness.store.history import SNAPSHOT, ZnodeChange
 from harness.values import NO_BROKER, TopicPartition
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
@@ -97,6 +98,11 @@ class MetadataImage:
     def topics(self) -> set[str]:
         """The names of the topics that there are."""
         return set(self._topics.values())
+
+    def load(self, snapshot: Snapshot) -> Iterator[ZnodeChange]:
+        """Take a snapshot in, into an image of nothing; yield the changes that its state stands for."""
+        for change in self.apply(snapshot.entries):
+            yield replace(change, source=SNAPSHOT)
 
     def apply(self, entries: Sequence[MetadataEntry]) -> Iterator[ZnodeChange]:
         """Take the records of a batch in; yield the changes that they stand for."""

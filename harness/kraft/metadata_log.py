@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.errors import EvidenceError
 from harness.kraft.image import MetadataImage
 from harness.kraft.records import LeaderChange, MetadataEntry, entries
+from harness.kraft.snapshots import Snapshot, snapshot_of, stored_snapshots
 from harness.store.history import ZnodeChange
 
 FOLDER = "__cluster_metadata-0"
@@ -25,8 +26,39 @@ class QuorumLog:
     """What became of znodes, by the log of the quorum."""
 
     changes: list[ZnodeChange] = field(default_factory=list)
+    """Those of a snapshot have the source `snapshot`."""
     damage: list[str] = field(default_factory=list)
     """Sentences on what is wrong with logs of a minority."""
+    begins: int = 0
+    """The first offset whose record is known; what lies before is known by a snapshot alone."""
+
+
+@dataclass(slots=True)
+class _Log:
+    """What one controller has: entries without gaps, from the end of its snapshot on."""
+
+    snapshot: Snapshot | None = None
+    entries: list[MetadataEntry] = field(default_factory=list)
+
+    @property
+    def start(self) -> int:
+        return self.snapshot.end_offset if self.snapshot else 0
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.entries)
+
+    @property
+    def last_epoch(self) -> int:
+        return self.epoch_at(self.end - 1)
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the epoch of a record; of one that the snapshot stands for, at most this."""
+        return self.entries[offset - self.start].epoch if offset >= self.start else self.snapshot_epoch
+
+    @property
+    def snapshot_epoch(self) -> int:
+        return self.snapshot.epoch if self.snapshot else -1
 
 
 def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambda _, time_ms: time_ms) -> QuorumLog:
@@ -40,73 +72,98 @@ def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambd
         EvidenceError: no majority of the logs can be read to its end, or nobody can say from them what is committed.
     """
     damage: list[str] = []
-    logs = [log for log in (_read(folder, damage) for folder in data_dirs) if log]
+    logs = [log for log in (_read(folder, damage) for folder in data_dirs) if log.end]
     majority = len(data_dirs) // 2 + 1
     if len(data_dirs) - len(damage) < majority:
         raise EvidenceError(f"no majority of the metadata logs can be read: {'; '.join(damage)}")
-    last = max(logs, key=lambda log: (log[-1].epoch, log[-1].offset))
+    last = max(logs, key=lambda log: (log.last_epoch, log.end))
     _must_agree(last, logs)
     committed = _committed(last, logs, majority)
     if not committed:
         raise EvidenceError("no majority has the same first record of the metadata log")
+    longest = min((log for log in logs if _common(last, log) >= committed), key=lambda log: log.start)
     image = MetadataImage()
     try:
-        changes = list(image.apply(list(_rectified(last[:committed], rectified_ms))))
+        changes = list(image.load(longest.snapshot)) if longest.snapshot else []
+        known = longest.entries[: max(committed - longest.start, 0)]
+        changes += image.apply(list(_rectified(known, rectified_ms)))
     except KeyError as error:
         raise EvidenceError(f"the metadata log speaks of what it never made: {error}") from error
-    return QuorumLog(changes=changes, damage=damage)
+    return QuorumLog(changes=changes, damage=damage, begins=longest.start)
 
 
-def _read(data_dir: Path, damage: list[str]) -> list[MetadataEntry]:
+def _read(data_dir: Path, damage: list[str]) -> _Log:
     """Return a controller's log by offset, up to where it is damaged; at most one sentence says that it is.
 
-    Of its last segment a batch may be half written.
+    Of its last segment a batch may be half written. Where its beginning was trimmed, the earliest snapshot from which
+    on nothing is missing stands for it.
     """
     folder = next(data_dir.glob(f"*/{FOLDER}"), data_dir / FOLDER)  # of several data directories it is in the first
-    log: list[MetadataEntry] = []
+    log = _Log()
     try:
-        for segment in sorted(folder.glob(SEGMENTS)):
-            if int(segment.stem) != len(log):
-                raise EvidenceError(f"a segment of its log begins at {int(segment.stem)}, after {len(log)} records")
+        segments = sorted(folder.glob(SEGMENTS))
+        if segments and int(segments[0].stem):
+            log.snapshot = _first_snapshot(folder, int(segments[0].stem))
+        first = int(segments[0].stem) if segments else 0
+        for segment in segments:
+            if log.entries and int(segment.stem) != log.end:
+                raise EvidenceError(f"a segment of its log begins at {int(segment.stem)}, after {log.end} records")
             for batch in entries(segment.read_bytes()):
                 for entry in batch:
+                    if first <= entry.offset < log.start:
+                        continue
                     _must_follow(log, entry)
-                    log.append(entry)
-        if not log:
+                    log.entries.append(entry)
+        if not log.end:
             raise EvidenceError("its log has no record")
     except (EvidenceError, OSError) as error:
         damage.append(f"{data_dir.parent.name}: {error}")
     return log
 
 
-def _must_follow(log: Sequence[MetadataEntry], entry: MetadataEntry) -> None:
-    if entry.offset != len(log) or (log and entry.epoch < log[-1].epoch):
-        after = f"{log[-1].offset} of epoch {log[-1].epoch}" if log else "none"
+def _first_snapshot(folder: Path, first: int) -> Snapshot:
+    """Return the earliest snapshot that ends at a log's first offset or later; raises EvidenceError without one."""
+    problems = [f"a segment of its log begins at {first}, and no snapshot stands for what was before"]
+    for end_offset, epoch, path in stored_snapshots(folder):
+        if end_offset >= first:
+            try:
+                return snapshot_of(path.read_bytes(), end_offset, epoch)
+            except EvidenceError as error:
+                problems.append(str(error))
+    raise EvidenceError("; ".join(problems))
+
+
+def _must_follow(log: _Log, entry: MetadataEntry) -> None:
+    if entry.offset != log.end or (log.end and entry.epoch < log.last_epoch):
+        after = f"{log.end - 1} of epoch {log.last_epoch}" if log.end else "none"
         raise EvidenceError(f"the metadata log has offset {entry.offset} of epoch {entry.epoch} after {after}")
 
 
-def _committed(last: Sequence[MetadataEntry], logs: Sequence[Sequence[MetadataEntry]], majority: int) -> int:
-    """Return how many entries of the last leader's log will never be replaced.
+def _committed(last: _Log, logs: Sequence[_Log], majority: int) -> int:
+    """Return before which offset of the last leader's log nothing will ever be replaced.
 
-    One that a majority has may be, by a voter that lacks it and has an entry of a later epoch (Raft, 5.4.2).
+    A record that a majority has may be, by a voter that lacks it and has an entry of a later epoch (Raft, 5.4.2). What
+    a snapshot stands for is committed.
     """
-    shared = [(_common(last, log), log[-1].epoch) for log in logs]
-    committed = sorted((length for length, _ in shared), reverse=True)[majority - 1]
-    while rivals := [length for length, epoch in shared if length < committed and epoch > last[committed - 1].epoch]:
+    shared = [(_common(last, log), log.last_epoch) for log in logs]
+    committed = sorted((end for end, _ in shared), reverse=True)[majority - 1]
+    while rivals := [end for end, epoch in shared if end < committed and epoch > last.epoch_at(committed - 1)]:
         committed = min(rivals)
     return committed
 
 
-def _common(one: Sequence[MetadataEntry], other: Sequence[MetadataEntry]) -> int:
-    """Return how many entries two logs begin with that have the same epochs."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (mine, yours) in enumerate(pairs) if mine.epoch != yours.epoch), min(len(one), len(other)))
+def _common(one: _Log, other: _Log) -> int:
+    """Return before which offset two logs have records of the same epochs."""
+    end = min(one.end, other.end)
+    both = range(max(one.start, other.start), end)
+    return next((at for at in both if one.epoch_at(at) != other.epoch_at(at)), end)
 
 
-def _must_agree(last: Sequence[MetadataEntry], logs: Iterable[Sequence[MetadataEntry]]) -> None:
+def _must_agree(last: _Log, logs: Iterable[_Log]) -> None:
     """Raise where a log has something else than the last leader's under the same offset and epoch."""
     for log in logs:
-        for mine, yours in zip(last, log, strict=False):
+        for offset in range(max(last.start, log.start), min(last.end, log.end)):
+            mine, yours = (each.entries[offset - each.start] for each in (last, log))
             if mine.epoch == yours.epoch and _text(mine) != _text(yours):
                 raise EvidenceError(f"two controllers have different records at offset {mine.offset} of the log")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.broker.wire.transport import Transport
 from harness.errors import ClusterError
 from harness.kraft.view import NoLeaderError, QuorumView
-from harness.store.history import ChainedWriter
+from harness.store.history import SNAPSHOT, ChainedWriter
 from harness.zookeeper.scope import EVERYTHING, Scope
 
 SOURCE = "observer"
@@ -68,6 +68,7 @@ class QuorumObserver:
                     changes = []
                 except ClusterError as error:
                     changes, self.problem = [], str(error)
+                self.problem = self._view.gap or self.problem
                 for change in filter(lambda change: self._scope.holds(change.path), changes):
-                    history.write(replace(change, source=SOURCE))
+                    history.write(change if change.source == SNAPSHOT else replace(change, source=SOURCE))
                 await asyncio.sleep(LOOK_EVERY_S)

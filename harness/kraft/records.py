@@ -7,9 +7,11 @@ from enum import IntEnum
 from typing import Any
 
 from kafka.protocol.api_data import ApiData
+from kafka.protocol.api_message import ApiMessage
 
 from harness.broker.log.batch import Buffer, crc_matches, iter_batches, parse_records
 from harness.broker.log.records import Record
+from harness.broker.wire.messages import RESPONSES
 from harness.errors import EvidenceError
 from harness.kraft import specs
 
@@ -62,11 +64,29 @@ class ClearElrRecord(ApiData, load_json=specs):
     """Nobody outside the ISR of a topic, or of any, may lead (KIP-966)."""
 
 
+class FetchSnapshotRequest(ApiMessage, load_json=specs):
+    """Asks a controller for a part of a snapshot."""
+
+
+class FetchSnapshotResponse(ApiMessage, load_json=specs):
+    """Has the bytes of a snapshot from a position on."""
+
+
+SNAPSHOT_REQUEST: Any = FetchSnapshotRequest
+SNAPSHOT_RESPONSE: Any = FetchSnapshotResponse
+"""The same for type checkers, which know no fields of messages that kafka-python does not have."""
+RESPONSES[FetchSnapshotResponse.API_KEY] = FetchSnapshotResponse
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
     """The control record with which the leader of an epoch begins it (LeaderChangeMessage)."""
 
     leader_id: int
+
+
+class SnapshotEnd:
+    """The control record with which a snapshot ends (SnapshotFooterRecord)."""
 
 
 class Bound(IntEnum):
@@ -94,9 +114,9 @@ KINDS: dict[int, type[ApiData]] = {
 """By the number that Kafka gives the kind."""
 IGNORED = frozenset({10, 11, 12, 14, 18, 19, 20, 21, 22, 26, 27, 29})
 """Tokens, credentials, features, quotas, access, no operation, migration, controllers: of these nothing is read."""
-LEADER_CHANGE = 2
-IGNORED_CONTROL = frozenset({5, 6})
-"""KRaftVersion and Voters; the voters are those that the harness started."""
+LEADER_CHANGE, SNAPSHOT_FOOTER = 2, 4
+IGNORED_CONTROL = frozenset({3, 5, 6})
+"""SnapshotHeader, KRaftVersion and Voters; the voters are those that the harness started."""
 _BOUNDS = {each.value for each in Bound}
 _FRAME = 1
 _CONTROL = struct.Struct(">hh")
@@ -115,7 +135,7 @@ class MetadataEntry:
     time_ms: int
     """That controller's wall clock."""
     record: Any
-    """A record of `KINDS`, a Bound or a LeaderChange; None for one that is ignored."""
+    """A record of `KINDS`, a Bound, a LeaderChange or a SnapshotEnd; None for one that is ignored."""
 
 
 def entries(data: Buffer) -> Iterator[list[MetadataEntry]]:
@@ -162,6 +182,8 @@ def _control(record: Record) -> Any:
     _, kind = _CONTROL.unpack_from(record.key or b"")
     if kind in IGNORED_CONTROL:
         return None
+    if kind == SNAPSHOT_FOOTER:
+        return SnapshotEnd()
     if kind != LEADER_CHANGE:
         raise ValueError(f"a control record of the unknown kind {kind}")
     _, leader_id = _LEADER.unpack_from(record.value or b"")

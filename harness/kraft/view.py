@@ -1,6 +1,7 @@
 """What does the metadata log of a running cluster say now? Fetched from the controller that leads the quorum.
 
 It is fetched as a consumer does, which the quorum does not count: up to the high watermark, so all of it is committed.
+What the log no longer has, a snapshot stands for.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 from harness.errors import ClusterError, EvidenceError
 from harness.kraft.image import MetadataImage
-from harness.kraft.records import entries
+from harness.kraft.records import SNAPSHOT_REQUEST, entries
+from harness.kraft.snapshots import snapshot_of
 from harness.store.history import ZnodeChange
 from harness.values import NO_BROKER
 from harness.zookeeper.view import Controller, PartitionView, Registration
@@ -33,9 +35,11 @@ ASK_TIMEOUT_S = 1.0
 WRITE_TIMEOUT_S = 10.0
 AGAIN_S = 0.1
 FETCH_BYTES = 1 << 20
+METADATA_TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
 """Of `__cluster_metadata` everywhere."""
 FETCH_VERSION, CREATE_VERSION, DELETE_VERSION, REASSIGN_VERSION, LIST_VERSION = 13, 5, 5, 0, 0
+SNAPSHOT_VERSION = 0
 INCONSISTENT_CLUSTER_ID = 104
 """As an error code, which brokers of ours never answer."""
 _OTHER_EPOCH = {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
@@ -68,6 +72,8 @@ class QuorumView:
         """Of the quorum, as far as it is known."""
         self._leader = NO_BROKER
         self._turn = asyncio.Lock()
+        self.gap = ""
+        """Which records were trimmed from the log after the first look, and before they were read; empty for none."""
 
     async def __aenter__(self) -> Self:
         """Connect to nobody: a quorum may come later, and each look connects where that is needed."""
@@ -204,7 +210,10 @@ class QuorumView:
     async def _fetch(self, changes: list[ZnodeChange]) -> bool:
         """Apply what is committed of one fetch; return whether nothing more is."""
         partition = await self._answer()
-        begun = self._next
+        begun, snapshot_id = self._next, partition.snapshot_id
+        if snapshot_id is not None and snapshot_id.end_offset > begun:
+            await self._load(snapshot_id, changes)
+            return False
         if partition.log_start_offset > begun:
             raise ClusterError(f"the metadata log begins at {partition.log_start_offset}, after {begun}")
         diverging = partition.diverging_epoch
@@ -227,6 +236,49 @@ class QuorumView:
         except (EvidenceError, KeyError) as error:
             raise ClusterError(f"the metadata log cannot be read: {error!r}") from error
         return self._next == begun or self._next >= partition.high_watermark
+
+    async def _load(self, snapshot_id: Any, changes: list[ZnodeChange]) -> None:
+        """Begin anew with a snapshot of the leader's: the log no longer has what comes next."""
+        end, epoch = snapshot_id.end_offset, snapshot_id.epoch
+        data = bytearray()
+        while True:
+            part = await self._part_of_snapshot(end, epoch, len(data))
+            data += bytes(part.unaligned_records or b"")
+            if len(data) >= part.size or not part.unaligned_records:
+                break
+        try:
+            snapshot = snapshot_of(bytes(data), end, epoch).led_by(self._leader if self._epoch == epoch else NO_BROKER)
+            image = MetadataImage()
+            changes += image.load(snapshot)
+        except (EvidenceError, KeyError) as error:
+            raise ClusterError(f"the snapshot of the metadata at {end} cannot be read: {error!r}") from error
+        if self._next:
+            self.gap = f"the log was trimmed before its records {self._next} to {end - 1} were read: they are not known"
+        self._image, self._next, self._last_epoch = image, end, epoch
+
+    async def _part_of_snapshot(self, end: int, epoch: int, position: int) -> Any:
+        """Return the leader's answer with the bytes from a position on; raises NoLeaderError where it has none."""
+        wanted = SNAPSHOT_REQUEST.TopicSnapshot
+        partition = wanted.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self._epoch,
+            snapshot_id=wanted.PartitionSnapshot.SnapshotId(end_offset=end, epoch=epoch),
+            position=position,
+        )
+        request = SNAPSHOT_REQUEST(
+            cluster_id=self._cluster_id,
+            replica_id=NO_BROKER,
+            max_bytes=FETCH_BYTES,
+            topics=[wanted(name=METADATA_TOPIC, partitions=[partition])],
+        )
+        try:
+            answer = await self._ask(self._leader, request, SNAPSHOT_VERSION, READ_TIMEOUT_S)
+        except PeerError as error:
+            raise NoLeaderError(f"controller {self._leader} does not answer: {error}") from error
+        code = answer.error_code or answer.topics[0].partitions[0].error_code
+        if code != ErrorCode.NONE:  # it leads no more, or has a later snapshot by now
+            raise NoLeaderError(f"controller {self._leader} has no snapshot at {end}: {described(code)}")
+        return answer.topics[0].partitions[0]
 
     async def _answer(self) -> Any:
         """Return what the leader answers to a fetch of what comes next; look for the leader if need be."""

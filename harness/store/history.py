@@ -153,6 +153,10 @@ class JournalEntry:
     """What any process needs to heal it."""
 
 
+SNAPSHOT = "snapshot"
+"""Source of what a snapshot of a quorum's metadata tells: the state at an offset, not when it came about."""
+
+
 @value_class(frozen=True, slots=True, kw_only=True)
 class ZnodeChange:
     """One line of `zookeeper.jsonl`: one znode created, set or deleted."""
@@ -174,7 +178,8 @@ class ZnodeChange:
     ephemeral_owner: str
     """In hexadecimal; empty for a persistent znode."""
     source: str
-    """observer (seen live by a watching session) or transaction_log (read from the server's log afterwards)."""
+    """observer (seen live by a watching session), transaction_log (read from the server's log afterwards) or snapshot
+    (the state with which a quorum's log begins)."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import EvidenceError
-from harness.store.history import ChainedWriter, TornLine, ZnodeChange, read_jsonl
+from harness.store.history import SNAPSHOT, ChainedWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
 from harness.zookeeper.scope import EVERYTHING, Scope
 from harness.zookeeper.transaction_log import read_ensemble_log
@@ -41,10 +41,11 @@ class Remarks:
         return self.gaps + self.contradictions
 
 
-def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: bool = False) -> Remarks:
-    """Replace the observer's file by its changes and the logged ones; return remarks on its quality.
+def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: bool = False, begins: int = 0) -> Remarks:
+    """Replace the observer's file by what it saw and what was logged; return remarks on its quality.
 
-    Without a log, which is None, all of the observer's changes stay. `exact` as in `combine`.
+    Without a log, which is None, all that the observer saw stays. `exact` as `combine` has it. Where a log `begins`
+    with a snapshot, what the observer saw before that stands, and replaces the snapshot.
     """
     torn = TornLine()
     before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
@@ -56,7 +57,13 @@ def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: boo
         merged = sorted(before, key=lambda change: change.zxid)
     else:
         seen = [change for change in before if change.source == observer.SOURCE]  # the rest is from an earlier merge
+        early: list[ZnodeChange] = []
+        if before and _observed_from(before) <= begins:
+            early = [each for each in before if each.zxid < begins and each.source in (observer.SOURCE, SNAPSHOT)]
+            seen = [change for change in seen if change.zxid >= begins]
+            logged = [change for change in logged if change.source != SNAPSHOT]
         merged, contradictions = combine(seen, logged, exact=exact)
+        merged = sorted([*early, *merged], key=lambda change: change.zxid)
     temporary = history.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
     with ChainedWriter(temporary) as writer:
@@ -64,6 +71,11 @@ def merge_changes(history: Path, logged: list[ZnodeChange] | None, *, exact: boo
             writer.write(change)
     temporary.replace(history)
     return Remarks(gaps=gaps, contradictions=contradictions)
+
+
+def _observed_from(changes: list[ZnodeChange]) -> int:
+    """Return the first offset of a quorum's log that an observer read: the one after its snapshot, if it began so."""
+    return max((change.zxid for change in changes if change.source == SNAPSHOT), default=-1) + 1
 
 
 def combine(

@@ -182,4 +182,4 @@ for _message_class in _MESSAGES:
 API_KEYS: dict[type[ApiMessage], ApiKey] = {each: ApiKey(each.API_KEY) for each in _MESSAGES}
 """The API that each message is of."""
 RESPONSES: dict[int, type[ApiMessage]] = {API_KEYS[each]: each for each in _MESSAGES if each.type == "response"}
-"""The response class of each API, by its key."""
+"""The response class of each API, by its key; a client of further APIs adds theirs."""
