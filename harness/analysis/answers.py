@@ -10,7 +10,7 @@ from harness.analysis.engine.compat import to_read
 from harness.analysis.engine.hadoop import Folder
 from harness.analysis.frames import in_turn
 from harness.analysis.sources.lineage import PLACES, kinds_of
-from harness.analysis.tables.schemas import TORN
+from harness.analysis.tables.schemas import OF_ONE_LINE, TORN
 from harness.contracts.checks import FINDING_COLUMNS, Check, Severity
 from harness.store.phase_log import Phase
 from harness.store.result import CheckResult, Remark
@@ -91,5 +91,6 @@ def remarks_of(evidence: DataFrame, limit: int) -> tuple[dict[str, list[Remark]]
 
 
 def _remark(row: Row) -> Remark:
-    text, forbids_pass = f"{row['count']} {row.problem}", row.problem != TORN
+    count, forbids_pass = row["count"], row.problem != TORN
+    text = f"{count:,} {OF_ONE_LINE.get(row.problem, row.problem) if count == 1 else row.problem}"
     return Remark(text=text, phase=Phase.JUDGE, subject=row.subject, forbids_pass=forbids_pass)

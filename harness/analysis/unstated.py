@@ -1,4 +1,4 @@
-"""Which answers hang on a setting that nobody stated? Checks are asked again with each of these at its most lenient."""
+"""Which answers depend on a setting that is not stated? Checks are asked again with each at its most lenient."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from harness.analysis.facts.build import Facts
 from harness.analysis.facts.compaction import superseded
 from harness.analysis.frames import PARTITION_KEY, union
 from harness.analysis.running import broken_parts
-from harness.contracts.checks import Check, Settings, Severity, handed_to
+from harness.contracts.checks import ANY_TOPIC, Check, Settings, Severity, handed_to
 
 _WITH_ACKS = ("sends", "send_reversals")
 """Facts that say with which acks a record was sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Otherwise:
     """What a run was allowed to do, with one setting that is not stated at its most lenient."""
 
@@ -26,7 +26,9 @@ class Otherwise:
     """What states it, as `--set` takes it."""
     settings: Settings
     acks: int | None = None
-    """The acks of all sends, if that is the setting."""
+    """The acks of the sends in `without_acks`, if that is the setting."""
+    without_acks: DataFrame | None = None
+    """`process` and `index` of the sends that do not state their acks."""
     compacted: bool = False
     """Whether topics are compacted of which no evidence states that they are or are not."""
 
@@ -51,6 +53,7 @@ def hanging_on(
         decides="",
         settings=_most_lenient([each.settings for each in others]),
         acks=next((each.acks for each in others if each.acks is not None), None),
+        without_acks=next((each.without_acks for each in others if each.without_acks is not None), None),
         compacted=any(each.compacted for each in others),
     )
     tried = [*others, together]
@@ -89,9 +92,13 @@ def _most_lenient(settings: Sequence[Settings]) -> Settings:
         idempotence=all(each.idempotence for each in settings),
         power_loss=any(each.power_loss for each in settings),
         read_from_start=all(each.read_from_start for each in settings),
-        deleting_topics=settings[0].deleting_topics,
+        deleting_topics=max((each.deleting_topics for each in settings), key=_has_any),
         compacted_topics=settings[0].compacted_topics,
     )
+
+
+def _has_any(topics: str) -> bool:
+    return ANY_TOPIC in topics.split(",")
 
 
 def _superseded_if_compacted(facts: Facts) -> DataFrame:
@@ -107,10 +114,17 @@ def _superseded_if_compacted(facts: Facts) -> DataFrame:
     return superseded(cleaned, sends, facts["replica_records"])
 
 
+def _with_acks(rows: DataFrame, unstated: DataFrame) -> DataFrame:
+    """Return the rows with other acks where a send does not state its own."""
+    joined = rows.join(unstated, on=["process", "index"], how="left")
+    return joined.withColumn("acks", F.coalesce("otherwise", "acks")).select(*rows.columns)
+
+
 def _violations(check: Check, facts: Facts, other: Otherwise) -> DataFrame:
     handed = handed_to(check, facts)
-    if other.acks is not None:
-        handed |= {name: handed[name].withColumn("acks", F.lit(other.acks)) for name in _WITH_ACKS if name in handed}
+    if other.acks is not None and other.without_acks is not None:
+        unstated = other.without_acks.withColumn("otherwise", F.lit(other.acks))
+        handed |= {name: _with_acks(handed[name], unstated) for name in _WITH_ACKS if name in handed}
     if other.compacted and SUPERSEDED in handed:
         handed[SUPERSEDED] = handed[SUPERSEDED].unionByName(_superseded_if_compacted(facts)).distinct()
     rows = check.findings(handed, other.settings)

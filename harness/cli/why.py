@@ -1,17 +1,20 @@
 """`chaos why`: on one screen, why a run did not hold."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from rich.markup import escape
 
 from harness.cli.options import Json, RunPath, run_folder
+from harness.progress import number_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from harness.ingest.answer import HistoryResult
     from harness.report.why import Reason
+    from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
 SHOWN = 300
@@ -19,12 +22,16 @@ SHOWN = 300
 
 
 def why(run_path: RunPath, as_json: Json = False) -> None:
-    """Print why a run did not hold: broken promises, unknown and doubtful answers, and leftovers."""
+    """Say why a run, or a history that was judged, did not hold: what is broken, unknown, doubtful or left behind."""
     from harness.cli.terminal import PatientConsole
     from harness.experiment.judge import assemble
+    from harness.ingest.answer import HistoryResult, is_judged_history
     from harness.report.why import why as reasons_of
+    from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
+    if is_judged_history(run_path):
+        _of_history(RunFolder(run_path), HistoryResult.load(RunFolder(run_path).verdict), as_json=as_json)
     folder = run_folder(run_path)
     result = RunResult.load(folder.verdict) if folder.verdict.exists() else assemble(folder)
     reasons = reasons_of(result)
@@ -42,13 +49,40 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
     raise typer.Exit(result.exit_code)
 
 
-def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:
-    """Print the reasons, the most important first, under the three verdicts."""
-    from harness.cli.terminal import new_table, show_verdicts, styled
+def _of_history(folder: "RunFolder", result: "HistoryResult", *, as_json: bool) -> NoReturn:
+    """Print why a judged history did not hold, and what else it would take; exit with its code."""
+    from harness.cli.terminal import PatientConsole, styled
+    from harness.report.why import why_of
 
-    table = new_table(result.run_id, "verdict", "phase", "of", "why", wide=["why"])
+    reasons = why_of(result.checks, (), result.remarks)
+    if as_json:
+        rows = [reason.model_dump(mode="json") | {"title": reason.title} for reason in reasons]
+        data = {"verdict": result.verdict.name, "exit_code": int(result.exit_code), "reasons": rows}
+        typer.echo(json.dumps(data | {"folder": str(folder.root)}, indent=2))
+    else:
+        console = PatientConsole()
+        _show_reasons(console, result.name, reasons)
+        for remark in result.remarks:
+            if not remark.forbids_pass:
+                console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
+        counted = f"{number_of(len(result.checks), 'promise')} judged, {len(result.unjudged)} not"
+        console.print(f"system {styled(result.verdict)}   {counted}", highlight=False)
+    raise typer.Exit(result.exit_code)
+
+
+def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:
+    """Print the reasons, those that matter most first, under the three verdicts."""
+    from harness.cli.terminal import show_verdicts
+
+    _show_reasons(console, result.run_id, reasons)
+    show_verdicts(console, result.verdicts)
+
+
+def _show_reasons(console: "Console", name: str, reasons: "list[Reason]") -> None:
+    from harness.cli.terminal import new_table, styled
+
+    table = new_table(name, "verdict", "phase", "of", "why", wide=["why"])
     for reason in reasons:
         text = reason.text if len(reason.text) <= SHOWN else f"{reason.text[:SHOWN]}…"
         table.add_row(styled(reason.verdict), reason.phase, escape(reason.title), escape(text))
-    console.print(table if reasons else f"{result.run_id}: every promise held", highlight=False)
-    show_verdicts(console, result.verdicts)
+    console.print(table if reasons else f"{name}: every promise held", highlight=False)

@@ -39,6 +39,10 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
+ANY_TOPIC = "*"
+"""As a name in a list of topics: each of them may be meant."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a run's configuration allowed; decides which anomalies are expected.

@@ -1,16 +1,19 @@
 """The result of a recorded history: judged promises, unjudged ones, and the evidence that those need."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.analysis.judge import Judgement
 from harness.analysis.sources.lineage import LINEAGE
 from harness.contracts import registry
 from harness.contracts.checks import Check, Subject
+from harness.errors import EvidenceError
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
 from harness.progress import number_of
-from harness.store.result import CheckResult, Remark, StoredModel, forbidding
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, Remark, StoredModel, forbidding, reason_of
 from harness.verdict import ExitCode, SystemVerdict
 
 
@@ -65,9 +68,23 @@ class HistoryResult(StoredModel):
         codes = {SystemVerdict.PASS: ExitCode.HELD, SystemVerdict.FAIL: ExitCode.VIOLATED}
         return codes.get(self.verdict, ExitCode.INCONCLUSIVE)
 
+    @classmethod
+    def load(cls, path: Path) -> "HistoryResult":
+        """Read `verdict.json`; raises EvidenceError if it is not the answer on a history."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise EvidenceError(f"{path}: not the answer of `chaos judge`: {reason_of(error)}") from error
+
     def as_json(self) -> dict[str, Any]:
         """Return everything, with the verdict for readers other than this program."""
         return {"verdict": self.verdict.name, "exit_code": int(self.exit_code), **self.model_dump(mode="json")}
+
+
+def is_judged_history(path: Path) -> bool:
+    """Return whether a folder is one of `chaos judge`, which has a verdict without a plan."""
+    folder = RunFolder(path)
+    return folder.verdict.is_file() and not folder.plan.exists()
 
 
 def settings_in_words(settings: AllowedSettings) -> list[Setting]:

@@ -11,15 +11,16 @@ from harness.analysis.engine.hadoop import AnyResultFolder
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import reason
 from harness.analysis.judge import Question, judge_sources
-from harness.analysis.tables.schemas import UNREADABLE
+from harness.analysis.tables.schemas import OF_ONE_LINE, UNREADABLE
 from harness.analysis.unstated import Otherwise
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
 from harness.experiment.judge import remark_on, within_holes
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided
+from harness.ingest.ends import ends_in_words
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
-from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise
+from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise, stated_in
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
@@ -29,11 +30,6 @@ from harness.store.phase_log import Phase
 from harness.store.result import Remark, RunResult
 from harness.store.seal import Hole
 from harness.verdict import SystemVerdict, mood_of
-
-WITHOUT_ENDS = (
-    "no line asks for the end of a partition (kind `end_offset`): records that are gone from the end of a log look as "
-    "if readers had not come to them"
-)
 
 
 def judge_history(
@@ -67,16 +63,21 @@ def judge_history(
     evidence = RecordedEvidence(spark, paths, expansion=expansion)
     plugins = Question(settings={}, checks=tuple(checks)).plugins()
     try:
-        settings = settings.with_said(evidence.said())
+        of_history = stated_in(evidence.said(), evidence.place_of)
+        contradictions = of_history.contradicting(settings)
+        stated, deleted = of_history.under(settings), evidence.deleted_from()
+        settings = stated.deleting(deleted)
         question = Question(
             settings={name: settings.for_checks()},
             checks=tuple(checks),
-            otherwise=_otherwise(settings, evidence),
+            otherwise=_otherwise(stated, deleted, evidence),
         )
         holes = _holes(evidence, progress or Silent())
-        sources = evidence.sources(name, {"acks": settings.acks})
+        sources = evidence.sources(name, settings.acks)
         (judgement,) = judge_sources(spark, sources, [question], into=folder, progress=progress)
-        unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(UNREADABLE)]
+        names = (UNREADABLE, OF_ONE_LINE[UNREADABLE])
+        unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(names)]
+        ends = [Remark(text=text, phase=Phase.JUDGE, subject="operations") for text in ends_in_words(spark, folder)]
         explained = evidence.explain(unread)
     except SPARK_ERRORS as error:
         raise_if_engine_lost(error)
@@ -92,8 +93,8 @@ def judge_history(
         remarks=[
             *map(remark_on, holes),
             *judgement.remarks,
-            *_without_ends(judgement.counts),
-            *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in explained),
+            *ends,
+            *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in (*contradictions, *explained)),
         ],
         counts=judgement.counts,
     )
@@ -101,26 +102,20 @@ def judge_history(
     return result
 
 
-def _otherwise(settings: AllowedSettings, evidence: RecordedEvidence) -> list[Otherwise]:
-    """Return the settings with each unstated one at its most lenient; acks only if a send leaves it open."""
-    others = otherwise(settings)
+def _otherwise(settings: AllowedSettings, deleted: Sequence[str], evidence: RecordedEvidence) -> list[Otherwise]:
+    """Return the settings with each one that is not stated at its most lenient; acks only if a send leaves it open."""
+    others, without_acks = otherwise(settings), evidence.without_acks()
     return [
         Otherwise(
             decides=decides,
-            settings=each.for_checks(),
+            settings=each.deleting(deleted).for_checks(),
             acks=each.acks if each.acks != settings.acks else None,
+            without_acks=without_acks,
             compacted=decides == COMPACTED,
         )
         for decides, each in others.items()
-        if each.acks == settings.acks or not evidence.says_acks()
+        if each.acks == settings.acks or without_acks is not None
     ]
-
-
-def _without_ends(counts: Mapping[str, int]) -> list[Remark]:
-    """Return a remark if records were sent and no partition's end was listed."""
-    if not counts["sends"] or counts["end_offsets"]:
-        return []
-    return [Remark(text=WITHOUT_ENDS, phase=Phase.JUDGE, subject="operations")]
 
 
 def _holes(evidence: RecordedEvidence, progress: Listener) -> list[Hole]:

@@ -65,17 +65,17 @@ class RecordedEvidence:
             for kind, files in self.files.items()
         }
 
-    def sources(self, run_id: str, defaults: dict[str, Any]) -> Sources:
+    def sources(self, run_id: str, unstated_acks: int) -> Sources:
         """Return the lines of all files as those of one run.
 
         Args:
-            run_id: Name of the history.
-            defaults: Defaults of fields of operations, beyond those of the format.
+            run_id: What the history is called.
+            unstated_acks: What the acks of a send are taken for where none of its lines states them.
         """
         everything = [file for files in self.files.values() for file in files]
         size_bytes = sum(file.size for file in everything)
         together = tasks_for(self.spark, size_bytes) <= 1
-        frames = {kind: self._lines(kind, defaults).withColumn("run_id", F.lit(run_id)) for kind in SCHEMAS}
+        frames = {kind: self._lines(kind).withColumn("run_id", F.lit(run_id)) for kind in SCHEMAS}
         if together:
             frames = {kind: frame.coalesce(1) for kind, frame in frames.items()}
         torn = (
@@ -93,6 +93,7 @@ class RecordedEvidence:
             size_bytes=size_bytes,
             torn=tuple(torn),
             together=together,
+            unstated_acks=unstated_acks,
         )
 
     def _walk(self, kind: str, run_id: str) -> Walk:
@@ -105,20 +106,32 @@ class RecordedEvidence:
         return walk
 
     def said(self) -> list[tuple[str, str]]:
-        """Return the settings that lines of operations state, as name and value.
-
-        Topics whose records a client asked to delete, and did not certainly fail to, are among `deleting_topics`.
-        """
+        """Return the settings that lines of operations state, name and value of each."""
         rows = self._having(OpKind.SETTING).select("key", "value").distinct()
+        return sorted((row.key, row.value) for row in rows.collect())
+
+    def place_of(self, name: str, value: str) -> str:
+        """Return file and line of the first line that states this value of a setting."""
+        stated = (F.col("kind") == OpKind.SETTING.value) & (F.col("key") == name) & (F.col("value") == value)
+        for file in self.files["operations"]:
+            with reading.in_order(self.spark):
+                row = self._numbered("operations", file).where(stated).select(LINE).orderBy(LINE).first()
+            if row is not None:
+                return f"{file.shown}:{row[LINE]}"
+        return "a line of the history"
+
+    def deleted_from(self) -> list[str]:
+        """Return the topics whose records a client asked to delete, and did not certainly fail to."""
         lines = self._having(OpKind.DELETE_RECORDS)
         failed = lines.where(F.col("type") == OpType.FAIL).select("process", "index")
         deleted = lines.join(failed, on=["process", "index"], how="left_anti").select("topic").distinct()
-        said = [(row.key, row.value) for row in rows.collect()]
-        return sorted([*said, *(("deleting_topics", json.dumps([row.topic])) for row in deleted.collect())])
+        return sorted(row.topic for row in deleted.collect())
 
-    def says_acks(self) -> bool:
-        """Return whether every send states its acks."""
-        return self._having(OpKind.SEND).where(F.col("acks").isNull() & (F.col("type") == OpType.INVOKE)).isEmpty()
+    def without_acks(self) -> DataFrame | None:
+        """Return `process` and `index` of the sends whose acks no line states; None if there are none."""
+        sends = self._having(OpKind.SEND).groupBy("process", "index").agg(F.max("acks").alias("acks"))
+        rows = sends.where(F.col("acks").isNull()).select("process", "index")
+        return None if rows.isEmpty() else rows
 
     def _having(self, kind: OpKind) -> DataFrame:
         """Return the valid lines of one kind of operation, without defaults."""
@@ -131,7 +144,7 @@ class RecordedEvidence:
             return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in schema])
         return balanced_union(parts).where(F.col("kind") == kind.value)
 
-    def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
+    def _lines(self, kind: str) -> DataFrame:
         form, schema = formats()[kind], SCHEMAS[kind]
         texts = [file for file in self.files[kind] if file.format == JSON]
         parts = [_fitting(_shaped(table, schema), form) for table in self._tables[kind]]
@@ -141,7 +154,7 @@ class RecordedEvidence:
             named = T.StructType([*with_corrupt(schema).fields, T.StructField(FILE, T.StringType())])
             return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in named])
         lines = balanced_union(parts)
-        known = form.defaults | (defaults if kind == "operations" else {})
+        known = {name: value for name, value in form.defaults.items() if (kind, name) != ("operations", "acks")}
         fits = F.col(CORRUPT).isNull()
         filled = {
             name: F.when(fits, F.coalesce(name, F.lit(value))) for name, value in known.items() if name in lines.columns
@@ -184,18 +197,21 @@ class RecordedEvidence:
             return f"{file.shown}: the line is not found: {reason(error)}"
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
-        form, schema = formats()[kind], SCHEMAS[kind]
         with reading.in_order(self.spark):
-            if file.format == PARQUET:
-                raw = _shaped(_table(self.spark, form, [file], numbered=True), schema, LINE)
-                rows = _fitting(raw, form, LINE).withColumn(TEXT, F.lit(""))
-            else:
-                rows = _fitting(reading.numbered_lines(self.spark, file, schema), form, LINE, TEXT)
+            rows = self._numbered(kind, file)
             row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, TEXT).orderBy(LINE).first()
         if row is None:
             return f"{file.shown}: every line fits"
-        wrong = _wrong(row[TEXT], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
+        wrong = _wrong(row[TEXT], SCHEMAS[kind]) if row[CORRUPT] == MISREAD else row[CORRUPT]
         return f"{file.shown}:{row[LINE]}: {wrong}"
+
+    def _numbered(self, kind: str, file: StoredFile) -> DataFrame:
+        """Return the lines of a file with `LINE` and `TEXT`; the session reads them in order."""
+        form, schema = formats()[kind], SCHEMAS[kind]
+        if file.format == PARQUET:
+            raw = _shaped(_table(self.spark, form, [file], numbered=True), schema, LINE)
+            return _fitting(raw, form, LINE).withColumn(TEXT, F.lit(""))
+        return _fitting(reading.numbered_lines(self.spark, file, schema), form, LINE, TEXT)
 
 
 def _all(where: Files, paths: Sequence[str]) -> list[StoredFile]:
@@ -257,6 +273,10 @@ def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
         part = F.exists("records", _lacks_a_part)
         wrong = wrong.when(
             F.coalesce(part, F.lit(False)), "one of its `records` has no `topic`, `partition`, `offset` or `value`"
+        )
+        negative = F.exists("records", lambda record: (record["partition"] < 0) | (record["offset"] < 0))
+        wrong = wrong.when(
+            F.coalesce(negative, F.lit(False)), "one of its `records` has a negative `partition` or `offset`"
         )
     unknown = F.array_distinct(F.filter(KEYS, lambda key: ~key.isin(*form.names)))
     wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))

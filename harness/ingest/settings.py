@@ -5,13 +5,13 @@ depends on that setting, and is UNKNOWN.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from harness.contracts.checks import Settings
+from harness.contracts.checks import ANY_TOPIC, Settings
 from harness.errors import EvidenceError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import refusal
@@ -107,20 +107,24 @@ class AllowedSettings(BaseModel):
             ALL if (name, value) in (("acks", ACKS_ALL), ("min_insync_replicas", EVERY_REPLICA)) else str(value).lower()
         )
 
-    def with_said(self, said: Iterable[tuple[str, str]]) -> "AllowedSettings":
-        """Return them with the settings that lines of the history state; earlier statements win.
+    def under(self, stated: "AllowedSettings") -> "AllowedSettings":
+        """Return them with what options and the settings file state over them."""
+        return AllowedSettings(**(self.model_dump(exclude_unset=True) | stated.model_dump(exclude_unset=True)))
 
-        Args:
-            said: Names and values; of several values of a name the most lenient one applies to the history.
+    def contradicting(self, stated: "AllowedSettings") -> list[str]:
+        """Return, of each setting that the history states otherwise, its name, this value and the `stated` one."""
+        both = self.model_fields_set & stated.model_fields_set
+        return [
+            f"the history states {name}={self.text(name)}, options or the settings file state "
+            f"{name}={stated.text(name)}, which applies"
+            for name in AllowedSettings.model_fields
+            if name in both and getattr(self, name) != getattr(stated, name)
+        ]
 
-        Raises:
-            EvidenceError: there is no such setting, or it has no such value.
-        """
-        values: dict[str, Any] = {}
-        for name, text in said:
-            value = _value_of(name, text)
-            values[name] = _LENIENT[name].of(values[name], value) if name in values else value
-        return AllowedSettings(**(values | self.model_dump(exclude_unset=True)))
+    def deleting(self, topics: Iterable[str]) -> "AllowedSettings":
+        """Return them with topics from which clients deleted records, whatever is stated."""
+        names = _all_topics(self.deleting_topics, ",".join(topics))
+        return self.model_copy(update={"deleting_topics": names}) if names != self.deleting_topics else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +136,28 @@ class Lenient:
     of: Callable[..., Any]
     """Returns the more lenient of two values."""
     decides: str
-    """What `--set` must state so that checks can answer; empty if the strictest value is not doubted."""
+    """What `--set` states instead, so that checks may answer."""
 
 
 def _all_topics(some: str, more: str) -> str:
     return ",".join(dict.fromkeys(name for names in (some, more) for name in names.split(",") if name))
 
 
+KAFKA_NAMES: Mapping[str, str] = {
+    "enable.idempotence": "idempotence",
+    "request.required.acks": "acks",
+    "min.insync.replicas": "min_insync_replicas",
+    "unclean.leader.election.enable": "unclean_leader_election",
+}
+"""The settings that are Kafka's own, by the names that clients and brokers have for them."""
+_DELETING = "is no setting here: state the topics from which records may be deleted, as deleting_topics"
+KAFKA_HINTS: Mapping[str, str] = {
+    "auto.offset.reset": "is no setting here: state whether readers began at the start, as read_from_start",
+    "cleanup.policy": "is no setting here: state the topics that are compacted, as compacted_topics",
+    "retention.ms": _DELETING,
+    "retention.bytes": _DELETING,
+}
+"""What to state instead of other names of Kafka's."""
 COMPACTED = "compacted_topics=none"
 _LENIENT: Mapping[str, Lenient] = {
     "acks": Lenient(1, lambda a, b: max((a, b), key=(-1, 1, 0).index), "acks=all"),
@@ -147,7 +166,7 @@ _LENIENT: Mapping[str, Lenient] = {
     "idempotence": Lenient(False, min, "idempotence=true"),
     "power_loss": Lenient(True, max, "power_loss=false"),
     "read_from_start": Lenient(False, min, "read_from_start=true"),
-    "deleting_topics": Lenient("", _all_topics, ""),
+    "deleting_topics": Lenient(ANY_TOPIC, _all_topics, "deleting_topics=none"),
     "compacted_topics": Lenient("", _all_topics, COMPACTED),
 }
 """By the name of the setting."""
@@ -158,11 +177,35 @@ def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
     return {
         each.decides: settings.model_copy(update={name: each.value})
         for name, each in _LENIENT.items()
-        if each.decides and not settings.is_stated(name)
+        if not settings.is_stated(name)
     }
 
 
+def stated_in(said: Iterable[tuple[str, str]], place_of: Callable[[str, str], str]) -> AllowedSettings:
+    """Return the settings that lines of a history state.
+
+    Args:
+        said: Names, of Kafka's or of these settings, and values; of several values the most lenient one applies.
+        place_of: Returns file and line of a name and value.
+
+    Raises:
+        EvidenceError: there is no such setting, or it has no such value.
+    """
+    values: dict[str, Any] = {}
+    for written, text in said:
+        name = KAFKA_NAMES.get(written, written)
+        try:
+            value = _value_of(name, text)
+        except ValueError as error:
+            raise EvidenceError(f"{place_of(written, text)}: {written}={text}: {error}") from None
+        values[name] = _LENIENT[name].of(values[name], value) if name in values else value
+    return AllowedSettings(**values)
+
+
 def _value_of(name: str, text: str) -> Any:
+    """Return the value of a setting; raises ValueError with what is wrong."""
+    if name in KAFKA_HINTS:
+        raise ValueError(KAFKA_HINTS[name])
     value = parse_yaml(text, name)
     problems = value.problems
     try:
@@ -170,7 +213,7 @@ def _value_of(name: str, text: str) -> Any:
     except ValidationError as error:
         problems = problems or problems_of(AllowedSettings, error)
     if problems:
-        raise EvidenceError(f"a line of the history states {name}={text}: {problems[0].message}")
+        raise ValueError(problems[0].message)
     return getattr(settings, name)
 
 
@@ -181,8 +224,13 @@ def load_settings(path: Path | None, sets: list[str]) -> AllowedSettings:
         ScenarioError: one line an error, each with file and line or the option.
     """
     source = _read(path) if path else Source("--set", data={})
+    _use_own_names(source)
     for text in sets:
-        source.override(set_option(text))
+        option = set_option(text)
+        if option.key in KAFKA_HINTS:
+            source.problems.append(Problem((option.key,), KAFKA_HINTS[option.key], origin=option.option))
+        else:
+            source.override(replace(option, key=KAFKA_NAMES.get(option.key, option.key)))
     try:
         settings = AllowedSettings.model_validate(source.data)
     except ValidationError as error:
@@ -190,6 +238,19 @@ def load_settings(path: Path | None, sets: list[str]) -> AllowedSettings:
     if source.problems:
         raise refusal(source)
     return settings
+
+
+def _use_own_names(source: Source) -> None:
+    """Rename the keys that are Kafka's names; a name without a setting here is a problem that says what to state."""
+    for key in [key for key in source.data if key in KAFKA_NAMES or key in KAFKA_HINTS]:
+        value, name = source.data.pop(key), KAFKA_NAMES.get(key, key)
+        if key in KAFKA_HINTS:
+            source.problems.append(Problem((key,), KAFKA_HINTS[key]))
+        elif name in source.data:
+            source.problems.append(Problem((key,), f"is {name}, which is given too"))
+        else:
+            source.data[name] = value
+            source.origins[(name,)] = source.origins[(key,)]
 
 
 def _read(path: Path) -> Source:

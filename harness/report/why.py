@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from harness.contracts import registry
-from harness.store.result import ByName, RunResult, StoredModel, forbidding
+from harness.store.result import ByName, CheckResult, Remark, RunResult, StoredModel, SuiteResult, forbidding
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdict
 
 
@@ -54,17 +54,7 @@ class Reason(StoredModel):
 
 
 def why(result: RunResult) -> list[Reason]:
-    """Return every reason why a run did not hold, the most important first; empty if it held."""
-    answers = [_reason(Kind.CHECK, part.verdict, part.check, part.reason) for part in result.checks]
-    answers += [
-        _reason(Kind.SUITE, part.verdict, part.suite, "; ".join(part.failures) or part.reason) for part in result.suites
-    ]
-    doubts = [
-        _reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, each.subject, each.text, each.phase)
-        for each in forbidding(result.remarks)
-    ]
-    if not doubts and all(answer.verdict is SystemVerdict.NOT_JUDGED for answer in answers):
-        doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
+    """Return every reason why a run did not hold, in the order in which they matter; none if it did."""
     faults = [
         _reason(Kind.FAULT, part.verdict, part.fault, part.detail, targets=part.targets)
         for part in result.faults
@@ -73,12 +63,25 @@ def why(result: RunResult) -> list[Reason]:
     if not faults:
         faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]
     return [
-        *of(SystemVerdict.FAIL, answers),
-        *doubts,
-        *of(SystemVerdict.UNKNOWN, answers),
+        *why_of(result.checks, result.suites, result.remarks),
         *(reason for reason in faults if reason.verdict is not FaultVerdict.CONFIRMED),
         *(_reason(Kind.RESIDUE, EnvironmentVerdict.RESIDUE, "", text) for text in result.residue),
     ]
+
+
+def why_of(checks: Iterable[CheckResult], suites: Iterable[SuiteResult], remarks: Sequence[Remark]) -> list[Reason]:
+    """Return every reason why what was judged did not hold."""
+    answers = [_reason(Kind.CHECK, part.verdict, part.check, part.reason) for part in checks]
+    answers += [
+        _reason(Kind.SUITE, part.verdict, part.suite, "; ".join(part.failures) or part.reason) for part in suites
+    ]
+    doubts = [
+        _reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, each.subject, each.text, each.phase)
+        for each in forbidding(remarks)
+    ]
+    if not doubts and all(answer.verdict is SystemVerdict.NOT_JUDGED for answer in answers):
+        doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
+    return [*of(SystemVerdict.FAIL, answers), *doubts, *of(SystemVerdict.UNKNOWN, answers)]
 
 
 def of(verdict: Verdict, reasons: Iterable[Reason]) -> list[Reason]:

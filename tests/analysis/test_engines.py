@@ -157,7 +157,7 @@ def test_a_table_of_others_is_read_as_on_apache_spark(name: str, sail: SparkSess
     columns = {key: pa.array([value] * 3) for key, value in SEND.items()} | {"type": pa.array(["invoke", "ok", "done"])}
     parquet.write_table(pa.table(columns | TABLES[name]), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    rows = evidence.sources("h", {}).lines["operations"].select("topic", CORRUPT).collect()
+    rows = evidence.sources("h", -1).lines["operations"].select("topic", CORRUPT).collect()
     explanation = "`type` is done, none of invoke, ok, fail, info"
     assert [tuple(row) for row in rows] == [("t", None), ("t", None), (None, explanation)]
     assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:3: {explanation}"]
@@ -169,7 +169,7 @@ def test_a_table_of_others_may_have_no_rows(of: pa.DataType, sail: SparkSession,
     rows = pa.Table.from_pylist([SEND]).slice(0, 0)
     parquet.write_table(rows.set_column(0, "index", pa.array([], of)), path)
     evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    assert evidence.sources("h", {}).lines["operations"].count() == 0
+    assert evidence.sources("h", -1).lines["operations"].count() == 0
     assert evidence.explain(["operations/operations.parquet"]) == [f"{path}: every line fits"]
 
 

@@ -115,7 +115,7 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged: "Judged") -> None:
     assert {"I1", "I11", "I24"} < unknown
     assert "lost-write" not in unknown
     (reason,) = {result.reason for result in judgement.checks if result.check == "I24"}
-    assert reason.endswith("evidence that is damaged: brokers/1/state-change.jsonl: 1 unreadable lines")
+    assert reason.endswith("evidence that is damaged: brokers/1/state-change.jsonl: 1 unreadable line")
 
 
 def test_remarks_on_the_evidence_name_file_and_number(judged: "Judged") -> None:

@@ -69,13 +69,22 @@ def registered(*sources: str) -> Rows:
     ]
 
 
-def signs(sign: Sign) -> Rows:
-    return lambda seen: [*sends(), *(("liveness", {"topic": "orders", "partition": n, "sign": sign}) for n in seen)]
+def looked(sign: Sign, partition: int, *, shown: bool = True) -> Row:
+    return "liveness", {"topic": "orders", "partition": partition, "sign": sign, "shown": shown}
+
+
+def signs(*both: Sign) -> Rows:
+    """Of the partition that is not seen, one sign of the two is known."""
+    return lambda seen: [*sends(), *(looked(s, n) for n in THREE for s in (both if n in seen else both[:1]))]
 
 
 SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.RECORDS_READ: (
         lambda seen: [*sends(), *(read(f"v{number}", 0, partition=number) for number in seen)],
+        "orders-2",
+    ),
+    subjects.ENDS_READ: (
+        lambda seen: [*sends(), *(read(f"v{n}", 0, partition=n) for n in seen), *(end(1, n) for n in THREE)],
         "orders-2",
     ),
     subjects.RECORDS_PLACED: (
@@ -126,8 +135,8 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
     ),
     subjects.GROUPS_READ: (lambda seen: [*members(), *(read("v", 0, process=f"c{n}") for n in seen)], "g2"),
     subjects.REGISTRATIONS_MATCHED: (registered("zookeeper", "broker"), "broker 2"),
-    subjects.signs_of(Sign.LED, Sign.IN_SYNC): (signs(Sign.LED), "orders-2"),
-    subjects.signs_of(Sign.PRODUCE, Sign.FETCH): (signs(Sign.FETCH), "orders-2"),
+    subjects.signs_of(Sign.LED, Sign.IN_SYNC): (signs(Sign.LED, Sign.IN_SYNC), "orders-2"),
+    subjects.signs_of(Sign.PRODUCE, Sign.FETCH): (signs(Sign.FETCH, Sign.PRODUCE), "orders-2"),
 }
 """Subjects that do not follow from a fact that a check needs."""
 
@@ -181,8 +190,8 @@ ENDED = [sent("a", 0), sent("b", 1, index=1), sent("c", 2, index=2), read("a", 0
 """Readers ended before the last two that were acknowledged."""
 
 
-def end(offset: int) -> Row:
-    row = {"topic": "orders", "partition": 0, "offset": offset, "invoke_ns": 5, "complete_ns": 6}
+def end(offset: int, partition: int = 0) -> Row:
+    row = {"topic": "orders", "partition": partition, "offset": offset, "invoke_ns": 5, "complete_ns": 6}
     return "end_offsets", row
 
 
@@ -215,6 +224,39 @@ def test_what_no_reader_came_to(spark: SparkSession) -> None:
     assert {name: int(reason.split()[0]) for name, reason in said.items()} == {
         n: count for n, (_, count) in READS.items()
     }
+
+
+LAST_READ = [sent("a", 0), read("a", 0)]
+ENDS = {
+    "the log goes on with what was never acknowledged": ([*LAST_READ, sent("b", index=1), end(2)], 1),
+    "others wrote there": ([*LAST_READ, end(8)], 7),
+    "the last answer is what holds": ([*LAST_READ, end(1)], 0),
+    "readers came further": ([*LAST_READ, read("b", 1), end(1)], 0),
+    "nobody read what was never acknowledged": ([sent("a"), read("c", 0, partition=1), end(3)], 3),
+    "a dump shows what lies there": ([*LAST_READ, end(8), replica(1, 8)], 0),
+    "the topic was deleted": ([*LAST_READ, end(8), ("topics", {"topic": "orders", "present": False})], 0),
+    "no client wrote or read there": ([*LAST_READ, end(8, 5)], 0),
+}
+
+
+def test_what_lies_past_the_last_record_that_was_read_forbids_a_pass(spark: SparkSession) -> None:
+    judged = unseen_in(spark, {name: rows for name, (rows, _) in ENDS.items()})
+    for check in ("phantom", "duplicate", "aborted-read"):
+        said = {name: judged.reasons.get((name, check), "0 of") for name in ENDS}
+        assert {name: int(reason.split()[0]) for name, reason in said.items()} == {
+            name: count for name, (_, count) in ENDS.items()
+        }
+    assert not any(check == "lost-write" for _, check in judged.reasons), "it promises what was acknowledged"
+
+
+def test_a_sign_that_is_missing_says_why_the_next_one_was_not_looked_for(spark: SparkSession) -> None:
+    runs = {
+        "produced alone": [*sends()[:1], looked(Sign.PRODUCE, 0)],
+        "not produced": [*sends()[:1], looked(Sign.PRODUCE, 0, shown=False)],
+    }
+    reasons = unseen_in(spark, runs).reasons
+    assert ("produced alone", "I32") in reasons
+    assert ("not produced", "I32") not in reasons
 
 
 def test_a_partition_whose_records_were_all_deleted_has_none_to_show(spark: SparkSession) -> None:

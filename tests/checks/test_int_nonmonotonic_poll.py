@@ -9,7 +9,7 @@ CASES = {
     "it goes back": fails(*SEEN, stepped(5, 2, polls=(1, 1)), offsets=[2], text="offset 2 after offset 5"),
     "so it does where the reader subscribed": fails(*SEEN, stepped(5, 2, polls=(1, 1), mode="subscribe")),
     "the step back lies between two polls": passes(*SEEN, stepped(5, 2)),
-    "the clients' history has holes": unknown(*SEEN, stepped(5, 2, polls=(1, 1)), UNREADABLE, text="unreadable lines"),
+    "the clients' history has holes": unknown(*SEEN, stepped(5, 2, polls=(1, 1)), UNREADABLE, text="unreadable line"),
     "nobody read anything": unknown(text="polls"),
 }
 

@@ -10,7 +10,7 @@ CASES = {
     "a retry overtakes an idempotent one": fails(*SENT, TOGETHER, offsets=[4]),
     "a retry overtakes without idempotence": excused(*SENT, TOGETHER, settings=NOT_IDEMPOTENT),
     "they were not under way together": passes(*SENT, overtaken(acknowledged_ns=2, invoke_ns=5)),
-    "the clients' history has holes": unknown(*SENT, TOGETHER, UNREADABLE, text="unreadable lines"),
+    "the clients' history has holes": unknown(*SENT, TOGETHER, UNREADABLE, text="unreadable line"),
     "nobody sent anything": unknown(text="sends"),
 }
 

@@ -23,7 +23,7 @@ CASES = {
         elected_uncleanly(2, 1),
         settings=UNCLEAN,
     ),
-    "the clients' history has holes": unknown(*SENT, LATER, UNREADABLE, text="unreadable lines"),
+    "the clients' history has holes": unknown(*SENT, LATER, UNREADABLE, text="unreadable line"),
     "nobody sent anything": unknown(text="sends"),
 }
 

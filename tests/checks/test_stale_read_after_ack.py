@@ -28,7 +28,7 @@ CASES = {
     ),
     "a fault has only just been healed": passes(*TOLD, injected(healed_s=1), injected(healed_s=8), ended_at(4, at_s=9)),
     "an unclean election between": excused(*TOLD, ended_at(4, at_s=9), elected_uncleanly(2, 1), settings=UNCLEAN),
-    "the clients' history has holes": unknown(*TOLD, ended_at(5, at_s=9), UNREADABLE, text="unreadable lines"),
+    "the clients' history has holes": unknown(*TOLD, ended_at(5, at_s=9), UNREADABLE, text="unreadable line"),
     "no end was requested": unknown(*TOLD, text="end_offsets"),
 }
 

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from harness.analysis.engine.compat import is_connect
 from harness.analysis.sources.reading import CORRUPT
 from harness.errors import EvidenceError
-from harness.ingest.judging import WITHOUT_ENDS, judge_history
+from harness.ingest.ends import WITHOUT_ENDS
+from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
@@ -35,6 +36,10 @@ MISFITS = {
     "half a record": (
         SEND | {"kind": "poll", "type": "ok", "records": [{"topic": "t", "partition": 0, "offset": 0}]},
         "one of its `records` has no `topic`, `partition`, `offset` or `value`",
+    ),
+    "a record before the log": (
+        SEND | {"kind": "poll", "type": "ok", "records": [{"topic": "t", "partition": 0, "offset": -1, "value": "a"}]},
+        "one of its `records` has a negative `partition` or `offset`",
     ),
 }
 
@@ -110,7 +115,7 @@ def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark
     polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
     parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
     parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
-    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", {}).lines["operations"]
+    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", -1).lines["operations"]
     rows = {row["process"]: row for row in lines.collect()}
     assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
     assert rows["p"]["records"] is None
@@ -132,7 +137,7 @@ def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_i
     first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
     path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
     evidence = RecordedEvidence(spark, {"operations": [str(path)]})
-    sources = evidence.sources("h", {})
+    sources = evidence.sources("h", -1)
     assert sources.torn == ()
     assert [row["process"] for row in sources.lines["operations"].collect()] == [None, "p", "p"]
     assert evidence.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")

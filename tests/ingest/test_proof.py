@@ -11,7 +11,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from harness.experiment.judge import within_holes
-from harness.ingest.judging import WITHOUT_ENDS, judge_history
+from harness.ingest.ends import WITHOUT_ENDS
+from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
@@ -196,7 +197,7 @@ def test_columns_of_a_table_with_numbers_and_chains_are_passed_over(spark: Spark
     parquet.write_table(pa.Table.from_pylist(rows, _SCHEMA), tmp_path / "ops.parquet")
     evidence = RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
     assert evidence.holes() == []
-    lines = evidence.sources("h", {}).lines["operations"].collect()
+    lines = evidence.sources("h", -1).lines["operations"].collect()
     assert sorted(line["value"] for line in lines if line["value"]) == ["p-0", "p-0", "p-1", "p-1"]
     (explanation,) = evidence.explain(["operations/ops.parquet"])
     assert explanation == f"{tmp_path}/ops.parquet:5: `type` is done, none of invoke, ok, fail, info"

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.spark
 
 STATED = ["acks=all", "min_insync_replicas=2", "unclean_leader_election=false", "idempotence=true", "power_loss=false"]
 STATED += ["read_from_start=true"]
+KEPT = ["deleting_topics=none"]
 HERE: dict[str, Any] = {"topic": "orders", "partition": 0}
 
 
@@ -51,13 +52,16 @@ ABSENT = "of 10 acknowledged records were not read and may have been deleted or 
 @pytest.mark.parametrize(
     ("lines", "sets", "verdict", "reason"),
     [
-        pytest.param([*sends(*TEN), *deletes("info"), *reads(*LATE)], [], UNKNOWN, f"5 {ABSENT}", id="perhaps deleted"),
-        pytest.param([*sends(*TEN), *deletes("fail"), *reads(*LATE)], [], FAIL, "v0", id="the deletion failed"),
-        pytest.param([*sends(*["k"] * 10), *reads(9)], [], UNKNOWN, f"--set {NOT_COMPACTED}", id="perhaps compacted"),
         pytest.param(
-            [*sends(*["k"] * 10), *reads(9)], ["compacted_topics=orders"], UNKNOWN, f"9 {ABSENT}", id="compacted"
+            [*sends(*TEN), *deletes("info"), *reads(*LATE)], KEPT, UNKNOWN, f"5 {ABSENT}", id="perhaps deleted"
         ),
-        pytest.param([*sends(*map(str, range(10))), *reads(9)], [], FAIL, "v0", id="no later record has its key"),
+        pytest.param([*sends(*TEN), *deletes("fail"), *reads(*LATE)], KEPT, FAIL, "v0", id="the deletion failed"),
+        pytest.param([*sends(*["k"] * 10), *reads(9)], KEPT, UNKNOWN, f"--set {NOT_COMPACTED}", id="perhaps compacted"),
+        pytest.param(
+            [*sends(*["k"] * 10), *reads(9)], [*KEPT, "compacted_topics=orders"], UNKNOWN, f"9 {ABSENT}", id="compacted"
+        ),
+        pytest.param([*sends(*map(str, range(10))), *reads(9)], KEPT, FAIL, "v0", id="no later record has its key"),
+        pytest.param([*sends(*TEN), *reads(*LATE)], [], UNKNOWN, "--set deleting_topics=none", id="retention"),
     ],
 )
 def test_a_record_that_may_have_been_removed_is_no_lost_write(

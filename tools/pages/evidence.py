@@ -40,8 +40,9 @@ _READING = f"""\
   always allowed. `--expansion` raises the limit."""
 _STATED = """\
 In lines of the history (kind `setting` of [operations](#operations)), in a YAML file (`--settings`) or one by one
-(`--set min_insync_replicas=2`). An option overrides the file, the file overrides the history. If lines of the history
-differ, the most lenient value applies. A setting that is not stated is taken at its strictest. A check that would
+(`--set min_insync_replicas=2`). An option overrides the file, the file overrides the history, and a remark states what
+was overridden. If lines of the history differ, the most lenient value applies. Kafka's names of these settings, such as
+`enable.idempotence`, are accepted. A setting that is not stated is taken at its strictest. A check that would
 answer otherwise with its most lenient value answers UNKNOWN and names the `--set` that decides."""
 _CHAINED = """\
 ## Chained lines

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import cache
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import last_isr
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.tables.schemas import TORN, VALUE_IDS
+from harness.analysis.tables.schemas import OF_ONE_LINE, TORN, VALUE_IDS
 from harness.contracts.checks import Assumption
 
 _REPLICA = "replica of {topic}-{partition} on broker {broker}: "
@@ -20,9 +20,17 @@ def _without_remark(subject: str, *, torn_too: bool = False) -> Assumption:
         facts=("evidence",),
         broken=lambda evidence: evidence.where(
             F.col("subject").startswith(subject) & (F.lit(torn_too) | (F.col("problem") != TORN))
-        ),
+        ).withColumn("problem", _counted_problem()),
         reason="{subject}: {count} {problem}",
     )
+
+
+def _counted_problem() -> Column:
+    """Return the problem of a row as it follows its count."""
+    text = F.col("problem")
+    for problem, of_one in OF_ONE_LINE.items():
+        text = F.when((F.col("count") == 1) & (F.col("problem") == problem), of_one).otherwise(text)
+    return text
 
 
 @cache

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Settings
+from harness.contracts.checks import ANY_TOPIC, Settings
 
 
 def begun(replicas: DataFrame) -> DataFrame:
@@ -17,7 +17,8 @@ def begun(replicas: DataFrame) -> DataFrame:
 
 def deletable(settings: Settings) -> Column:
     """Return whether records of a row's `topic` may be deleted."""
-    return F.array_contains(F.split(F.lit(settings.deleting_topics), ","), F.col("topic"))
+    topics = F.split(F.lit(settings.deleting_topics), ",")
+    return F.array_contains(topics, F.col("topic")) | F.array_contains(topics, ANY_TOPIC)
 
 
 def undecided(rows: DataFrame, replicas: DataFrame, claims: DataFrame, settings: Settings) -> DataFrame:

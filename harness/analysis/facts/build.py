@@ -101,6 +101,9 @@ def tables_of(sources: Sources) -> Facts:
     tables = dict(sources.tables)
     for name, frame in ChainMap(*parts).items():
         tables[name] = frame.unionByName(tables[name]) if name in tables else frame
+    if sources.unstated_acks is not None:
+        acks = F.coalesce("acks", F.lit(sources.unstated_acks))
+        tables["operations"] = tables["operations"].withColumn("acks", acks)
     return tables | {HISTORY: changes(tables["zookeeper"])}
 
 

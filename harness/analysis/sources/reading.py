@@ -64,6 +64,8 @@ class Sources:
     """Files that end in half a line, each as run id and place within the run folder."""
     together: bool
     """Whether one task has all lines of a run, so that what is joined by run is joined where it is."""
+    unstated_acks: int | None = None
+    """What the acks of a send are taken for where none of its lines states them; None where all of them do."""
 
 
 def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool = True) -> Sources:

@@ -289,6 +289,13 @@ DUPLICATED = "lines that are there already"
 DAMAGED_REPLICA = "damaged replica: "
 REPEATED_VALUES = "sent more than once, first "
 
+OF_ONE_LINE = {
+    UNREADABLE: "unreadable line",
+    MISSING: "missing line, by the numbers",
+    DUPLICATED: "line that is there already",
+}
+"""How problems are called where a single line has them."""
+
 PROBLEMS: dict[str, str] = {
     TORN: "the file ends in half a line, as a killed process leaves it; only a replica must be whole",
     UNREADABLE: "lines that are no JSON, or do not fit",

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
 from harness.analysis.check_helpers.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.subjects import ENDS_READ
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.store.history import OpType
 
 
@@ -22,6 +23,7 @@ class AbortedRead(Check):
     title: ClassVar[str] = "aborted-read"
     promise: ClassVar[str] = "A value whose send certainly failed is never read."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    covers: ClassVar[tuple[Subject, ...]] = (ENDS_READ,)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
     prefiltered: ClassVar[str] = (
         "A send that failed has no offset, so it stays; where its value is read, readers differ from sends."

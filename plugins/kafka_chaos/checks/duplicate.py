@@ -19,7 +19,8 @@ from harness.analysis.check_helpers.findings import (
     with_unclean_election,
 )
 from harness.analysis.frames import in_turn
-from harness.contracts.checks import Allowance, Assumption, Check, Settings
+from harness.analysis.subjects import ENDS_READ
+from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 
 class Duplicate(Check):
@@ -29,6 +30,7 @@ class Duplicate(Check):
     title: ClassVar[str] = "duplicate"
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    covers: ClassVar[tuple[Subject, ...]] = (ENDS_READ,)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     prefiltered: ClassVar[str] = (

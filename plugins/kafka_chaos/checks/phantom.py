@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE
 from harness.analysis.check_helpers.findings import event, finding
-from harness.contracts.checks import Assumption, Check, Settings
+from harness.analysis.subjects import ENDS_READ
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 class Phantom(Check):
@@ -21,6 +22,7 @@ class Phantom(Check):
     title: ClassVar[str] = "phantom"
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    covers: ClassVar[tuple[Subject, ...]] = (ENDS_READ,)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     prefiltered: ClassVar[str] = (
         "A value without a send is in a block where readers differ from sends, and all that was sent with it stays."

@@ -245,9 +245,17 @@ class Reading:
         self.partitions[place] = at_start and self.partitions.get(place, True)
 
     def settings(self, starts: Mapping[tuple[str, int], int]) -> dict[str, object]:
-        """Return `read_from_start`: whether that is certain of each partition, by the first offsets of the logs."""
+        """Return what the first offsets of the logs show, as they are when all is read.
+
+        `read_from_start`: whether each partition was certainly read from there; `deleting_topics`, if all are known:
+        the topics from which records were deleted.
+        """
         begun = [began and starts.get(partition) == 0 for partition, began in self.partitions.items()]
-        return {"read_from_start": all(begun)} if begun else {}
+        settings: dict[str, object] = {"read_from_start": all(begun)} if begun else {}
+        if begun and starts.keys() >= self.partitions.keys():
+            deleting = {topic for topic, partition in self.partitions if starts[topic, partition] > 0}
+            settings["deleting_topics"] = ",".join(sorted(deleting)) or "none"
+        return settings
 
 
 def topic_settings(configs: Iterable[Mapping[str, str | None]]) -> dict[str, object]:

@@ -52,6 +52,7 @@ public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterce
         read.keySet().forEach(partition -> topics.add(partition.topic()));
         Map<TopicPartition, long[]> ends = Cluster.offsetsOf(configs, topics);
         boolean whole = !ends.isEmpty();
+        TreeSet<String> deleting = new TreeSet<>();
         for (Map.Entry<TopicPartition, long[]> each : ends.entrySet()) {
             TopicPartition partition = each.getKey();
             String fields = "\"kind\":\"end_offset\",\"topic\":" + Lines.quoted(partition.topic()) + ",\"partition\":"
@@ -60,9 +61,15 @@ public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterce
             lines.add(index, "invoke", fields);
             lines.add(index, "ok", fields + ",\"offset\":" + each.getValue()[1]);
             whole &= each.getValue()[0] == 0;
+            if (each.getValue()[0] > 0) {
+                deleting.add(partition.topic());
+            }
         }
         if (whole) {
             lines.setting("read_from_start", fromStart);
+        }
+        if (!ends.isEmpty()) {
+            lines.setting("deleting_topics", deleting.isEmpty() ? "none" : String.join(",", deleting));
         }
         Cluster.settingsOf(configs, topics).forEach(lines::setting);
         lines.close();
