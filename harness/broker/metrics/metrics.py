@@ -5,7 +5,7 @@ Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `Contro
 `GroupMetadataManager`, `TransactionMarkerChannelManager`, `AddPartitionsToTxnManager`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from harness.broker.replicas.counters import Counters
 from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.transactions.statistics import TransactionStatistics
 from harness.broker.wire.messages import ApiKey
+from harness.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,8 @@ class BrokerMetrics:
     """Producers with an id that the logs here know, once for each log."""
     late_transactions: int
     """Partitions led here whose oldest open transaction should have ended long ago."""
+    stable_offset_lags: Mapping[TopicPartition, int]
+    """Of each partition led here, how far its last stable offset is behind its high watermark."""
     log_bytes: int
     delayed_produces: int
     delayed_fetches: int
@@ -91,6 +94,7 @@ def metrics_of(
         offline_replicas=replicas.offline_count,
         producer_ids=sum(len(partition.log.producers) for partition in hosted),
         late_transactions=manager.late_transactions(led),
+        stable_offset_lags={each.key: each.high_watermark - each.last_stable_offset for each in led},
         log_bytes=sum(partition.log.size_bytes for partition in hosted),
         delayed_produces=len(replicas.appends),
         delayed_fetches=len(replicas.fetches),

@@ -264,6 +264,20 @@ def families(metrics: BrokerMetrics) -> Iterator[Family]:
         for directory, value in of_directories.items():
             by_directory.add_metric([directory], value)
         yield by_directory
+    lags = GaugeMetricFamily(
+        "kafka_cluster_partition_laststableoffsetlag",
+        "Offsets from the last stable one to the high watermark.",
+        labels=["topic", "partition"],
+    )
+    for (topic, partition), lag in sorted(metrics.stable_offset_lags.items()):
+        lags.add_metric([topic, str(partition)], lag)
+    yield lags
+    yield SummaryMetricFamily(
+        _VERIFICATION + "verificationtimems",
+        "Milliseconds from the question whether partitions are part of a transaction to its answer.",
+        count_value=metrics.transactions.verifications,
+        sum_value=1000 * metrics.transactions.verification_s,
+    )
     queued = metrics.event_times.queued
     yield SummaryMetricFamily(
         "kafka_controller_controllereventmanager_eventqueuetime_seconds",

@@ -18,6 +18,10 @@ class TransactionStatistics:
     """Completions that could not be stored and wait to be tried again."""
     verification_failures: int = 0
     """Partitions that were not verified to be part of a transaction."""
+    verifications: int = 0
+    """Questions whether partitions are part of a transaction, that were answered."""
+    verification_s: float = 0.0
+    """How long those took altogether."""
 
 
 def transaction_statistics(
@@ -31,4 +35,6 @@ def transaction_statistics(
         markers_without_destination=coordinator.markers.without_destination,
         retried_stores=coordinator.markers.retried_stores,
         verification_failures=questions.failures,
+        verifications=questions.answered,
+        verification_s=questions.waited_s,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replicas.replicas import now_s
 from harness.broker.replicas.verifying import TransactionQuestion
 from harness.broker.transactions.peers import Peers
 from harness.broker.transactions.records import by_topic
@@ -43,6 +44,9 @@ class CoordinatorQuestions:
     """Of `__transaction_state`."""
     failures: int = 0
     """Partitions that were not verified (Kafka's `VerificationFailureRate`)."""
+    answered: int = 0
+    waited_s: float = 0.0
+    """Questions that were answered, and how long all of them took (Kafka's `VerificationTimeMs`)."""
     _waiting: dict[int, dict[str, _Waiting]] = field(default_factory=dict)
     _askers: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -54,9 +58,12 @@ class CoordinatorQuestions:
         coordinator = self._coordinator(question.transactional_id)
         if coordinator is None:
             return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        began_s = now_s()
         waiting = _Waiting(question, asyncio.get_running_loop().create_future())
         self._put(coordinator, waiting)
         answer = await waiting.answer
+        self.answered += 1
+        self.waited_s += now_s() - began_s
         self.failures += sum(error is not ErrorCode.NONE for error in answer.values())
         return answer
 

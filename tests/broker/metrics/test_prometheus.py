@@ -39,6 +39,7 @@ def metrics() -> BrokerMetrics:
         offline_replicas=105,
         producer_ids=112,
         late_transactions=113,
+        stable_offset_lags={("orders", 3): 114},
         log_bytes=106,
         delayed_produces=107,
         delayed_fetches=108,
@@ -92,6 +93,8 @@ def metrics() -> BrokerMetrics:
             markers_without_destination=604,
             retried_stores=605,
             verification_failures=606,
+            verifications=607,
+            verification_s=0.608,
         ),
     )
 
@@ -172,6 +175,9 @@ SHOWN = {
     "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize": 604,
     "kafka_coordinator_transaction_transactionmarkerchannelmanager_logappendretryqueuesize": 605,
     "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total": 606,
+    "kafka_server_addpartitionstotxnmanager_verificationtimems_count": 607,
+    "kafka_server_addpartitionstotxnmanager_verificationtimems_sum": 608,
+    "kafka_cluster_partition_laststableoffsetlag 3 orders": 114,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,

@@ -197,6 +197,18 @@ async def test_read_committed_sees_what_is_committed_and_nothing_else(client: Cl
     assert (await client.read(committed=True), await client.read(committed=False)) == (["a"], ["a", "b"])
 
 
+async def test_the_lag_of_the_last_stable_offset_is_shown(client: Client) -> None:
+    """Kafka's `LastStableOffsetLag`."""
+    lags = client.cluster.brokers[1]
+    await client.add(0)
+    await client.produce("a")
+    await client.produce("b")
+    assert lags.metrics().stable_offset_lags[T, 0] == 2
+    await client.end(commit=True)
+    await client.ended()
+    assert lags.metrics().stable_offset_lags[T, 0] == 0
+
+
 async def test_offsets_of_a_transaction_count_when_it_commits(client: Client) -> None:
     await client.add(0)
     await client.produce("a")

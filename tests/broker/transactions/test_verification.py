@@ -76,6 +76,13 @@ async def test_what_a_coordinator_says(error: ErrorCode) -> None:
     assert brokers.requests[0][1].transactions[0].verify_only
 
 
+async def test_the_time_that_verification_takes_is_counted() -> None:
+    asking = verifier(FakeBrokers(answer=answering(ErrorCode.NONE)))
+    for _ in range(2):
+        await asking.verify(question())
+    assert (asking.answered, round(asking.waited_s, 6)) == (2, 0.002)
+
+
 @pytest.mark.parametrize(
     ("brokers", "leader", "error"),
     [
