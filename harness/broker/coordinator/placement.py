@@ -1,8 +1,13 @@
-"""Where is a group kept? Imports nothing, for the harness aims at coordinators by it."""
+"""Where is a group kept? Imports nothing of the broker, for the harness aims at coordinators by it."""
+
+from functools import lru_cache
 
 _INT32_MIN = -(2**31)
+REMEMBERED = 1024
+"""Results that are kept: a request about one transactional id asks up to ten times."""
 
 
+@lru_cache(maxsize=REMEMBERED)
 def partition_of(group: str, partitions: int) -> int:
     """Return the partition of `__consumer_offsets` that holds the group: Java's string hash, as Kafka's `Utils.abs`."""
     units = group.encode("utf-16-be", "surrogatepass")

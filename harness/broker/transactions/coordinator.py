@@ -211,6 +211,7 @@ class TransactionCoordinator:
     def _create(self, transactional_id: str, producer_id: int, timeout_ms: int) -> Transaction:
         metadata = TransactionMetadata(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=self.wall_ms())
         transaction = Transaction(transactional_id, metadata, self.shards.rules)
+        encode_key(transactional_id)  # one that is too long for a key fails here, and leaves nothing behind
         self.shards.holding(transactional_id).entries[transactional_id] = transaction
         return transaction
 
@@ -295,6 +296,8 @@ class TransactionCoordinator:
 
         def take(data: bytes) -> int:
             chunk = decode_chunk(data)
+            for offset, why in chunk.unreadable:
+                _log.error("load.unreadable partition=%d offset=%d why=%s", partition, offset, why)
             for record in chunk.records:
                 latest.pop(record.transactional_id, None)
                 if record.value is not None:

@@ -39,6 +39,8 @@ class TransactionChunk:
     """What a piece of the log says."""
 
     records: list[TransactionRecord]
+    unreadable: list[tuple[int, str]]
+    """Offsets of records that are not what a coordinator writes, each with the reason."""
     next_offset: int
     """Where the next piece begins."""
 
@@ -71,27 +73,37 @@ def decode_chunk(data: bytes) -> TransactionChunk:
     """Return the records of whole batches, at least one, in log order; those of unknown kinds are left out.
 
     Raises:
-        ValueError, struct.error: a batch or record is not what a coordinator writes.
+        ValueError: a batch is damaged.
     """
     records: list[TransactionRecord] = []
+    unreadable: list[tuple[int, str]] = []
     next_offset = 0
     for header, batch in iter_batches(data):
         next_offset = header.last_offset + 1
         for record in [] if header.is_control else parse_records(batch):
-            decoded = decode_record(record)
-            if decoded is not None:
-                records.append(decoded)
-    return TransactionChunk(records=records, next_offset=next_offset)
+            try:
+                decoded = decode_record(record)
+            except (ValueError, struct.error) as error:
+                unreadable.append((record.offset, str(error)))
+            else:
+                records += [] if decoded is None else [decoded]
+    return TransactionChunk(records=records, unreadable=unreadable, next_offset=next_offset)
 
 
 def decode_record(record: Record) -> TransactionRecord | None:
-    """Return what a record says, or None for one whose key is of an unknown version."""
+    """Return what a record says, or None for one whose key is of an unknown version.
+
+    Raises:
+        ValueError, struct.error: it is not what a coordinator writes.
+    """
     if record.key is None:
         raise ValueError("a record of __transaction_state has no key")
     (version,) = struct.unpack_from(">h", record.key)
     if version != KEY_VERSION:
         return None
-    transactional_id, _ = read_text(record.key, 2)
+    transactional_id, end = read_text(record.key, 2)
+    if end != len(record.key):
+        raise ValueError(f"a key of {len(record.key)} bytes whose text ends at {end}")
     value = None if record.value is None else decode_value(record.value)
     return TransactionRecord(transactional_id=transactional_id, value=value)
 
