@@ -32,6 +32,8 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN = Group()
+MADE = Group(state=EMPTY, generation=0, members=frozenset(), stored=-1)
+"""A group that has just been made (`GroupMetadataManager.addGroup`)."""
 
 STATE_VALID = Rule(
     id="group.state-valid",
@@ -75,6 +77,8 @@ def changes_state(state: Group | None, event: Event) -> Group | Illegal:
     """The group is in another state, or was read from the log."""
     known = state or UNKNOWN
     before, now, generation = event["from_state"], event["to_state"], event["generation"]
+    if known.state == DEAD and before == EMPTY:
+        known = replace(MADE, members=known.members)  # a member or a commit makes the group anew, which is not logged
     members = frozenset(each["member"] for each in event["members"])
     after = replace(known, state=now, generation=generation, members=members)
     if before == LOADED:
@@ -134,6 +138,6 @@ SUBJECT = Subject(
         STABLE_ASSIGNED,
     ),
     legal={"group_state": changes_state, "group_member": changes_members, "group_assignment": is_assigned},
-    fresh=Group(state=EMPTY, generation=0, members=frozenset(), stored=-1),
+    fresh=MADE,
     key=_of_group,
 )

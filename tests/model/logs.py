@@ -192,8 +192,11 @@ GROUP = [
     member("b", "removed"),
     group_is("Empty", "PreparingRebalance", 2),
     group_is("Dead", "Empty", 2),
+    group_is("Dead", "Empty", 0),
+    member("c", "joined"),
+    group_is("PreparingRebalance", "Empty", 0, "c"),
 ]
-"""A group gets its first member, which comes back under another id and leaves."""
+"""A group gets its first member, which comes back under another id and leaves; a commit and a member make it anew."""
 
 
 def transaction_is(now: str, before: str, *partitions: str, producer_epoch: int = 0) -> Event:
