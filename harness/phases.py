@@ -28,6 +28,7 @@ from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
+from harness.scenario.used_plugins import write_plugins
 from harness.store.folder import RunFolder
 from harness.store.phase_log import GATHERING, Phase, record_phase
 from harness.store.reserve import give_back, keep_room
@@ -73,6 +74,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
             folder.scenario.touch(mode=0o600)
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
+        write_plugins(folder, scenario, plan)
         write_version(folder)
         keep_room(folder)
     except OSError as error:

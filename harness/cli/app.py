@@ -16,6 +16,7 @@ from harness.cli.judge import judge
 from harness.cli.kafka import app as kafka_app
 from harness.cli.keep import keep
 from harness.cli.list import list_
+from harness.cli.new import new
 from harness.cli.plan import plan
 from harness.cli.reap import reap
 from harness.cli.rejudge import rejudge
@@ -39,6 +40,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "plan": (plan, "smoke --seed 7"),
     "validate": (validate, "smoke my-scenario.yaml"),
     "list": (list_, "scenarios"),
+    "new": (new, "fault nap"),
     "rejudge": (rejudge, "runs/*"),
     "sql": (sql, "runs/* 'select run_id, check, message from findings'"),
     "report": (report, "runs/smoke-20260101T120000-0000002a"),

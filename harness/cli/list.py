@@ -1,6 +1,7 @@
 """`chaos list`: faults, workloads, checks, scenarios and other choices."""
 
 import json
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -25,14 +26,20 @@ class Listable(StrEnum):
 def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
     """List faults, workloads, checks, scenarios, suites, systems, drivers or planted bugs."""
     from harness.contracts.registry import check_title
-    from harness.scenario.catalogue import catalogue
+    from harness.scenario.catalogue import broken, entries
 
-    entries = catalogue(what.value)
+    listed = entries(what.value)
+    for sentence in broken(what.value):
+        typer.echo(f"left out: {sentence}", err=True)
     if as_json:
-        typer.echo(json.dumps([{"name": name, "summary": summary} for name, summary in entries], indent=2))
+        typer.echo(json.dumps([asdict(entry) for entry in listed], indent=2))
         return
-    if what is Listable.CHECKS:  # the summary of a check begins with its name
-        entries = [(check_title(name), summary.partition(": ")[2]) for name, summary in entries]
-    width = max((len(name) for name, _ in entries), default=0)
-    for name, summary in entries:
-        typer.echo(f"{name:<{width}}  {summary}".rstrip())
+    if what is Listable.CHECKS:  # whose summaries begin with the names
+        listed = [
+            replace(each, name=check_title(each.name), summary=each.summary.partition(": ")[2] or each.summary)
+            for each in listed
+        ]
+    width = max((len(entry.name) for entry in listed), default=0)
+    for entry in listed:
+        by = f" ({entry.provider})" if entry.provider else ""
+        typer.echo(f"{entry.name:<{width}}  {entry.summary}{by}".rstrip())

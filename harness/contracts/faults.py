@@ -232,7 +232,7 @@ class Fault(Protocol):
 
 
 class NoParameters(Strict):
-    """Parameters of a fault that takes only an instant, a target and a duration."""
+    """The parameters of a fault that takes none."""
 
 
 class BrokerFault:

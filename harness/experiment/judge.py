@@ -14,6 +14,7 @@ from harness.contracts.faults import MayLoseData
 from harness.errors import HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.early_metadata import begun_late
 from harness.experiment.journal import fault_results, readable_journal
+from harness.experiment.without_plugins import asked_of, judged_without, needed_plugin, remarks_without
 from harness.progress import Progress, number_of, step
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import unseen
@@ -67,26 +68,26 @@ def _deleting_topics(scenario: Scenario) -> set[str]:
     return {topic.name for topic in scenario.topics if stated} | kept | {name for names in by_clients for name in names}
 
 
-def checks_of(scenario: Scenario) -> list[str]:
-    """Return the names of the checks that judge a run; None for all.
+def checks_of(scenario: Scenario) -> list[str] | None:
+    """Return the names of the checks that judge a run, an empty list for all; None if no check can.
 
-    These are the checks that the scenario names and for which the system under test leaves evidence.
+    These are the checks that the scenario names, whose plugins can be imported, and for which the system under test
+    leaves evidence.
     """
-    if scenario.system == PYTHON:
+    asked = asked_of(scenario.checks)
+    broken = registry.unusable(asked)
+    if scenario.system == PYTHON and not broken and len(asked) >= len(scenario.checks):
         return scenario.checks
     untried = {answer.check for answer in not_judged(scenario)}
-    return [name for name in _asked_for(scenario) if registry.check(name).name not in untried]
-
-
-def _asked_for(scenario: Scenario) -> list[str]:
-    """Return the names of the checks that a scenario names; all, if it names none."""
-    return scenario.checks or registry.names(registry.Kind.CHECK)
+    return [name for name in asked if name not in broken and registry.check(name).name not in untried] or None
 
 
 def not_judged(scenario: Scenario) -> list[CheckResult]:
     """Return the answers of checks for which the system under test leaves no evidence."""
     system = system_named(scenario.system)
-    checks = {name: registry.check(name) for name in _asked_for(scenario)}
+    asked = asked_of(scenario.checks)
+    broken = registry.unusable(asked)
+    checks = {name: registry.check(name) for name in asked if name not in broken}
     return [
         CheckResult(
             check=check.name,
@@ -103,7 +104,7 @@ def judged_of(scenario: Scenario) -> dict[str, list[str]]:
     """Return the names of checks, by what becomes of them: judged, or why they are not."""
     reasons = {answer.check: f"are not judged, as {answer.reason}" for answer in not_judged(scenario)}
     by_reason: dict[str, list[str]] = {"are judged": []}
-    for name in _asked_for(scenario):
+    for name in asked_of(scenario.checks):
         by_reason.setdefault(reasons.get(name, "are judged"), []).append(name)
     return by_reason
 
@@ -130,7 +131,8 @@ def require_evidence(scenario: Scenario) -> None:
         Refused: for none of them.
     """
     system = system_named(scenario.system)
-    checks = [registry.check(name) for name in scenario.checks]
+    broken = registry.unusable(scenario.checks)
+    checks = [registry.check(name) for name in scenario.checks if name not in broken]
     if checks and all(_gaps(check, scenario, system) for check in checks):
         raise Refused(f"of what this scenario asks about, {scenario.system} leaves no evidence: {scenario.checks}")
 
@@ -207,6 +209,7 @@ def assembled(
         remarks=[
             *([_doubt(f"not all is known of the faults: {unreadable}", Phase.DRIVE)] if unreadable else []),
             *_silent(checked.checks, suites),
+            *remarks_without(checked.checks),
             *(remark for phase, end in phases.items() if phase is not Phase.REPORT for remark in end.remarks),
         ],
         counts=checked.counts,
@@ -335,6 +338,9 @@ def run_checks(
     """
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
+    without = judged_without(folder)
+    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+        return Checked(checks=without)
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
     notes.remarks += map(remark_on, holes)
@@ -350,10 +356,10 @@ def run_checks(
 
         stack.enter_context(spark_session(size_bytes=session_bytes([folder]), progress=progress, anywhere=True))
         with watched():
-            judgement = (judging or judge)(folder, settings, checks_of(scenario), progress)
+            judgement = (judging or judge)(folder, settings, names, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes, scenario) + not_judged(scenario)
+        return within_holes(judgement.checks, holes, scenario) + not_judged(scenario) + without
 
     answers = _attempt(checks, "the checks", notes)
     rows = number_of(sum(counts.values()), "row")
@@ -383,6 +389,9 @@ def _import_suites() -> None:
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
     """Return the suites' answers about the facts that the checks left; uses an open session."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+        notes.remark("the suites could not judge: no check did", forbids_pass=True)
+        return []
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
     unreliable = {table: why for table, origin in LINEAGE.items() if (why := _unreliable(list(origin), holes))}
@@ -399,7 +408,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, checks_of(scenario), unreliable, not_told_of)
+            return run(folder, settings, names, unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{number_of(len(answers), 'answer')} of suites")

@@ -1,14 +1,18 @@
 """Which brokers does a broker list, and what is its cluster's id? One Metadata request, without topics."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from harness.errors import ClusterError
-from harness.kafka.apis import METADATA
+from harness.kafka.apis import FIND_COORDINATOR, METADATA
 from harness.kafka.client import Connection, NoAnswer
-from harness.kafka.codec import Values
+from harness.kafka.codec import Api, Values
 from harness.kafka.security.settings import Security
 from harness.kafka.tcp import CLIENT_ID, PLAINTEXT, Tcp, explained
+from harness.values import NO_BROKER
 
+LATEST_FIND_COORDINATOR = 2
+"""The last version before flexible ones."""
 LISTED, WITH_ID = 1, 2
 """Versions of Metadata: every broker knows them, and from the second on the answer has the cluster's id."""
 
@@ -20,6 +24,17 @@ async def listed_brokers(host: str, port: int, *, timeout_s: float, security: Se
         ClusterError: it does not answer within `timeout_s`, or not with metadata.
     """
     return _brokers(await _metadata_of(host, port, LISTED, timeout_s, security))
+
+
+async def group_coordinator(host: str, port: int, group: str, *, timeout_s: float) -> int:
+    """Return the broker that coordinates a group; -1 while there is none. To ask creates the offsets topic.
+
+    Raises:
+        ClusterError: the broker does not answer within `timeout_s`.
+    """
+    values = {"key": group, "key_type": 0}
+    answer = await _asked(host, port, FIND_COORDINATOR, values, LATEST_FIND_COORDINATOR, timeout_s, PLAINTEXT)
+    return NO_BROKER if answer["error_code"] else int(answer["node_id"])
 
 
 async def described_cluster(
@@ -44,15 +59,21 @@ async def described_cluster(
 
 
 async def _metadata_of(host: str, port: int, version: int, timeout_s: float, security: Security) -> Values:
+    return await _asked(host, port, METADATA, {"topics": []}, version, timeout_s, security)
+
+
+async def _asked(
+    host: str, port: int, api: Api, values: dict[str, Any], version: int, timeout_s: float, security: Security
+) -> Values:
     peer = f"{host}:{port}"
     try:
         connection = Connection(await Tcp(security).connect(host, port, timeout_s=timeout_s), peer, CLIENT_ID)
         try:
-            return await connection.request(METADATA, {"topics": []}, version, timeout_s=timeout_s)
+            return await connection.request(api, values, version, timeout_s=timeout_s)
         finally:
             connection.close()
     except NoAnswer as error:
-        raise ClusterError(f"{peer} does not answer a Metadata request: {error}") from error
+        raise ClusterError(f"{peer} does not answer a {api.name.removesuffix('Request')} request: {error}") from error
 
 
 def _brokers(answer: Values) -> dict[int, str]:

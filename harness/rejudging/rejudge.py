@@ -23,12 +23,14 @@ from harness.experiment.judge import (
     suites_imported_meanwhile,
     within_holes,
 )
+from harness.experiment.without_plugins import judged_without, needed_plugin
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
 from harness.scenario.file import scenario_of
-from harness.scenario.plan import load_plan
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan, load_plan
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
+from harness.store.result import CheckResult, RunResult
 from harness.store.version import require_version
 from harness.system.interruption import Background
 from harness.system.scratch import scratch_folder
@@ -76,11 +78,17 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
-            checked = Checked(checks=checks + not_judged(scenario), counts=answer.counts)
+            checked = Checked(checks=_answers(folder, scenario, plan, answer), counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
+
+
+def _answers(folder: RunFolder, scenario: Scenario, plan: Plan, answer: Judgement) -> list[CheckResult]:
+    if needed_plugin(folder):
+        return judged_without(folder)
+    checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
+    return checks + not_judged(scenario) + judged_without(folder)
 
 
 Judgements = dict[Path, Judgement | EvidenceError]
@@ -89,10 +97,12 @@ Judgements = dict[Path, Judgement | EvidenceError]
 
 def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
     """Return the checks' answers about each run; the session is left open in the thread."""
-    cases = [_case(folder) for folder in folders]
+    cases = [case for folder in folders if (case := _case(folder))]
     size_bytes = min(session_bytes(folders, make_tables=keep), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
-    judged: Judgements = {}
+    judged: Judgements = {
+        folder.root: Judgement(run_id=folder.run_id, checks=[], remarks=[], counts={}) for folder in folders
+    }
     meanwhile = suites_imported_meanwhile() if keep else nullcontext()
     with watched(), scratch_folder() as scratch, meanwhile:
         for folder, answer in judge_many(spark, cases, scratch, keep=keep, progress=progress):
@@ -102,11 +112,14 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     return judged
 
 
-def _case(folder: RunFolder) -> Case:
+def _case(folder: RunFolder) -> Case | None:
+    """Return what is asked about a run; None where no check can be asked."""
     require_version(folder)
     scenario = scenario_of(folder)
+    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+        return None
     settings = settings_of(scenario, load_plan(folder.plan))
-    return Case(folder=folder, settings=settings, checks=tuple(checks_of(scenario)))
+    return Case(folder=folder, settings=settings, checks=tuple(names))
 
 
 def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:

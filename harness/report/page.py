@@ -22,8 +22,10 @@ from harness.report.timeline.figure import figure
 from harness.report.timeline.marks import marks_of
 from harness.report.why import Kind, of, why
 from harness.scenario.external import without_commands
+from harness.scenario.used_plugins import plugins_of
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.system.plugins import OWN
 from harness.values import PYTHON
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
@@ -61,6 +63,8 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
     write_junit(folder, result)
     planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
     where = f"driver {result.driver}" + ("" if result.system == PYTHON else f" · system {result.system}")
+    others = [str(each) for each in plugins_of(folder) if each.distribution != OWN]
+    where += f" · plugins of {', '.join(others)}" if others else ""
     heading = Heading(
         about=f"{result.started_at} · {result.duration_s:.0f} s · {where} · seed {result.seed}{planted}",
         answer=result.verdicts.system.name,

@@ -44,7 +44,9 @@ def draws(draft: Draft, of_brokers: Iterable[Callable[[Draft], Iterator[Problem]
 
 def latencies(draft: Draft) -> Iterator[Problem]:
     """Only virtual time takes as long as it is told to, and brokers that stall are some of the cluster."""
-    if draft.latencies is None or draft.latencies == Latencies() or draft.driver not in registry.DRIVERS:
+    if draft.latencies is None or draft.latencies == Latencies():
+        return
+    if draft.driver is None or not registry.is_driver(draft.driver):
         return
     if not issubclass(registry.driver_class(draft.driver), RunExecutor):
         yield Problem(

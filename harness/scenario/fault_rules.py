@@ -118,7 +118,7 @@ def _fault(
 
 def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
     """The driver has the capabilities that a fault needs."""
-    if draft.driver not in registry.DRIVERS:
+    if draft.driver is None or not registry.is_driver(draft.driver):
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
     if missing:

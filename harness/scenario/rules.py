@@ -38,8 +38,8 @@ def broken_rules(draft: Draft) -> list[Problem]:
 
 def known_names(draft: Draft) -> Iterator[Problem]:
     """Driver, workloads, checks and planted bugs exist, and workloads get the parameters they take."""
-    if draft.driver is not None and draft.driver not in registry.DRIVERS:
-        yield Problem(("driver",), unknown_message("driver", draft.driver, list(registry.DRIVERS)))
+    if draft.driver is not None and not registry.is_driver(draft.driver):
+        yield Problem(("driver",), unknown_message("driver", draft.driver, registry.drivers()))
     yield from _system(draft)
     for index, spec in draft.workloads.items():
         yield from _workload(("workloads", index), spec.kind, spec.parameters)
@@ -56,8 +56,8 @@ def _system(draft: Draft) -> Iterator[Problem]:
     except ScenarioError as error:
         yield Problem(("system",), str(error))
         return
-    if system.name != PYTHON and draft.driver in registry.DRIVERS and not starts(draft.driver, system):
-        able = [name for name in registry.DRIVERS if starts(name, system)]
+    if system.name != PYTHON and registry.is_driver(draft.driver) and not starts(str(draft.driver), system):
+        able = [name for name in registry.drivers() if starts(name, system)]
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
         )

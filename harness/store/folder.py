@@ -81,6 +81,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "format.json"
 
     @property
+    def plugins(self) -> Path:
+        """The plugins that the run uses, with the distribution and version of each, as JSON."""
+        return self.root / "plugins.json"
+
+    @property
     def seal(self) -> Path:
         """Size and digest of each file when the cluster had ended, as JSON."""
         return self.root / "seal.json"

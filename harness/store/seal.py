@@ -111,7 +111,7 @@ def damage(folder: RunFolder) -> list[Hole]:
 
 def _files(folder: RunFolder) -> dict[str, list[Path]]:
     """Return the existing files by kind; those that all kinds need have no kind."""
-    declared = (folder.scenario, folder.plan, folder.format, folder.phases)
+    declared = (folder.scenario, folder.plan, folder.format, folder.plugins, folder.phases)
     return {"": [path for path in declared if path.is_file()], **folder.evidence()}
 
 

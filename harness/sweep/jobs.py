@@ -35,7 +35,6 @@ from harness.analysis.judge_many import BATCH_BYTES
 from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.reading import LINES, from_table
 from harness.analysis.sources.sealing.packed import Pack, unpacked
-from harness.contracts import registry
 from harness.errors import ClusterError
 from harness.experiment.judge import settings_of
 from harness.progress import Listener, Silent
@@ -56,6 +55,7 @@ from harness.sweep.sweep import (
     schedule_seed,
     verdict_of,
 )
+from harness.system.plugin_shipment import shipment
 from harness.verdict import ExitCode
 
 logger = logging.getLogger(__name__)
@@ -349,8 +349,11 @@ def _simulating(source: str, function: str, *arguments: Any) -> Simulating:
 
         path = SparkFiles.get(source)
         if path not in sys.path:
-            sys.path[:0] = [path, f"{path}/plugins"]
+            sys.path.insert(0, path)
         from harness.sweep import executor
+        from harness.system.plugin_shipment import use_shipped
+
+        use_shipped(path)
 
         task = TaskContext.get()
         again = task is not None and task.attemptNumber() > 0
@@ -366,13 +369,10 @@ def _shipped(spark: SparkSession) -> str:
     name = f"chaos-{spark.sparkContext.applicationId}.zip"
     if any(each.endswith(name) for each in spark.sparkContext.listArchives):
         return name
-    harness, content = Path(registry.__file__).parents[1], registry.content_root()
     archive = Path(str(spark.conf.get("spark.local.dir")), name)  # executors may fetch it as long as the session lasts
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for root, parent in ((harness, Path()), (content, Path("plugins"))):
-            for path in sorted(root.rglob("*")):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    file.write(path, parent / root.name / path.relative_to(root))
+        for place, content in shipment():
+            file.writestr(place, content) if isinstance(content, str) else file.write(content, place)
     spark.sparkContext.addArchive(str(archive))
     if "PYSPARK_PYTHON" not in environ:
         spark.sparkContext.pythonExec = executable  # Spark's own choice is whatever python3 is first in the path

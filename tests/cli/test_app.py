@@ -192,7 +192,7 @@ def test_a_plan_is_shown_and_nothing_is_made(chaos: Any) -> None:
 
 def test_lists_are_for_people_and_for_programs(chaos: Any) -> None:
     assert "kill " in chaos("list", "faults")[1]
-    assert {"name", "summary"} == set(json.loads(chaos("list", "planted-bugs", "--json")[1])[0])
+    assert {"name", "summary", "provider"} == set(json.loads(chaos("list", "planted-bugs", "--json")[1])[0])
 
 
 @pytest.mark.parametrize(

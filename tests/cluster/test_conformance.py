@@ -55,7 +55,7 @@ from harness.cluster.limits.resources import Resource
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.errors import ClusterError, DeadlineError, ScenarioError
+from harness.errors import ClusterError, ScenarioError
 from harness.evidence.segments import ReplicaLog
 from harness.experiment.drive import create_topics
 from harness.experiment.topics import TopicAdmin
@@ -70,6 +70,31 @@ from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.merged_history import merge_history
+from kafka_chaos.conformance.test_drivers import (
+    state_is,
+    test_a_client_that_does_not_end_is_killed,
+    test_a_client_that_ends_when_asked_has_its_exit_status,
+    test_a_pause_ends_by_itself,
+    test_a_paused_broker_stands_still_and_hears_nothing_until_it_is_resumed,
+    test_a_paused_broker_that_is_killed_is_gone,
+    test_a_second_cluster_in_the_same_folder_is_refused_and_the_first_stays,
+    test_a_second_pause_counts_from_its_own_beginning,
+    test_a_stopped_broker_starts_again_with_its_data_and_address,
+    test_an_unknown_broker_is_named_with_those_there_are,
+)
+
+__all__ = [
+    "test_a_client_that_does_not_end_is_killed",
+    "test_a_client_that_ends_when_asked_has_its_exit_status",
+    "test_a_pause_ends_by_itself",
+    "test_a_paused_broker_stands_still_and_hears_nothing_until_it_is_resumed",
+    "test_a_paused_broker_that_is_killed_is_gone",
+    "test_a_second_cluster_in_the_same_folder_is_refused_and_the_first_stays",
+    "test_a_second_pause_counts_from_its_own_beginning",
+    "test_a_stopped_broker_starts_again_with_its_data_and_address",
+    "test_an_unknown_broker_is_named_with_those_there_are",
+]
+"""Tests that every driver of anybody must pass, on each driver and system of this project."""
 
 pytestmark = pytest.mark.by_turns(20)
 
@@ -80,16 +105,6 @@ GUARD_S = 40.0
 """For what outlives a supervisor to have brought everything out and removed it."""
 needs_control_groups = pytest.mark.skipif(bool(lacking(Resource.CPU)), reason=lacking(Resource.CPU))
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
-POLITE = [
-    sys.executable,
-    "-c",
-    "import signal, time; signal.signal(15, lambda *_: exit(3)); print('ready', flush=True); time.sleep(60)",
-]
-STUBBORN = [
-    sys.executable,
-    "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
-]
 
 
 class Driver(
@@ -191,13 +206,6 @@ async def alone(kind: Kind, tmp_path: Path) -> AsyncIterator[Driver]:
     assert await driver.residue() == []
 
 
-async def state_is(driver: Driver, broker_id: int, state: str) -> None:
-    async def look() -> str:
-        return (await driver.status()).broker(broker_id).state
-
-    await until(look, lambda seen: seen == state, what=f"broker {broker_id} {state}", timeout_s=120, every_s=0.02)
-
-
 async def all_gone(driver: Driver) -> None:
     """Wait until a cluster that nobody stops is gone, but for the socket that a killed supervisor leaves."""
 
@@ -238,13 +246,6 @@ def events_of(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
     broker = status.broker(broker_id)
     assert system_named(status.system).gather(broker) == []
     return list(read_jsonl(broker.state_change_log))
-
-
-async def ready(log: Path) -> None:
-    async def text() -> str:
-        return log.read_text()
-
-    await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
 NOT_ON_PROCESSES = {PACKETS}
@@ -330,37 +331,6 @@ async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> 
     await driver.start_broker(2)
 
 
-async def test_a_paused_broker_stands_still_and_hears_nothing_until_it_is_resumed(driver: Driver) -> None:
-    await driver.pause_broker(0, at_most_s=60)
-    assert (await driver.status()).broker(0).state == "paused"
-    with pytest.raises(DeadlineError, match=r"broker-0 still runs 0\.1 s after SIGTERM"):
-        await driver.stop_broker(0, timeout_s=0.1)
-    assert (await driver.status()).broker(0).state == "paused"
-    await driver.resume_broker(0)
-    await state_is(driver, 0, "stopped")
-    await driver.start_broker(0)
-
-
-async def test_a_paused_broker_that_is_killed_is_gone(driver: Driver) -> None:
-    await driver.pause_broker(0, at_most_s=60)
-    await driver.kill_broker(0)
-    assert (await driver.status()).broker(0).state == "stopped"
-    await driver.start_broker(0)
-
-
-async def test_a_pause_ends_by_itself(driver: Driver) -> None:
-    await driver.pause_broker(0, at_most_s=0.5)
-    await state_is(driver, 0, "running")
-
-
-async def test_a_second_pause_counts_from_its_own_beginning(driver: Driver) -> None:
-    await driver.pause_broker(0, at_most_s=60)
-    await driver.pause_broker(0, at_most_s=0.5)
-    await state_is(driver, 0, "running")
-    await driver.resume_broker(0)
-    assert (await driver.status()).broker(0).state == "running"
-
-
 LIMITS = [
     pytest.param(Resource.CPU, 0.5, id="CPU time", marks=needs_control_groups),
     pytest.param(Resource.FILES, 1_000.0, id="open files"),
@@ -416,30 +386,6 @@ async def test_a_port_that_was_taken_meanwhile_is_named(driver: Driver) -> None:
         with pytest.raises(ClusterError, match=f"port {port} of broker 1 is taken"):
             await driver.start_broker(1)
     await driver.start_broker(1)
-
-
-async def test_an_unknown_broker_is_named_with_those_there_are(driver: Driver) -> None:
-    with pytest.raises(ClusterError, match="no broker 7; there are: 0, 1, 2"):
-        await driver.kill_broker(7)
-
-
-async def test_a_second_cluster_in_the_same_folder_is_refused_and_the_first_stays(driver: Driver) -> None:
-    with pytest.raises(ClusterError, match="another supervisor runs"):
-        await driver.start(ONE_BROKER)
-    assert {broker.state for broker in (await driver.status()).brokers} == {"running"}
-
-
-async def test_a_client_that_ends_when_asked_has_its_exit_status(driver: Driver, tmp_path: Path) -> None:
-    await driver.start_client("polite", POLITE, tmp_path / "log")
-    await ready(tmp_path / "log")
-    assert await driver.stop_client("polite", timeout_s=120) == 3
-    assert await driver.stop_client("polite", timeout_s=120) == 3
-
-
-async def test_a_client_that_does_not_end_is_killed(driver: Driver, tmp_path: Path) -> None:
-    await driver.start_client("stubborn", STUBBORN, tmp_path / "log")
-    await ready(tmp_path / "log")
-    assert await driver.stop_client("stubborn", timeout_s=0.1) is None
 
 
 async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alone: Driver) -> None:

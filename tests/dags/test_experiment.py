@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +25,7 @@ from harness.errors import ScenarioError
 from harness.scenario.file import load_scenario
 from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
 from harness.scenario.source import options
+from harness.system.plugins import FOLDERS
 from tests.airflow_server import Airflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -320,11 +320,10 @@ def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> Non
 def test_content_that_is_installed_later_is_in_the_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, file: str, text: str, field: str
 ) -> None:
-    root = tmp_path / "content"
-    shutil.copytree(registry.content_root(), root, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / folder / file).write_text(text, encoding="utf-8")
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / file).write_text(text, encoding="utf-8")
     known = registry.fault("kill")
-    monkeypatch.setattr(registry, "content_root", lambda: root)
+    monkeypatch.setenv(FOLDERS, str(tmp_path))
     monkeypatch.setattr(registry, "fault", lambda _: known)
     param = form_cache.ready_form()[field].schema
     assert Path(file).stem.replace("_", "-") in (param.get("enum") or param["examples"])

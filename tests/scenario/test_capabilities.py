@@ -46,7 +46,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
         return type(name, (FakeCluster,), {"lacks": classmethod(lambda _: lacking[name])})
 
     classes = {"process": with_lacks("process"), "docker": with_lacks("docker"), "other": NoKill}
-    monkeypatch.setattr(registry, "DRIVERS", dict.fromkeys(classes, ""))
+    monkeypatch.setattr(registry, "drivers", lambda: list(classes))
     monkeypatch.setattr(registry, "driver_class", lambda name: classes[name])
     return lacking
 
@@ -153,7 +153,7 @@ def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
 def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
     requested = scenario("kill")
     several = requested.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
-    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    monkeypatch.setattr(registry, "drivers", lambda: ["simulated"])
     with pytest.raises(Refused, match=r"one data directory, and log.dirs asks for several; drivers that can: none"):
         capabilities.require_capabilities(requested.model_copy(update={"driver": "simulated", "cluster": several}))
 
@@ -162,7 +162,7 @@ def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(m
     simulated = scenario("kill").model_copy(update={"driver": "simulated"})
     capabilities.require_capabilities(simulated)
     monkeypatch.setattr("harness.simulation.runs.ROLES", frozenset({"producer", "auditor"}))
-    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    monkeypatch.setattr(registry, "drivers", lambda: ["simulated"])
     with pytest.raises(Refused) as refused:
         capabilities.require_capabilities(simulated)
     assert str(refused.value) == (

@@ -616,7 +616,7 @@ def test_two_faults_that_are_sure_to_claim_one_broker_at_once_are_refused() -> N
 
 def test_a_fault_the_driver_cannot_carry_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "capabilities", lambda driver: {"clients"} if driver == "process" else {"kill"})
-    monkeypatch.setattr(registry, "DRIVERS", {"process": "", "other": ""})
+    monkeypatch.setattr(registry, "drivers", lambda: ["process", "other"])
     (message,) = errors_of(GOOD)
     assert message == (
         "s.yaml:15: faults.0.kind: kill needs kill, which the driver process does not have; drivers that do: other"
@@ -639,7 +639,7 @@ def test_a_scenario_is_a_built_in_name_or_a_path(tmp_path: Path) -> None:
         load_scenario("smok")
 
 
-@pytest.mark.parametrize("entry", registry.scenarios(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", registry.plugins(registry.Kind.SCENARIO), ids=lambda entry: entry.name)
 def test_every_built_in_scenario_is_valid_and_named_as_its_file(entry: registry.CatalogueEntry) -> None:
     scenario = load_scenario(entry.name)
     assert scenario.name == entry.name

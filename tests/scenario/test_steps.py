@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.contracts.registry import scenarios
+from harness.contracts.registry import Kind, names
 from harness.errors import ScenarioError
 from harness.scenario.conditions import Condition, parse_condition
 from harness.scenario.file import load_scenario, read_scenario
@@ -144,7 +144,7 @@ def test_a_plan_without_steps_says_nothing_of_them() -> None:
     assert all("step" not in client for client in data["clients"])
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in scenarios() if entry.name.startswith(("kip-", "kafka-"))])
+@pytest.mark.parametrize("name", [name for name in names(Kind.SCENARIO) if name.startswith(("kip-", "kafka-"))])
 def test_published_bugs_are_looked_for_on_every_system(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.steps

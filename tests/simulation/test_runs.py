@@ -79,7 +79,7 @@ INTACT = ["planted_bugs=[]"]
 """Set for every built-in scenario: some leave a broker behind for good."""
 
 
-@pytest.mark.parametrize("name", [listed.name for listed in registry.scenarios()])
+@pytest.mark.parametrize("name", [listed.name for listed in registry.plugins(registry.Kind.SCENARIO)])
 def test_virtual_time_accepts_a_built_in_scenario_or_says_what_it_lacks(name: str) -> None:
     if why := REFUSED.get(name):
         with pytest.raises(ScenarioError, match=why):
@@ -98,7 +98,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
     "name",
     [
         pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(6)))
-        for listed in registry.scenarios()
+        for listed in registry.plugins(registry.Kind.SCENARIO)
         if listed.name not in REFUSED
     ],
 )

@@ -1,7 +1,6 @@
 """A schedule that ends the worker it is simulated in costs itself, not its share and not the sweep."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,15 +62,14 @@ with spark_session(patient("local[2]")) as spark:
 
 
 def test_a_sweep_goes_on_past_schedules_that_end_their_worker(tmp_path: Path) -> None:
-    shutil.copytree(
-        registry.content_root(), tmp_path / "content/kafka_chaos", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    (tmp_path / "content/kafka_chaos/faults/ruin.py").write_text(RUIN)
+    (tmp_path / "plugins/faults").mkdir(parents=True)
+    (tmp_path / "plugins/faults/ruin.py").write_text(RUIN)
     ruin = {"kind": "ruin", "at_s": 1.0, "duration_s": 1.0, "target": "one"}
-    (tmp_path / "ruin.yaml").write_text(scenario_yaml(scenario(ruin)))
+    text = scenario_yaml(scenario({**ruin, "kind": "kill"})).replace("kind: kill", "kind: ruin")
+    (tmp_path / "ruin.yaml").write_text(text)
     swept = subprocess.run(
         [sys.executable, "-c", SWEEP, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "content"), str(ROOT)])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

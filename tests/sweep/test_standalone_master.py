@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -17,10 +16,10 @@ import pyspark
 import pytest
 
 from harness.cluster.ports import LOOPBACK, PortReservations
-from harness.contracts import registry
 from harness.scenario.file import scenario_yaml
 from harness.sweep.jobs import SHARE
 from harness.sweep.sweep import schedule_seed
+from harness.system.plugins import FOLDERS
 from tests.analysis.corruptions import CORRUPTIONS
 from tests.analysis.model_run import history
 from tests.analysis.run_folders import lines_of, sealed_run
@@ -28,7 +27,7 @@ from tests.simulation.scenarios import scenario
 
 pytestmark = pytest.mark.jvm
 
-ROOT = Path(registry.__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 SHARES = 3
 SCHEDULES = SHARES * SHARE
 """For two executors of one core each, one of which dies with the last share."""
@@ -122,9 +121,9 @@ def daemon(name: str, log: Path, *arguments: str) -> Iterator[psutil.Process]:
 
 
 def with_murder(root: Path) -> Path:
-    """Return a folder with the project's content and one fault more."""
-    shutil.copytree(registry.content_root(), root / "kafka_chaos", ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "kafka_chaos/faults/murder.py").write_text(MURDER)
+    """Return a folder of plugins with one fault."""
+    (root / "faults").mkdir(parents=True)
+    (root / "faults/murder.py").write_text(MURDER)
     return root
 
 
@@ -170,7 +169,7 @@ def test_a_sweep_survives_the_death_of_an_executor_and_a_run_is_judged_as_on_one
                 *["--schedules", str(SCHEDULES), "--seed", "7", "--set", "checks=[lost-write]"],
                 *["--out", str(tmp_path / "sweeps"), "--json"],
             ],
-            env={**os.environ, **LIGHT_JVMS, "PYTHONPATH": os.pathsep.join([str(content), str(ROOT)])},
+            env={**os.environ, **LIGHT_JVMS, "PYTHONPATH": str(ROOT), FOLDERS: str(content)},
             capture_output=True,
             text=True,
             check=False,

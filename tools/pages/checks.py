@@ -8,6 +8,7 @@ from harness.analysis.tables.schemas import PROBLEMS, TORN
 from harness.contracts import registry
 from harness.contracts.checks import Check
 from harness.model.subjects import RULES
+from harness.system.plugins import OWN
 from tools.pages.page import NOTE, Page, table
 
 _HEAD = f"""\
@@ -80,7 +81,9 @@ def _promise(check: Check, by_fact: dict[str, list[str]]) -> tuple[str, ...]:
     file = Path(inspect.getfile(type(check))).name
     needs = ", ".join(f"[`{name}`](facts.md#{name})" for name in check.needs)
     suites = ", ".join(f"`{suite}`" for name in check.needs for suite in by_fact.get(name, ()))
+    provider = registry.provider_of(registry.Kind.CHECK, check.name)
     code = f"[{file}](../../plugins/kafka_chaos/checks/{file}), [tests](../../tests/checks/test_{file})"
+    code = code if provider.name == OWN else str(provider)
     return check.title, check.promise, needs, code, suites
 
 

@@ -88,7 +88,7 @@ def _value(value: Any) -> str:
 def _places() -> Iterator[str]:
     places = [
         (driver, family)
-        for driver in registry.DRIVERS
+        for driver in registry.drivers()
         for family in families()
         if family in registry.driver_class(driver).families
     ]

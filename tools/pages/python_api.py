@@ -14,23 +14,21 @@ _HEAD = f"""\
 
 {NOTE}
 
-What a plugin implements and receives. These names are stable from 0.1.0 on
-([policy](../../CONTRIBUTING.md#what-is-stable)); everything else in `harness` may change.
-[Extend it](../how-to/extend.md) has the recipes."""
+What programs of others import: clusters from Python, tests, recording, and what plugins are made of. These names are
+stable from 0.1.0 on ([policy](../../CONTRIBUTING.md#what-is-stable)); everything in `harness` may change.
+[Own plugins](../how-to/own-plugins.md) and [test an application](../how-to/test-an-application.md) show their use."""
 _MODULES = {
-    "harness.contracts.checks": (
-        "Check",
-        "Settings",
-        "Allowance",
-        "Assumption",
-    ),
-    "harness.contracts.faults": ("Fault", "BrokerFault", "FaultContext", "Effect", "Injection"),
-    "harness.contracts.workloads": ("Workload", "ClientPlan", "Stop"),
-    "harness.contracts.parameters": ("Strict",),
-    "harness.cluster.driver": ("ClusterDriver",),
-    "harness.cluster.systems.system": ("System",),
-    "harness.verdict": ("ExitCode",),
+    "kafka_chaos.api": ("AsyncCluster", "run", "judge"),
+    "kafka_chaos.testing": ("answer", "simulated", "client_of", "Answer"),
+    "kafka_chaos.testing_cluster": ("KafkaCluster",),
+    "kafka_chaos.recorder": ("Recorder",),
+    "kafka_chaos.conformance": (),
+    "kafka_chaos.api.checks": ("Check", "Settings", "Allowance", "Assumption", "Subject", "finding", "event"),
+    "kafka_chaos.api.faults": ("Fault", "BrokerFault", "FaultContext", "Effect", "Injection", "Strict"),
+    "kafka_chaos.api.workloads": ("Workload", "ClientPlan", "Stop"),
+    "kafka_chaos.api.drivers": ("ClusterDriver", "System"),
 }
+"""By module the names that are described in full; all others that it promises have one line."""
 
 
 def text() -> str:
@@ -39,14 +37,33 @@ def text() -> str:
 
 
 def _modules() -> Iterator[str]:
-    for name, classes in _MODULES.items():
+    for name, full in _MODULES.items():
         module = import_module(name)
         yield ""
         yield f"## {name}"
         yield ""
         yield " ".join((inspect.getdoc(module) or "").split("\n\n")[0].split())
-        for cls in classes:
-            yield from _class(module, getattr(module, cls))
+        others = [each for each in getattr(module, "__all__", ()) if each not in full]
+        if others:
+            yield ""
+            yield from (_line(each, getattr(module, each)) for each in others)
+        for each in full:
+            yield from _described(module, each, getattr(module, each))
+
+
+def _line(name: str, what: Any) -> str:
+    about = (inspect.getdoc(what) or "").partition("\n")[0] if callable(what) else ""
+    return f"- `{name}`: {about}" if about else f"- `{name}`"
+
+
+def _described(module: ModuleType, name: str, what: Any) -> Iterator[str]:
+    if inspect.isclass(what):
+        yield from _class(module, what)
+        return
+    yield ""
+    yield f"### {name}{_signature(what)}"
+    yield ""
+    yield " ".join((inspect.getdoc(what) or "").split())
 
 
 def _class(module: ModuleType, cls: type) -> Iterator[str]:

@@ -108,4 +108,4 @@ class External:
         return []
 
 
-SYSTEM: type[System] = External
+PLUGIN: type[System] = External

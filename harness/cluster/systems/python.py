@@ -137,4 +137,4 @@ def _object(line: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-SYSTEM: type[System] = PythonBroker
+PLUGIN: type[System] = PythonBroker

@@ -4,8 +4,6 @@ A scenario names one, `python` or `kafka:3.9.1`: its family and, behind the colo
 its processes run.
 """
 
-import importlib
-import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from harness.errors import ScenarioError
+from harness.system import plugins
 
 if TYPE_CHECKING:
     from harness.cluster.broker_properties import DriverProperties
@@ -24,7 +23,6 @@ OF_A_JVM: Mapping[str, int] = MappingProxyType({"message_timeout_ms": 10_000, "r
 """Time-outs of clients of brokers in Java, which begin slowly on a machine under heavy load."""
 EXTERNAL = "external"
 """A cluster that existed before the run."""
-_DECLARES = re.compile(r"^SYSTEM\b", re.MULTILINE)
 
 
 class System(Protocol):
@@ -192,14 +190,8 @@ class System(Protocol):
 @cache
 def families() -> tuple[str, ...]:
     """Return the systems without their release; ours is the first, as scenarios get it that name none."""
-    return tuple(sorted(declaring(Path(__file__).parent), reverse=True))
-
-
-def declaring(folder: Path) -> list[str]:
-    """Return every module and package in a folder whose source declares `SYSTEM`; none is imported."""
-    sources = {path.stem: path for path in folder.glob("*.py")}
-    sources |= {path.parent.name: path for path in folder.glob("*/__init__.py")}
-    return [name for name, path in sources.items() if _DECLARES.search(path.read_text(encoding="utf-8"))]
+    names = dict.fromkeys(each.name for each in plugins.found(plugins.Kind.SYSTEM).plugins)
+    return tuple(sorted(names, key=lambda name: name == EXTERNAL))
 
 
 def started() -> frozenset[str]:
@@ -209,7 +201,8 @@ def started() -> frozenset[str]:
 
 def all_systems() -> list[System]:
     """Return every system of every release that is known."""
-    return [_family(family).of_release(release) for family in families() for release in _family(family).releases()]
+    every = map(family_named, families())
+    return [family.of_release(release) for family in every for release in family.releases()]
 
 
 def system_named(name: str) -> System:
@@ -217,13 +210,15 @@ def system_named(name: str) -> System:
 
     Raises:
         ScenarioError: there is none; the message names those that there are.
+        PluginError: it is a plugin that cannot be loaded.
     """
     family, _, release = name.partition(":")
     if family not in families():
         raise ScenarioError(f"unknown system {name!r}; known: {', '.join(families())} (as kafka:3.9.1)")
-    return _family(family).of_release(release)
+    return family_named(family).of_release(release)
 
 
-def _family(name: str) -> type[System]:
-    family: type[System] = importlib.import_module(f"{__package__}.{name}").SYSTEM
+def family_named(name: str) -> type[System]:
+    """Return a system without its release; raises PluginError."""
+    family: type[System] = plugins.load(plugins.only(plugins.Kind.SYSTEM, name))
     return family

@@ -221,7 +221,7 @@ def _choices(name: str) -> dict[str, str]:
     """Return what a scenario's rules allow in a field, each with a sentence; empty: all that its type allows."""
     match name:
         case "driver":
-            return dict.fromkeys((name for name in registry.DRIVERS if name != EXTERNAL), "")
+            return dict.fromkeys(registry.starting(), "")
         case "fault.kind":
             return dict(catalogue("faults"))
         case "system":

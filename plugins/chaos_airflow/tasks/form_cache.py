@@ -11,6 +11,7 @@ from pathlib import Path
 from airflow.sdk import Param
 
 from chaos_airflow.tasks.form import form
+from harness.cluster.systems.system import families
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 
@@ -26,13 +27,13 @@ def ready_form() -> dict[str, Param]:
 
 
 def content() -> str:
-    """Return a digest of what the form is made of: of checks their names, of the others what they say."""
-    root = registry.content_root()
-    digest = hashlib.sha256("\n".join(registry.names(Kind.CHECK)).encode())
-    for folder in (Kind.FAULT, Kind.WORKLOAD, "scenarios"):
-        for path in sorted((root / folder).glob("[!_]*.*")):
-            digest.update(f"\n{folder}/{path.name}\n".encode())
-            digest.update(path.read_bytes())
+    """Return a digest of what the form is made of: what faults, loads and scenarios say, and the other names."""
+    named = [*registry.names(Kind.CHECK), *registry.names(Kind.DRIVER), *families()]
+    digest = hashlib.sha256("\n".join(named).encode())
+    for kind in (Kind.FAULT, Kind.WORKLOAD, Kind.SCENARIO):
+        for entry in registry.plugins(kind):
+            digest.update(f"\n{kind}/{entry.name}\n".encode())
+            digest.update(entry.path.read_bytes())
     return digest.hexdigest()
 
 

@@ -10,30 +10,12 @@ import pytest
 
 from harness.analysis.sources.lineage import LINEAGE, missing_events
 from harness.cluster.driver import BrokerStatus
-from harness.cluster.systems.system import all_systems, declaring, system_named
+from harness.cluster.systems.system import system_named
 from harness.errors import ScenarioError
-from harness.events import KINDS
 from harness.store.history import read_jsonl
 from harness.system.chain import read_chain
 from harness.system.process_state import ProcessState
 from tests.cluster.systems.test_log_reader import APPENDED, CONNECTED, FOLLOWER, LEADER, REGISTERED, START
-
-
-def test_every_system_is_found_by_its_name() -> None:
-    for system in all_systems():
-        assert system_named(system.name) == system
-        assert system.emits <= set(KINDS)
-
-
-def test_a_system_registers_itself_by_what_its_module_or_package_declares(tmp_path: Path) -> None:
-    (tmp_path / "lager").mkdir()
-    for name, source in {
-        "stout.py": "SYSTEM: type[System] = Stout\n",
-        "lager/__init__.py": "SYSTEM: type[System] = Lager\n",
-        "barrel.py": "def of(SYSTEM):\n    SYSTEM = None\n",
-    }.items():
-        (tmp_path / name).write_text(source, encoding="utf-8")
-    assert sorted(declaring(tmp_path)) == ["lager", "stout"]
 
 
 @pytest.mark.parametrize(

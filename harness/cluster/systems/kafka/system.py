@@ -19,7 +19,7 @@ from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader,
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
-from harness.cluster.systems.system import OF_A_JVM, system_named
+from harness.cluster.systems.system import OF_A_JVM, System, system_named
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -272,3 +272,6 @@ def _write(
         log.registered(process.broker_epoch)
         log.emit(event)
     return reader.unknown
+
+
+PLUGIN: type[System] = ApacheKafka

@@ -1,0 +1,37 @@
+"""A workload plans the same clients for the same seed, each under a name of its own."""
+
+import json
+import re
+from dataclasses import asdict
+
+from harness.contracts import registry
+from harness.contracts.workloads import ClientPlan
+
+PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def planned(name: str, seed: int) -> list[ClientPlan]:
+    workload = registry.workload(name)
+    parameters = workload.Parameters.model_validate({})
+    return workload.clients(parameters, bootstrap_servers="127.0.0.1:9092", topics={"orders": 3}, seed=seed)
+
+
+def test_it_plans_clients_from_its_defaults_and_the_seed_alone(workload_name: str) -> None:
+    clients = planned(workload_name, 1)
+    assert clients, "a workload without a client writes and reads nothing"
+    assert clients == planned(workload_name, 1)
+    names = [client.process for client in clients]
+    assert len(set(names)) == len(names)
+    assert all(PROCESS.fullmatch(name) for name in names)
+    assert {client.workload for client in clients} == {workload_name}
+
+
+def test_a_client_is_plain_data_for_another_process(workload_name: str) -> None:
+    for client in planned(workload_name, 1):
+        assert ClientPlan(**json.loads(json.dumps(asdict(client)))) == client
+
+
+def test_every_parameter_is_described(workload_name: str) -> None:
+    fields = registry.workload(workload_name).Parameters.model_fields
+    undescribed = [name for name, field in fields.items() if not field.description]
+    assert not undescribed, f"forms and pages show a sentence for each parameter: {undescribed}"

@@ -1,0 +1,79 @@
+"""What pytest gets from this project: the fixture `kafka_cluster`, and the options of the conformance suite.
+
+`kafka_cluster` is one cluster for all tests of a session; `@pytest.mark.kafka_cluster(system="kafka:4.4.0")` asks for
+another one. Each test has a prefix of its own for topics and groups. After it, whatever was disturbed is healed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from kafka_chaos.testing_cluster import Clusters, KafkaCluster
+
+MARK = "kafka_cluster"
+SHOWN = 200
+"""State changes that the output of a failed test has, the last ones."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options; `kafka_chaos.conformance` says what each means."""
+    group = parser.getgroup("kafka-chaos", "Kafka chaos harness")
+    group.addoption(
+        "--chaos-plugins", action="append", default=[], metavar="NAME", help="a distribution or folder, or fault:nap"
+    )
+    group.addoption(
+        "--chaos-fault", action="append", default=[], metavar="NAME=YAML", help="target, duration or parameters"
+    )
+    group.addoption("--chaos-driver", default="simulated", help="on which faults run")
+    group.addoption("--chaos-system", default="python", help="what drivers start, and what kafka_cluster is")
+    parser.addini("chaos_plugins", "plugins that the conformance suite tests", type="args", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark."""
+    config.addinivalue_line(
+        "markers", f"{MARK}(system, brokers, properties, needs): what the fixture kafka_cluster of this test is"
+    )
+
+
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    """Use the folder of plugins in whose `tests/` a module lies, as `chaos new` writes it."""
+    if module_path.parent.name == "tests":
+        from harness.system.plugins import use_folders
+
+        use_folders([module_path.parents[1]])
+
+
+@pytest.fixture(scope="session")
+def _kafka_clusters() -> Iterator[Clusters]:
+    from kafka_chaos.testing_cluster import Clusters
+
+    with Clusters() as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest, _kafka_clusters: Clusters) -> Iterator[KafkaCluster]:
+    """Three brokers that speak Kafka's protocol, with a prefix for this test; healed when it ends."""
+    mark = request.node.get_closest_marker(MARK)
+    wanted: dict[str, Any] = {"system": request.config.getoption("chaos_system")} | (mark.kwargs if mark else {})
+    with _kafka_clusters.of_test(request.node.name, wanted) as cluster:
+        yield cluster
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the brokers did beside the output of a test that failed."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get(MARK)
+    if call.when == "call" and report.failed and cluster is not None:
+        report.sections.append(("state changes of kafka_cluster", cluster.changes_in_words(SHOWN)))
+    return report
