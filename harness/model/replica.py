@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from harness.events import NO_OFFSET
 from harness.model.step import Event, Illegal, Key, Rule, Subject
+from harness.values import ACKS_ALL
 
 LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
 NO_EPOCH = -1
+CONSUMER = -1
+"""As replica that fetches."""
 UNTOLD = -2
 """As newest epoch: what the log had when the broker started, of which no line tells."""
 
@@ -125,6 +128,16 @@ FETCH_WATERMARK = Rule(
     id="replica.fetch-watermark",
     sentence="The high watermark in an answer is not above that of the replica.",
     source="Partition.fetchRecords",
+)
+FETCH_COMMITTED = Rule(
+    id="replica.fetch-committed",
+    sentence="A consumer gets records below the high watermark alone.",
+    source="Partition.readRecords, FetchIsolation.HIGH_WATERMARK",
+)
+ACKNOWLEDGED = Rule(
+    id="replica.acknowledged",
+    sentence="A producer that waits for all is answered when the high watermark is past its batch.",
+    source="Partition.checkEnoughReplicasReachOffset",
 )
 VERDICT = Rule(
     id="replica.verdict",
@@ -276,7 +289,17 @@ def answers_fetch(state: Replica | None, event: Event) -> Replica | Illegal:
         return Illegal(FETCH_IN_ROLE, state)
     if state.high_watermark is not None and event["high_watermark"] > state.high_watermark:
         return Illegal(FETCH_WATERMARK, state)
+    if event["replica"] == CONSUMER and event["last_offset"] >= event["high_watermark"]:
+        return Illegal(FETCH_COMMITTED, state)
     return state
+
+
+def acknowledges(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A producer is answered; one that waits for less than all may be before the high watermark moves."""
+    state = state or UNKNOWN
+    if event["error"] or event["acks"] != ACKS_ALL or event["last_offset"] == NO_OFFSET:
+        return state
+    return state if event["high_watermark"] > event["last_offset"] else Illegal(ACKNOWLEDGED, state)
 
 
 def is_told(state: Replica | None, event: Event) -> Replica | Illegal:
@@ -327,6 +350,8 @@ SUBJECT = Subject(
         TRUNCATION_BACK,
         FETCH_IN_ROLE,
         FETCH_WATERMARK,
+        FETCH_COMMITTED,
+        ACKNOWLEDGED,
         VERDICT,
     ),
     legal={
@@ -338,6 +363,7 @@ SUBJECT = Subject(
         "hw": moves_watermark,
         "truncate": truncates,
         "fetch_resp": answers_fetch,
+        "produce_resp": acknowledges,
         "ctl_recv": is_told,
     },
     fresh=FRESH,

@@ -49,7 +49,13 @@ def told(epoch: int, verdict: str = "applied", api: str = "LeaderAndIsr") -> Eve
 
 
 def fetched(epoch: int, last: int, mark: int) -> Event:
-    return {"ev": "fetch_resp", **P, "leader_epoch": epoch, "last_offset": last, "high_watermark": mark}
+    answer = {"replica": -1, "last_offset": last, "high_watermark": mark}
+    return {"ev": "fetch_resp", **P, "leader_epoch": epoch, **answer}
+
+
+def produced(last: int, mark: int, acks: int = -1, error: int = 0) -> Event:
+    answer = {"acks": acks, "error": error, "last_offset": last, "high_watermark": mark}
+    return {"ev": "produce_resp", **P, **answer}
 
 
 def recovered(end: int, mark: int, start: int = 0) -> Event:
@@ -73,6 +79,8 @@ REPLICA = [
     append("leader", 2, 3),
     mark("leader", 2, 2, 4, 4),
     fetched(2, 3, 4),
+    produced(3, 4),
+    produced(-1, 4, error=19),
     told(1, "ignored_old"),
     follows(3, 4, high_watermark=4),
     told(3),
