@@ -131,7 +131,7 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
     if adding or removing:
         if (adding, removing) == (state.adding, state.removing) and now == frozenset(state.replicas):
             return replace(after, reached=state.reached or after.reached)
-        right = adding == now - origin and removing == now - (now - removing) and origin <= now
+        right = adding == now - origin and removing <= now and origin <= now
         return after if right else Illegal(STARTED, after)
     if now == origin:
         return after

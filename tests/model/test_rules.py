@@ -170,6 +170,163 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
 """By the rule that finds it and that no other rule joins."""
 
 
+FURTHER: dict[str, tuple[str, str, list[Event]]] = {
+    "a follower appends before its end": (
+        "replica.append-at-end",
+        "REPLICA",
+        changed(("REPLICA", "append", 1, {"base_offset": 1})),
+    ),
+    "a batch ends before it begins": (
+        "replica.append-at-end",
+        "REPLICA",
+        changed(("REPLICA", "append", 1, {"last_offset": 1}))[:9],
+    ),
+    "a follower appends a batch of an epoch that is to come": (
+        "replica.batch-epoch",
+        "REPLICA",
+        changed(("REPLICA", "append", 1, {"batch_epoch": 2}))[:9],
+    ),
+    "a follower appends an older batch after a newer one": (
+        "replica.batch-epoch",
+        "REPLICA",
+        changed(("REPLICA", "append", 1, {"batch_epoch": 0}))[:9],
+    ),
+    "an epoch is assigned before the end of the log": (
+        "replica.epoch-forward",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.assign(3, 1)),
+    ),
+    "a fetch gets what the log has not": (
+        "replica.fetch-in-role",
+        "REPLICA",
+        changed(("REPLICA", "fetch_resp", 0, {"last_offset": 4}))[:16],
+    ),
+    "a truncation begins from another end": (
+        "replica.truncation-back",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.truncate(3, 2)),
+    ),
+    "a request of an older epoch is said to be the same": (
+        "replica.verdict",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.told(2, "ignored_same")),
+    ),
+    "a request of the same epoch is said to be older": (
+        "replica.verdict",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.told(3, "ignored_old")),
+    ),
+    "a leader proposes in another epoch": (
+        "leader.proposes",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 0, {"leader_epoch": 2}))[:3],
+    ),
+    "a leader proposes from another version": (
+        "leader.proposes-from-own",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 1, {"zk_version": 1}))[:7],
+    ),
+    "an expansion adds no follower": (
+        "leader.expands",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 1, {"new": [1]}))[:7],
+    ),
+    "an expansion removes one too": (
+        "leader.expands",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 1, {"new": [2, 3]}))[:7],
+    ),
+    "an expansion is behind the start of the epoch": (
+        "leader.expands",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 1, {"epoch_start_offset": 4}))[:7],
+    ),
+    "a shrink adds a follower too": (
+        "leader.shrinks",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 0, {"new": [1, 3]}))[:3],
+    ),
+    "a shrink removes no follower": (
+        "leader.shrinks",
+        "LEADER",
+        changed(("LEADER", "isr_propose", 0, {"new": [1, 2]}))[:3],
+    ),
+    "a controller is ready in another epoch": (
+        "controller.ready-once",
+        "CONTROLLER",
+        changed(("CONTROLLER", "controller_ready", 0, {"controller_epoch": 2}))[:4],
+    ),
+    "a session begins while the last one is in office": (
+        "controller.acts-in-session",
+        "CONTROLLER",
+        inserted("CONTROLLER", 4, {"ev": "zk_session", "state": "reinit", "session": "0x2"})[:5],
+    ),
+    "a group that is stable has no members": (
+        "group.members-fit",
+        "GROUP",
+        changed(("GROUP", "group_state", 2, {"members": []}))[:6],
+    ),
+    "a member joins twice": ("group.members-told", "GROUP", inserted("GROUP", 2, logs.member("a", "joined"))),
+    "an assignment is for another than the members": (
+        "group.assigned-once",
+        "GROUP",
+        changed(("GROUP", "group_assignment", 0, {"assignments": [{"member": "z"}]})),
+    ),
+    "a reassignment marks a replica that is not new": (
+        "reassignment.started",
+        "ZNODES",
+        instead("ZNODES", 4, logs.assigned([1, 3, 2], 1, (3, 1), (2,)))[:5],
+    ),
+    "a reassignment removes a replica that is none": (
+        "reassignment.started",
+        "ZNODES",
+        instead("ZNODES", 4, logs.assigned([1, 3, 2], 1, (3,), (4,)))[:5],
+    ),
+    "a reassignment ends before its target was in the ISR": (
+        "reassignment.completed",
+        "ZNODES",
+        [*LOGS["ZNODES"][:4], logs.state(1, 1, [1], 3), *LOGS["ZNODES"][4:5], logs.assigned([1, 3], 2)],
+    ),
+    "a reassignment ends while the old replica is in the ISR": (
+        "reassignment.completed",
+        "ZNODES",
+        [*LOGS["ZNODES"][:7], logs.assigned([1, 3], 2)],
+    ),
+    "replicas change without a reassignment": (
+        "reassignment.completed",
+        "ZNODES",
+        [*LOGS["ZNODES"][:4], logs.assigned([1, 3], 1)],
+    ),
+}
+"""Other ways to break a rule: the rule, the log it is of, and that log."""
+LEGAL: dict[str, tuple[str, list[Event]]] = {
+    "a truncation beyond the end, where the leader has deleted all": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.truncate(4, 9, "full")),
+    ),
+    "a role that no live leader has": ("REPLICA", inserted("REPLICA", 21, logs.told(9, "leader_unavailable"))),
+    "a replica that was stopped is made anew": (
+        "REPLICA",
+        [*LOGS["REPLICA"], logs.told(-2, api="StopReplica"), logs.follows(0, 0, previous_leader_epoch=-1)],
+    ),
+    "an unclean election leaves the leader alone": ("ZNODES", [*LOGS["ZNODES"][:3], logs.state(2, 1, [2], 2)]),
+    "a reassignment is taken back": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 2], 2)]),
+    "a reassignment is written again": ("ZNODES", [*LOGS["ZNODES"][:7], logs.assigned([1, 3, 2], 2, (3,), (2,))]),
+    "another reassignment takes its place": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 4, 2], 2, (4,), (2,))]),
+}
+
+
+@pytest.mark.parametrize("case", FURTHER)
+def test_it_is_broken_in_other_ways_too(case: str) -> None:
+    rule, name, events = FURTHER[case]
+    assert {step.rule.id for step in illegal(name, events)} == {rule}
+
+
+@pytest.mark.parametrize("case", LEGAL)
+def test_what_the_protocol_allows_breaks_no_rule(case: str) -> None:
+    assert illegal(*LEGAL[case]) == []
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_a_log_of_legal_steps_breaks_no_rule(name: str) -> None:
     assert illegal(name, LOGS[name]) == []
