@@ -117,7 +117,7 @@ class ClusterStatus:
     @property
     def has_metadata(self) -> bool:
         """Whether a metadata service is still up; if not, there is nothing to heal and nothing to merge."""
-        return bool(self.zookeeper or self.controllers)
+        return bool(self.zookeeper or self.controllers or self.prefix)
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return the status of one broker, or controller that is none; KeyError for an unknown id."""

@@ -17,6 +17,7 @@ from harness.zookeeper.view import OpenableView
 
 if TYPE_CHECKING:
     from harness.broker.wire.tcp import TcpTransport
+    from harness.cluster.driver import ClusterStatus
 
 PROBE_TIMEOUT_S = 2.0
 
@@ -26,10 +27,12 @@ def view_of(
     controllers: Mapping[int, str],
     cluster_id: str | None = None,
     client: Mapping[str, str] = MappingProxyType({}),
+    bootstrap_servers: str = "",
 ) -> OpenableView:
     """Return the view of a cluster's metadata, wherever they are, to be opened with the client settings `client`.
 
-    Controllers of another cluster than `cluster_id` do not answer.
+    Controllers of another cluster than `cluster_id` do not answer. Where there are neither controllers nor ZooKeeper in
+    reach, it is what brokers tell their clients.
 
     Raises:
         ClusterError: the client settings cannot be used.
@@ -38,6 +41,11 @@ def view_of(
         from harness.kraft.view import QuorumView
 
         return QuorumView(controllers, transport_of(client), cluster_id)
+    if not zookeeper_connect:
+        from harness.broker.wire.tcp import TcpTransport
+        from harness.kraft.brokers_view import BrokersView
+
+        return BrokersView(bootstrap_servers, TcpTransport(partial(opened, security=security_of(client))))
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     return KazooView(zookeeper_connect, zookeeper_security_of(client))
@@ -48,6 +56,16 @@ def transport_of(client: Mapping[str, str]) -> "TcpTransport":
     from harness.broker.wire.tcp import TcpTransport  # as the codec, takes a tenth of a second to load
 
     return TcpTransport(partial(opened, security=security_of(of_controllers(client))))
+
+
+def view_of_cluster(status: "ClusterStatus") -> OpenableView:
+    """Return the view of a running cluster's metadata, not yet open; raises ClusterError as `view_of`."""
+    return view_of(
+        status.zookeeper_connect,
+        status.controllers,
+        client=status.client,
+        bootstrap_servers=status.bootstrap_servers,
+    )
 
 
 async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.cluster.clocks import Rectified, read_clocks
 from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
 from harness.cluster.layout import broker_process
-from harness.cluster.readiness import view_of
+from harness.cluster.readiness import view_of_cluster
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import FaultContext, Injection
 from harness.contracts.zookeeper_servers import servers_of
@@ -59,7 +59,7 @@ async def _heal_remaining(
     folder: RunFolder, driver: ClusterDriver, status: ClusterStatus, progress: Progress, notes: PhaseNotes
 ) -> None:
     """Heal, from the journal, what the drive phase left in force."""
-    view = view_of(status.zookeeper_connect, status.controllers, client=status.client)
+    view = view_of_cluster(status)
     context = FaultContext(driver=driver, view=view)
     remaining = [item.injection for item in open_injections(readable_journal(folder.journal)[0])]
     # These come first: without a quorum of ZooKeeper's servers no session opens.
@@ -134,6 +134,8 @@ def _merge_history(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) 
         data_dirs = [server.data_dir for server in status.zookeeper]
         for remark in merge_history(folder.zookeeper, *data_dirs, scope=scope):
             notes.remark(remark)
+        return
+    if not status.controllers:  # nothing has followed its metadata
         return
     if "zookeeper" in status.unseen:  # no readable disk has the quorum's log
         merge_changes(folder.zookeeper, None)

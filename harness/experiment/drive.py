@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus
 from harness.cluster.external.place import of_other_runs
-from harness.cluster.readiness import transport_of, view_of
+from harness.cluster.readiness import transport_of, view_of_cluster
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Fault, FaultContext
@@ -226,12 +226,10 @@ async def drive_cluster(
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:
-        observer = _observer(status, folder.zookeeper)
-        await observer.start()
-        stack.push_async_callback(_stop, observer, notes)
-        view = await stack.enter_async_context(
-            view_of(status.zookeeper_connect, status.controllers, client=status.client)
-        )
+        if (observer := _observer(status, folder.zookeeper)) is not None:
+            await observer.start()
+            stack.push_async_callback(_stop, observer, notes)
+        view = await stack.enter_async_context(view_of_cluster(status))
         operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
         ask = ServiceProbe(
             Tcp(security_of(status.client)),
@@ -279,7 +277,7 @@ async def _stop(observer: "ZookeeperObserver | QuorumObserver", notes: PhaseNote
         notes.remark(observer.problem, subject="metadata observer", forbids_pass=True)
 
 
-def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver":
+def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumObserver | None":
     """Return the observer of a cluster's metadata: ZooKeeper or the quorum."""
     from harness.zookeeper.scope import Scope
 
@@ -287,6 +285,8 @@ def _observer(status: ClusterStatus, path: Path) -> "ZookeeperObserver | QuorumO
         from harness.kraft.observer import QuorumObserver
 
         return QuorumObserver(status.controllers, path, Scope(status.prefix), transport_of(status.client))
+    if not status.zookeeper_connect:
+        return None
     from harness.kafka.security.settings import zookeeper_security_of
     from harness.zookeeper.observer import ZookeeperObserver
 

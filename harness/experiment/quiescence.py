@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from harness.cluster.capabilities import CanDisturbClients
 from harness.cluster.driver import CanRunClients, ClusterDriver, ClusterStatus, RunExecutor
-from harness.cluster.readiness import view_of
+from harness.cluster.readiness import view_of_cluster
 from harness.cluster.supervision.client import SupervisorGone
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError
@@ -83,7 +83,7 @@ async def dump_settled(
     if not isinstance(driver, RunExecutor) and "replicas" not in status.unseen:
         if _running_brokers(status) and status.has_metadata:
             try:
-                async with view_of(status.zookeeper_connect, status.controllers, client=status.client) as view:
+                async with view_of_cluster(status) as view:
                     replicas = Replicas(driver=driver, view=view, dump=dump, patience_s=patience_s)
                     return await replicas.dump_settled(progress, notes)
             except ClusterError as error:

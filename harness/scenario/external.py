@@ -70,9 +70,9 @@ def external(draft: Draft) -> Iterator[Problem]:
 def _metadata(place: ExternalSpec) -> Iterator[Problem]:
     """It has ZooKeeper or a quorum of controllers, and is asked for nothing that only the other has."""
     at = ("cluster", "external")
-    if (place.zookeeper is None) == (not place.controllers):
+    if place.zookeeper is not None and place.controllers:
         yield Problem(at, "has either zookeeper or controllers: name where its metadata are")
-    elif place.controllers and (place.expire_sessions or place.commands.zookeeper is not None):
+    elif place.zookeeper is None and (place.expire_sessions or place.commands.zookeeper is not None):
         yield Problem(at, "has no ZooKeeper: leave out expire_sessions and commands.zookeeper")
 
 
@@ -86,7 +86,7 @@ def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:
 def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
     """Return why a fault is not carried out on this cluster; empty if it may be."""
     writes = spec.kind in BY_ZOOKEEPER or (spec.kind in COMMANDS and spec.parameters.get("end_session", False))
-    if writes and place.controllers:
+    if writes and place.zookeeper is None:
         return f"{spec.kind} takes ZooKeeper, and the cluster has none"
     if writes and not place.expire_sessions:
         return f"{spec.kind} writes to its ZooKeeper, which cluster.external.expire_sessions does not allow"
@@ -98,6 +98,8 @@ def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
         name = spec.parameters.get("fault")
         known = ", ".join(sorted(place.faults)) or "none"
         return "" if name in place.faults else f"cluster.external.faults has no {name}; known: {known}"
+    if spec.kind == "bounce" and place.zookeeper is None and not place.controllers:
+        return "bounce is confirmed by registrations: name controllers or zookeeper in cluster.external"
     if spec.kind not in COMMANDS:
         able = ", ".join((*COMMANDS, *BY_ZOOKEEPER, CUSTOM))
         return f"{spec.kind} is not carried out on a cluster of somebody else's; what is: {able}"

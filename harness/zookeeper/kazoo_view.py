@@ -8,7 +8,6 @@ from typing import Any, Self
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness.errors import ClusterError
 from harness.kafka.security.settings import ZookeeperSecurity
 from harness.zookeeper import sessions
 from harness.zookeeper.secured import OPEN, refusal, session_client
@@ -118,7 +117,7 @@ class KazooView(ZookeeperView):
         except needless:
             return False
         except (KazooException, KazooTimeoutError) as error:
-            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+            raise refusal(self._hosts, self._security, error) from error
         return True
 
     def _controller(self) -> Controller:
@@ -174,7 +173,7 @@ class KazooView(ZookeeperView):
         try:
             answered: list[Any] = self._client.retry(answers)
         except (KazooException, KazooTimeoutError) as error:
-            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+            raise refusal(self._hosts, self._security, error) from error
         return answered
 
 

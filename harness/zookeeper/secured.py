@@ -1,9 +1,12 @@
 """How does a session of the harness reach a ZooKeeper that asks for TLS, or for a user (SASL, DIGEST-MD5)?"""
 
 import socket
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 from harness.errors import ClusterError
@@ -14,7 +17,20 @@ OPEN = ZookeeperSecurity()
 """A ZooKeeper that asks for nothing."""
 
 
-class _SecureHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
+    """Ends threads without a traceback where ZooKeeper refuses a user: the session's state says so."""
+
+    def spawn(self, func: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Start a thread."""
+
+        def run(*args: Any, **options: Any) -> None:
+            with suppress(KazooException):  # kazoo has logged it
+                func(*args, **options)
+
+        return super().spawn(run, *args, **options)
+
+
+class _SecureHandler(_Handler):
     """Opens connections by the harness's own rules for certificates; kazoo's take paths only."""
 
     def __init__(self, tls: Tls) -> None:
@@ -42,6 +58,7 @@ def session_client(hosts: str, security: ZookeeperSecurity, **options: Any) -> K
     """
     if security.username:
         require("puresasl")
+        options["handler"] = _Handler()
         options["sasl_options"] = {
             "mechanism": "DIGEST-MD5",
             "username": security.username,

@@ -48,7 +48,7 @@ def cluster(tmp_path: Path) -> FakeCluster:
 @pytest.fixture(autouse=True)
 def _view(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster is its own view."""
-    monkeypatch.setattr(quiescence, "view_of", lambda *_: nullcontext(cluster))
+    monkeypatch.setattr(quiescence, "view_of_cluster", lambda *_: nullcontext(cluster))
 
 
 async def collect(folder: RunFolder, cluster: FakeCluster) -> PhaseNotes:

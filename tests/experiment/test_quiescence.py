@@ -85,7 +85,7 @@ class Cluster(FakeCluster):
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster(root=tmp_path)
-    monkeypatch.setattr(quiescence, "view_of", lambda *_: nullcontext(made))
+    monkeypatch.setattr(quiescence, "view_of_cluster", lambda *_: nullcontext(made))
     monkeypatch.setattr("harness.evidence.replicas.log_ends", made.log_ends)
     monkeypatch.setattr(quiescence, "POLL_S", 0.0)
     return made
@@ -172,7 +172,7 @@ async def test_a_follower_that_does_not_catch_up_is_named(
             id="metadata cannot be read",
         ),
         pytest.param(
-            lambda _, patch: patch.setattr(quiescence, "view_of", raising(ClusterError("no session"))),
+            lambda _, patch: patch.setattr(quiescence, "view_of_cluster", raising(ClusterError("no session"))),
             "which of them were in sync is not known: no session",
             id="nothing that has metadata can be reached",
         ),

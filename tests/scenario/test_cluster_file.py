@@ -68,7 +68,7 @@ def test_an_option_takes_its_place_and_others_change_it(folder: Path) -> None:
     ("old", "new", "message"),
     [
         pytest.param("id: j9", "ids: j9", "ours.yaml:1: ids: unknown key (did you mean id?)", id="a key"),
-        pytest.param("controllers: {1: one:9093}\n", "", "cluster.external: has either zookeeper or", id="metadata"),
+        pytest.param("controllers:", "zookeeper: k:2181\ncontrollers:", "has either zookeeper or", id="metadata"),
         pytest.param("${env:PW}", "pw", "ours.yaml:6: client: sasl.password is a secret", id="a secret"),
         pytest.param("sasl.username", "sasl.user", "client: unknown client setting sasl.user (did", id="a setting"),
         pytest.param(CLUSTER, "[]", "ours.yaml:1: must be a mapping of keys; a cluster file starts", id="a list"),

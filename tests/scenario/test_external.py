@@ -78,7 +78,7 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
                      " external does not have", id="a capability that no driver has"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
-        pytest.param("    zookeeper: keeper:2181\n", "", "has either zookeeper or controllers", id="no metadata"),
+        pytest.param("    zookeeper: keeper:2181\n", "", "has no ZooKeeper: leave out expire", id="no metadata"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper:2181\n    controllers: {1: 'one:9093'}",
                      "has either zookeeper or controllers", id="metadata in two places"),
         pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "has no ZooKeeper: leave out"

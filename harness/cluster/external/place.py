@@ -64,13 +64,13 @@ class ExternalCluster:
     def unseen(self) -> tuple[str, ...]:
         """Kinds of evidence that cannot be collected; a quorum's metadata log is with its voters' data."""
         voters_are_brokers = self.controllers.keys() <= self.hosts.keys()
-        metadata = ("data" if voters_are_brokers else "") if self.controllers else "zookeeper"
+        metadata = "data" if self.controllers and voters_are_brokers else "zookeeper" if self.zookeeper_connect else ""
         absent = {"replicas": "data", "zookeeper": metadata}
         return ("state_changes", *(kind for kind, command in absent.items() if command not in self.commands))
 
     def view(self) -> OpenableView:
         """Return the view of its metadata, not yet open; controllers of another cluster answer nothing."""
-        return view_of(self.zookeeper_connect, self.controllers, self.cluster_id, self.client)
+        return view_of(self.zookeeper_connect, self.controllers, self.cluster_id, self.client, self.bootstrap_servers)
 
     def carry_out(self, action: str, broker_id: int | None = None, into: Path | None = None) -> None:
         """Carry out a command, on a broker or for ZooKeeper; raises ClusterError if there is none or it fails."""

@@ -59,7 +59,7 @@ LEFT_OUT = {
     "workloads.0.parameters": "each kind has a section of its own",
     "fault.parameters": "each kind has a section of its own",
     "roles": "steps name them",
-    "cluster.external": "the owner of an existing cluster allows its disturbance on the command line",
+    "cluster.external": "an existing cluster is described in a cluster file, which the scenario names",
     "steps": "a story in an order is written into a scenario's file",
 }
 """What a scenario may have and the form does not, with the reason."""

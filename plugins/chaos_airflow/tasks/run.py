@@ -216,6 +216,7 @@ def _started_root() -> str:
 
 def _run_folder(root: str) -> "RunFolder":
     """Return the run of this task, which takes the run's name in the grid; libraries fall silent."""
+    from chaos_airflow.tasks.connections import owned
     from harness.scenario.file import scenario_of
     from harness.scenario.plan import load_plan
     from harness.store.folder import RunFolder
@@ -224,6 +225,7 @@ def _run_folder(root: str) -> "RunFolder":
     folder = RunFolder(Path(root))
     scenario = scenario_of(folder)
     _show_name(run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed))
+    owned(scenario)  # its credentials; whether it may be disturbed was asked at the start
     return folder
 
 

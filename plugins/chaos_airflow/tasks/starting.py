@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chaos_airflow.runs import Origin, note_airflow_run
+from chaos_airflow.tasks.connections import owned
 from chaos_airflow.tasks.request import RunRequest, load
 from harness import phases
 from harness.errors import ScenarioError
@@ -42,6 +43,7 @@ def begin(request: RunRequest, runs: Path, context: "Context", *, drive_timeout:
     """
     scenario = load(request)
     _fits(scenario, drive_timeout)
+    allowed = owned(scenario)
     runs.mkdir(parents=True, exist_ok=True)
     with _turn(runs) as granted:
         if not granted:
@@ -56,7 +58,7 @@ def begin(request: RunRequest, runs: Path, context: "Context", *, drive_timeout:
                 phases.collect(folder)
             finally:
                 phases.stop(folder)
-        return _started(phases.create_from(scenario, request.get("seed"), runs), context, request)
+        return _started(phases.create_from(scenario, request.get("seed"), runs, owned=allowed), context, request)
 
 
 def _started(folder: RunFolder, context: "Context", request: RunRequest) -> RunFolder:

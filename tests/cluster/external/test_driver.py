@@ -12,7 +12,7 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest
 from harness.cluster.external.driver import ExternalDriver
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.processes.driver import ProcessDriver
-from harness.cluster.readiness import view_of
+from harness.cluster.readiness import view_of, view_of_cluster
 from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError
 from harness.experiment.drive import create_topics
@@ -143,6 +143,24 @@ async def test_without_zookeeper_the_quorum_is_asked_and_all_is_undone_likewise(
     async with view_of("", status.controllers, cluster_id="another") as view:
         with pytest.raises(ClusterError, match="controller 0 is of another cluster than another"):
             await view.topics()
+
+
+async def test_where_neither_zookeeper_nor_controllers_are_in_reach_brokers_are_asked(
+    theirs: ProcessDriver, ours: ExternalDriver
+) -> None:
+    status = await ours.start(await place(theirs, zookeeper_connect="", commands={}))
+    assert status.unseen == ("state_changes", "replicas", "zookeeper")
+    assert status.has_metadata
+    await with_topics(theirs, "theirs", f"{PREFIX}orders")
+    async with view_of_cluster(status) as view:
+        assert sorted(await view.registrations()) == [0, 1]
+        assert (await view.controller()).broker_id in (0, 1)
+        (partition,) = [each for each in await view.partitions() if each.topic == "theirs"]
+        assert (partition.partition, sorted(partition.assignment), sorted(partition.isr)) == (0, [0, 1], [0, 1])
+
+    await ours.stop()
+
+    assert await topics(theirs) == ["theirs"]
 
 
 async def test_when_the_supervisor_is_killed_all_is_undone(
