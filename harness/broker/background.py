@@ -21,8 +21,8 @@ DECISIONS_A_STEP = 200
 async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: str) -> None:
     """Do `work` after every pause, until cancelled.
 
-    A round that fails is logged and the next one is tried, as in Kafka's `KafkaScheduler`: an error that nobody thought
-    of must not leave a broker that looks alive and has stopped to do its work.
+    A round that fails is logged and the next one is tried, as in Kafka's `KafkaScheduler`: an unexpected error
+    must not leave a broker that looks alive and has stopped working.
     """
     while True:
         await asyncio.sleep(seconds)
@@ -41,7 +41,7 @@ def sliced(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 class InSteps(Generic[T]):
     """Gives the items in order, and lets others have the loop after so many.
 
-    No generator: one that is not read to its end would be closed by a task of its own, at an instant nobody knows.
+    No generator: one that is not read to its end would be closed by a task of its own, at an unknown instant.
     """
 
     def __init__(self, items: Sequence[T]) -> None:

@@ -1,4 +1,4 @@
-"""What this broker believes about the cluster: live brokers and who leads which partition.
+"""This broker's view of the cluster: live brokers and the leaders of partitions.
 
 Fed by the controller's UpdateMetadata and by nothing else; the last one applied wins, whatever leader epoch it names,
 so a broker that the controller cannot reach goes on serving what it heard last.
@@ -41,7 +41,7 @@ class MetadataCache:
     """The brokers and partitions of the last UpdateMetadata requests."""
 
     controller_id: int = NO_LEADER
-    """Who sent the last update; -1 before the first."""
+    """The controller that sent the last update; -1 before the first."""
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
 

@@ -47,7 +47,7 @@ class ProtocolRules:
     consumers_read_what_is_committed: bool = _guard(
         "reads-uncommitted",
         origin="consumers read to the leader's log end, past the high watermark (near KAFKA-9835)",
-        effect="consumers have read records that nobody has after a failover",
+        effect="consumers have read records that no replica has after a failover",
     )
     """A consumer gets nothing from the high watermark on (`DelayedFetch`)."""
     truncate_by_leader_epoch: bool = _guard(
@@ -73,7 +73,7 @@ class ProtocolRules:
         origin="a log takes what a producer sends in an epoch that is over (KIP-98 without its fence)",
         effect="the former life of a transactional producer writes into the transaction of the present one",
     )
-    """Whoever writes in an older producer epoch than the log knows is refused (`ProducerStates`, KIP-98)."""
+    """A producer with an older epoch than the log's is refused (`ProducerStates`, KIP-98)."""
     partitions_are_verified: bool = _guard(
         "no-partition-verification",
         origin="a leader begins a transaction without asking whether the coordinator knows of it (before KIP-890)",
@@ -157,7 +157,7 @@ class ProtocolRules:
         origin="a follower goes on as it was when the leader of a new epoch is the one it knows (KAFKA-7164)",
         effect="replicas diverge when the follower has not heard of a leader in between",
     )
-    """A follower truncates in each new leader epoch, whoever leads it (`ControlRequests._make_followers`,
+    """A follower truncates in each new leader epoch, under any leader (`ControlRequests._make_followers`,
     KAFKA-7164)."""
     high_watermarks_are_kept: bool = _guard(
         "high-watermarks-forgotten",
@@ -171,7 +171,7 @@ class ProtocolRules:
         origin="a follower joins the ISR as soon as it reaches the high watermark (KAFKA-7128)",
         effect="it lacks records that the leader before had committed, and loses them when it leads",
     )
-    """Who joins the ISR has all that the leader had when its epoch began (`Partition.wants_to_join`, KAFKA-7128)."""
+    """A replica that joins the ISR has all that the leader had at its epoch's start (`Partition.wants_to_join`)."""
     isr_counts_once_accepted: bool = _guard(
         "isr-before-zookeeper",
         origin="a leader shrinks its ISR before ZooKeeper has accepted that",
@@ -186,7 +186,7 @@ class ProtocolRules:
     """A leader replaces only the partition state that it knows (`IsrKeeper._write`)."""
     high_watermark_waits_for_joining: bool = _guard(
         "high-watermark-ignores-joining",
-        origin="only members of the ISR hold the high watermark back, not who is caught up and about to join",
+        origin="only members of the ISR hold the high watermark back, not caught-up replicas about to join",
         effect="a follower never catches up under load: the ISR stays small",
     )
     """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
@@ -195,13 +195,13 @@ class ProtocolRules:
         origin="the leader epoch that a fetch believes in is not looked at (before KIP-320)",
         effect="followers and consumers go on reading from a leader of another epoch",
     )
-    """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
+    """A replica in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
     epoch_questions_are_fenced: bool = _guard(
         "epoch-answers-unfenced",
-        origin="a leader says where an epoch ends to whoever asks, in whatever epoch they are (before KIP-320)",
+        origin="a leader says where an epoch ends to any replica, whatever its epoch (before KIP-320)",
         effect="a follower that has not heard of the new leader epoch truncates by it, in the old one",
     )
-    """Who believes in another leader epoch is not told where one ends (`DataHandlers._epoch_end`, KIP-320)."""
+    """A replica in another leader epoch is not told where one ends (`DataHandlers._epoch_end`, KIP-320)."""
     recovery_checks_batches: bool = _guard(
         "no-crc-recovery",
         origin="a log is taken as long as its files are after a crash",
@@ -227,7 +227,7 @@ class ProtocolRules:
         origin="an unclean election leaves the ISR as it was, so the leader is not in it",
         effect="a leader outside its ISR; the old members come back and lead with other records",
     )
-    """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
+    """A leader elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
     preferred_leader_is_in_isr: bool = _guard(
         "preferred-not-in-isr",
         origin="a preferred election, by the balance too, asks only whether the replica lives (near KAFKA-9866)",
@@ -237,7 +237,7 @@ class ProtocolRules:
     last_isr_member_stays: bool = _guard(
         "last-isr-member-dropped",
         origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
-        effect="an empty ISR: nobody can be elected cleanly any more",
+        effect="an empty ISR: no replica can be elected cleanly any more",
     )
     """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
     controller_resigns_when_replaced: bool = _guard(
@@ -249,7 +249,7 @@ class ProtocolRules:
     registrations_are_of_this_session: bool = _guard(
         "registration-of-old-session",
         origin="a broker finds a registration with its id and takes it for its own (KAFKA-1387, KAFKA-7165)",
-        effect="it disappears when the old session ends: a broker that lives and that nobody knows",
+        effect="it disappears when the old session ends: the broker runs, but is not registered",
     )
     """A broker takes no registration for its own that ends with another session (`registration._existing`,
     KAFKA-7165)."""
@@ -268,7 +268,7 @@ class ProtocolRules:
     fetch_session_epochs_are_checked: bool = _guard(
         "no-fetch-session-epoch",
         origin="a fetch session takes its requests in any order and as often as they come (KIP-227 without its epochs)",
-        effect="who asks again because an answer was lost is not told the high watermark that was in it",
+        effect="a client that asks again after a lost answer does not get the high watermark that was in it",
     )
     """The requests of a fetch session are answered once each and in order (`FetchSessions.begin`, KIP-227)."""
     requests_for_earlier_lives_are_refused: bool = _guard(
@@ -281,9 +281,9 @@ class ProtocolRules:
     old_generations_are_refused: bool = _guard(
         "no-generation-check",
         origin="a member may do whatever it likes in a generation that is over",
-        effect="a member that has not heard of a rebalance moves the position of whoever consumes in its place",
+        effect="a member that missed a rebalance moves the position of the member that replaced it",
     )
-    """Who is in another generation is refused (`Membership._not_of_this_generation`)."""
+    """A member in another generation is refused (`Membership._not_of_this_generation`)."""
     commits_wait_for_assignments: bool = _guard(
         "commits-while-completing",
         origin="commits are taken while members wait for the assignments of the next generation",
@@ -295,7 +295,7 @@ class ProtocolRules:
         origin="a request under an instance id counts for its instance, whichever member id it has (KIP-345 in part)",
         effect="the former life of an instance goes on beside the present one and commits for it",
     )
-    """Who has an instance's former member id is refused (`Membership._acting_as`, KIP-345)."""
+    """The former member id of an instance is refused (`Membership._acting_as`, KIP-345)."""
     groups_load_to_the_end: bool = _guard(
         "group-load-stops-early",
         origin="a coordinator reads half of its part of `__consumer_offsets` and takes that for all",
@@ -311,31 +311,31 @@ class ProtocolRules:
     members_outlive_their_coordinator: bool = _guard(
         "member-forgotten-at-failover",
         origin="a coordinator that loads a group leaves its youngest member out",
-        effect="a member that lives is none any more, and nobody consumes what it has",
+        effect="a live member is removed, and its partitions are not consumed",
     )
-    """Who was a member is one at the next coordinator (`GroupStore._loaded`)."""
+    """A member stays one at the next coordinator (`GroupStore._loaded`)."""
     late_unloads_are_ignored: bool = _guard(
         "late-unload",
         origin="a coordinator that lost its groups drops them late, though it has loaded them anew (KAFKA-10614)",
-        effect="nobody answers for these groups any more",
+        effect="no coordinator answers for these groups any more",
     )
     """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`Shards.unload`)."""
     loads_keep_the_last_position: bool = _guard(
         "first-position-loaded",
         origin="of each partition's positions a load keeps the first that it reads (near a load of groups in 0.9.0)",
-        effect="who takes a partition over after a failover begins where its group was long ago",
+        effect="a member that takes a partition over after a failover begins at an old position of its group",
     )
     """Of what a group has committed for a partition the last counts (`GroupCoordinator._load`)."""
     first_rebalance_is_bounded: bool = _guard(
         "first-rebalance-put-off",
         origin="an empty group waits for more members as long as some come (KIP-134 without its bound)",
-        effect="a group to which members keep coming has no first generation, and nobody consumes",
+        effect="a group to which members keep coming has no first generation, and no partition is consumed",
     )
     """It waits for as long as a rebalance may take at most (`Rebalance.join_time_is_over`, KIP-134)."""
     late_syncs_get_assignments: bool = _guard(
         "late-sync-without-assignment",
-        origin="who asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",
-        effect="an instance that comes back does not know what it has, and nobody reads it",
+        origin="a member that asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",
+        effect="a returning instance does not know its partitions, and no member reads them",
     )
     """A stable group tells its members what they have, whenever they ask (`Membership.sync`)."""
 

@@ -1,7 +1,7 @@
 """One broker: which parts it is made of, in which order they start, and in which order they stop.
 
-The order is Kafka's (`KafkaServer.startup` and `shutdown`): it takes its ports before it registers, so that whoever
-hears of it can connect, but answers nobody before everything is there; and it gives up its leads before it stops.
+The order is Kafka's (`KafkaServer.startup` and `shutdown`): it opens its ports before it registers, so that clients can
+connect once they see it, but answers no request before everything is there; and it gives up its leads before it stops.
 """
 
 import asyncio

@@ -34,13 +34,13 @@ CASES = {
         reads(LAST, 1),
         text=(
             "offset 7 of orders-0 was acknowledged after the last heal, and in group g, where m1 has it in generation "
-            "1, nobody ever read that partition"
+            "1, no member ever read that partition"
         ),
         offsets=[7],
     ),
     "it reads something else twice": broken(reads(LAST, 1, at_ns=1), reads(LAST + 1, 1)),
     "it has read that partition before": broken(reads(6, at_ns=1), reads(LAST, 1), text="further than offset 6"),
-    "it does not come that far": broken(reads(6), text="nobody came further than offset 6", shown='"read_to":6'),
+    "it does not come that far": broken(reads(6), text="no member came further than offset 6", shown='"read_to":6'),
     "the first such record is named": broken(sent("b", 8, invoke_ns=5 * S, complete_ns=6 * S), reads(6), offsets=[7]),
     "the group soon reads nothing any more": sound(reads(LAST, 1, at_ns=END_NS)),
     "the record was sent before the last heal": sound(reads(LAST, 1), injected(healed_s=5)),

@@ -32,7 +32,7 @@ CASES = {
     "without a generation, in a group with members": wrong(
         took("a", -1), text="from a in generation -1, but the group was in generation 2"
     ),
-    "nobody, in a group with members": wrong(took("", -1, known=False), text="from nobody in generation -1"),
+    "nobody, in a group with members": wrong(took("", -1, known=False), text="from a non-member in generation -1"),
     "nobody, in an empty group": lawful(took("", -1, state="Empty", known=False)),
     "nobody, in a group that never had members": lawful(took("", -1, state=None, current=None, known=False)),
     "nobody, in a group that has ended": lawful(took("", -1, state="Dead", known=False)),

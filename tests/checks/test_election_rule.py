@@ -12,11 +12,11 @@ CASES = {
     ),
     "nobody in sync is online": passes(elected(None, **LAST_DOWN, error="no replica is eligible")),
     "one from outside, as it may be": passes(elected(1, [1], **LAST_DOWN, unclean_allowed=True)),
-    "one from outside, as it may not be": fails(elected(1, [1], **LAST_DOWN), text="gives nobody with ISR ?"),
+    "one from outside, as it may not be": fails(elected(1, [1], **LAST_DOWN), text="gives no leader with ISR ?"),
     "one from outside that keeps the old ISR": fails(
         elected(1, [3], **LAST_DOWN, unclean_allowed=True), text="gives broker 1 with ISR [1]"
     ),
-    "nobody, although one is eligible": fails(elected(None, error="no replica is eligible"), text="chose nobody"),
+    "nobody, although one is eligible": fails(elected(None, error="no replica is eligible"), text="chose no leader"),
     "nobody, because the write failed": passes(elected(None, error="NoNode()")),
     "a new partition": passes(elected(2, [2, 3], strategy="initialize", online=[2, 3], previous_isr=None)),
     "a new partition with a replica that is down": fails(
@@ -24,7 +24,7 @@ CASES = {
     ),
     "the preferred one": passes(elected(1, [1, 2, 3], strategy="preferred")),
     "the preferred one, out of sync": fails(
-        elected(1, [2, 3], strategy="preferred", previous_isr=[2, 3]), text="gives nobody"
+        elected(1, [2, 3], strategy="preferred", previous_isr=[2, 3]), text="gives no leader"
     ),
     "the first target of a reassignment": passes(elected(3, [1, 2, 3], strategy="reassign", assigned=[3, 2])),
     "the first target of a reassignment, as in 0.8 too": passes(

@@ -43,7 +43,7 @@ CASES = {
     "a refusal says nothing": right(-1, -1, to=0, error=74, leader_epoch=-1, log_end_offset=-1, leader_epochs=[]),
     "who asks does not say in which epoch": right(0, 4, to=0, current_leader_epoch=-1),
     "who asks is in an older epoch": wrong(
-        0, 4, to=0, current_leader_epoch=2, text="asked by one who believes in epoch 2"
+        0, 4, to=0, current_leader_epoch=2, text="the replica that asked was in epoch 2"
     ),
     "who asks is in epoch 0": wrong(0, 4, to=0, current_leader_epoch=0, text="believes in epoch 0"),
     "who asks is in a later epoch": wrong(0, 4, to=0, current_leader_epoch=4),
@@ -51,7 +51,7 @@ CASES = {
     "it acts on what nobody answered": fails(
         LEADS,
         acted(),
-        text="broker 2 cut orders-0 to 4 in epoch 3, and nobody answered it epoch 0 and offset 4 for epoch 0",
+        text="broker 2 cut orders-0 to 4 in epoch 3, and no leader answered it epoch 0 and offset 4 for epoch 0",
         offsets=[4],
         facts=["truncations"],
     ),
@@ -61,7 +61,7 @@ CASES = {
     "it acts on another offset than was answered": fails(LEADS, answered(0, 4, to=0), acted(answer_end_offset=3)),
     "it acts on somebody else's answer": fails(LEADS, answered(0, 4, to=0, sender=3), acted()),
     "it acts on the answer about another partition": fails(LEADS, answered(0, 4, to=0), acted(partition=1)),
-    "it acts on a refusal": fails(LEADS, answered(0, 4, to=0, error=74), acted(), text="nobody answered it"),
+    "it acts on a refusal": fails(LEADS, answered(0, 4, to=0, error=74), acted(), text="no leader answered it"),
     "it has no epochs and asks nobody": passes(LEADS, acted(asked_epoch=-1)),
     "a line of a broker is missing": unknown(LEADS, acted(), UNHEARD, text="missing lines"),
     "a line of a client cannot be read": fails(LEADS, acted(), UNREADABLE),

@@ -28,14 +28,14 @@ CASES = {
     "all know what ZooKeeper has": known(cached(), cached(2)),
     "the brokers are named in another order": known(cached(live_brokers=[2, 1]), cached(2)),
     "one takes a live broker for dead": unknown_to_one(
-        cached(2, live_brokers=[2]), text="broker 2 takes [2] for alive, registered are [1, 2]"
+        cached(2, live_brokers=[2]), text="broker 2 has [2], registered are [1, 2]"
     ),
     "one takes a dead broker for alive": unknown_to_one(cached(2, live_brokers=[1, 2, 3])),
     "it is wrong about two partitions' leaders too": unknown_to_one(
         cached(2, live_brokers=[2], leader=2), severities=["violation"] * 2
     ),
     "one was never told": unknown_to_one(
-        cached(2, live_brokers=None, **EMPTY), severities=["violation"] * 2, text="broker 2 takes ? for alive"
+        cached(2, live_brokers=None, **EMPTY), severities=["violation"] * 2, text="broker 2 has ?, registered"
     ),
     "one knows no partition": unknown_to_one(
         cached(2, **EMPTY), text="of orders-0 broker 2 has nothing, ZooKeeper has leader 1 in epoch 0", epochs=[0]

@@ -37,7 +37,7 @@ def loaded(second: str = "m2/i2", *, epoch: int = 4) -> list[Row]:
     return generation_4(second, seq=2, epoch=epoch, reason="loaded")
 
 
-def hole(*rows: Sequence[Row], text: str = "but generation 4 gives it to nobody: i2 was to give it back") -> Case:
+def hole(*rows: Sequence[Row], text: str = "but generation 4 gives it to no member: i2 was to give it back") -> Case:
     shown = '"fact":"group_generations","group":"g","generation":4,"instance":"i2","members":["m2","m9"]'
     return noted(UNREAD, *(each for part in rows for each in part), text=text, shown=shown)
 

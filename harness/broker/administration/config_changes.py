@@ -1,7 +1,7 @@
 """Changes what is configured for a topic or for brokers: checks a request, then writes it where every broker sees it.
 
-Any broker does this, not the controller alone; the last writer wins. After Kafka's `ZkAdminManager`. A broker's
-property that nobody knows is refused, which Kafka would store for plugins.
+Any broker does this, not the controller alone; the last writer wins. After Kafka's `ZkAdminManager`. An unknown
+property of a broker is refused, which Kafka would store for plugins.
 """
 
 import logging
@@ -99,7 +99,7 @@ class ConfigChanges:
         """Return whose configuration a request means to change.
 
         Raises:
-            ConfigRefused: nobody's, or one that is not this broker's to change.
+            ConfigRefused: the broker id is unknown, or another broker's.
         """
         if resource_type == Resource.TOPIC:
             if not name:

@@ -16,7 +16,7 @@ BLOCK_SIZE = 1000
 
 @dataclass(slots=True, kw_only=True)
 class ProducerIds:
-    """Hands out ids that nobody else in the cluster has or will get."""
+    """Hands out ids that are unique in the cluster."""
 
     broker_id: int
     zookeeper: Callable[[], ZooKeeper]
@@ -40,7 +40,7 @@ class ProducerIds:
             return producer_id
 
     async def _claim(self) -> ProducerIdBlock:
-        """Write the block after the last one, and again after whoever was faster (`ProducerIdManager`)."""
+        """Write the block after the last one, and retry after a faster broker (`ProducerIdManager`)."""
         zookeeper = self.zookeeper()
         while True:
             data, stat = await zookeeper.get(PRODUCER_ID_BLOCK)

@@ -36,7 +36,7 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 BrokerListener = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
 KEEP_NOTIFICATIONS_S = 15 * 60
-"""After so long everybody who lives has read a notification; Kafka goes by the time it was made."""
+"""After this time every live broker has read a notification; Kafka uses its creation time."""
 
 
 @dataclass(slots=True)
@@ -201,7 +201,7 @@ class TopicConfigs:
         await self._purge(zk, now_s)
 
     async def _purge(self, zk: ZooKeeper, now_s: float) -> None:
-        """Delete notifications that everybody must have read; whoever comes first does it."""
+        """Delete notifications that every broker must have read; the first broker to come does it."""
         for name in [name for name, seen_s in self._seen.items() if now_s - seen_s > KEEP_NOTIFICATIONS_S]:
             try:
                 await zk.delete(config_change_path(name))

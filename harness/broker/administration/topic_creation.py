@@ -1,7 +1,7 @@
 """Creates topics: for CreateTopics, for a client whose Metadata names an unknown one, and for the coordinators.
 
-Not the controller's work: whoever serves the request checks it and writes it to ZooKeeper, where the controller finds
-it. The topic is usable once this broker's metadata names a leader for every partition.
+Not the controller's work: the broker that serves the request checks it and writes it to ZooKeeper, where the controller
+finds it. The topic is usable once this broker's metadata names a leader for every partition.
 """
 
 import logging

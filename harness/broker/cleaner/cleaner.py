@@ -26,7 +26,7 @@ from harness.values import TopicPartition
 _log = logging.getLogger(__name__)
 
 _SHORTEST_PAUSE_S = 0.001
-"""A `log.cleaner.backoff.ms` of 0 would leave the loop to nobody else."""
+"""With a `log.cleaner.backoff.ms` of 0 the cleaner would occupy the loop."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -166,7 +166,7 @@ class LogCleaner:
             _log.info("cleaning.abandoned log=%s", log.folder)
         except OSError as error:  # its directory has heard of it
             _log.error("cleaning.failed log=%s error=%s", log.folder, error)
-        except Exception as error:  # noqa: BLE001  a log with which nobody can cope must not keep the others dirty
+        except Exception as error:  # noqa: BLE001  a log that cannot be cleaned must not keep the others dirty
             self._uncleanable[log.topic, log.partition] = log
             _log.exception("cleaning.failed log=%s is left alone from now on reason=%s", log.folder, error)
         else:

@@ -20,9 +20,9 @@ class Filter:
 
     offsets: OffsetMap
     needed: Container[int]
-    """Base offsets of the batches that tell where producers are; such a one stays, be it empty."""
+    """Base offsets of the batches with the state of producers; such a batch stays, even if empty."""
     needed_markers: Container[tuple[int, int]] = ()
-    """Ids and epochs of the producers of which markers alone tell where they are; these stay, be they empty."""
+    """Ids and epochs of producers whose state is in markers alone; these stay, even if empty."""
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
     now_ms: int
     delete_retention_ms: int

@@ -263,7 +263,7 @@ class BrokerConfig:
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
         """What clients and brokers connect to, in the order it is registered; by default the listeners.
 
-        Who binds every address and does not say what to advertise is known by the machine's name.
+        A broker that binds every address and advertises none is known by the machine's name.
         """
         advertised = tuple(self.values["advertised.listeners"]) or self.endpoints
         return tuple(each if each.host else replace(each, host=getfqdn()) for each in advertised)
@@ -332,10 +332,10 @@ def listener_problems(config: BrokerConfig) -> Iterator[str]:
         yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
     for host in (endpoint.host for endpoint in config.endpoints if endpoint.host != EVERY_ADDRESS):
         if _is_every_address(host):
-            yield f"listeners: [{host}] would let nobody in over IPv4: say {EVERY_ADDRESS}, or one address"
+            yield f"listeners: [{host}] would accept no connection over IPv4: set {EVERY_ADDRESS}, or one address"
     for host in (endpoint.host for endpoint in config.advertised_endpoints):
         if _is_every_address(host):
-            yield f"advertised.listeners: nobody can connect to {host}; it must be given, with an address"
+            yield f"advertised.listeners: no client can connect to {host}; set it to an address"
     protocols = dict(_mapped(entry) for entry in config["listener.security.protocol.map"])
     for name in bound:
         protocol = protocols.get(name)

@@ -123,7 +123,7 @@ def only(value: str, code: TypeCode = TypeCode.STRING, *, why: str = "this broke
 
     def parse(text: str) -> str:
         if text.strip().lower() != value.lower():
-            raise ValueError(f"{why}: take the line out" + (f", or say {value}" if value else ""))
+            raise ValueError(f"{why}: remove the line" + (f", or set it to {value}" if value else ""))
         return value
 
     return ConfigType(code, parse)

@@ -27,7 +27,7 @@ def _because(why: str, *rows: tuple[str, str, ConfigType]) -> tuple[Property, ..
 
 WITHOUT_EFFECT: tuple[Property, ...] = (
     *_because(
-        "one loop serves everybody, without threads or queues between them",
+        "one loop serves all requests, without threads or queues between them",
         ("background.threads", "10", _COUNT),
         ("group.coordinator.threads", "1", _COUNT),
         ("num.io.threads", "8", _COUNT),

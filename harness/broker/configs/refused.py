@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_NO_TLS = "there is no TLS here: take the line out, and let the listeners be PLAINTEXT"
-_NO_SASL = "there is no SASL here: take the line out, and let the listeners be PLAINTEXT"
-_NO_CLASSES = "classes of Java cannot be loaded here: take the line out"
-_NO_AUTHORIZER = "there is no authorizer here, everybody may do everything: take the line out"
-_NO_TOKENS = "there are no delegation tokens here: take the line out"
-_NO_QUOTAS = "there are no quotas here, nothing is throttled: take the line out"
-_NO_TIERS = "there is no tiered storage here: take the line out"
-_ZOOKEEPER = "this broker is one of ZooKeeper mode: say zookeeper.connect and broker.id, and take the line out"
-_LISTENERS = "Kafka 3.0 has removed it: say listeners and advertised.listeners"
+_NO_TLS = "there is no TLS here: remove the line, and set the listeners to PLAINTEXT"
+_NO_SASL = "there is no SASL here: remove the line, and set the listeners to PLAINTEXT"
+_NO_CLASSES = "classes of Java cannot be loaded here: remove the line"
+_NO_AUTHORIZER = "there is no authorizer here, every client may do everything: remove the line"
+_NO_TOKENS = "there are no delegation tokens here: remove the line"
+_NO_QUOTAS = "there are no quotas here, nothing is throttled: remove the line"
+_NO_TIERS = "there is no tiered storage here: remove the line"
+_ZOOKEEPER = "this broker runs in ZooKeeper mode: set zookeeper.connect and broker.id, and remove the line"
+_LISTENERS = "Kafka 3.0 has removed it: set listeners and advertised.listeners"
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -20,7 +20,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "allow.everyone.if.no.acl.found": _NO_AUTHORIZER,
         "alter.config.policy.class.name": _NO_CLASSES,
         "client.quota.callback.class": _NO_CLASSES,
-        "control.plane.listener.name": "controllers use inter.broker.listener.name: take the line out",
+        "control.plane.listener.name": "controllers use inter.broker.listener.name: remove the line",
         "controller.listener.names": _ZOOKEEPER,
         "controller.quorum.bootstrap.servers": _ZOOKEEPER,
         "controller.quorum.voters": _ZOOKEEPER,
@@ -32,30 +32,30 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "leader.replication.throttled.rate": _NO_QUOTAS,
         "metadata.log.dir": _ZOOKEEPER,
         "node.id": _ZOOKEEPER,
-        "password.encoder.old.secret": "no passwords are kept here: take the line out",
-        "password.encoder.secret": "no passwords are kept here: take the line out",
+        "password.encoder.old.secret": "no passwords are kept here: remove the line",
+        "password.encoder.secret": "no passwords are kept here: remove the line",
         "port": _LISTENERS,
         "principal.builder.class": _NO_CLASSES,
         "quota.consumer.default": _NO_QUOTAS,
         "quota.producer.default": _NO_QUOTAS,
         "replica.alter.log.dirs.io.max.bytes.per.second": _NO_QUOTAS,
-        "replica.selector.class": "no consumer is sent to a follower here: take the line out",
+        "replica.selector.class": "no consumer is sent to a follower here: remove the line",
         "security.providers": _NO_CLASSES,
         "super.users": _NO_AUTHORIZER,
-        "zookeeper.clientCnxnSocket": "ZooKeeper is reached without TLS: take the line out",
+        "zookeeper.clientCnxnSocket": "ZooKeeper is reached without TLS: remove the line",
     }
 )
 
 REFUSED_FAMILIES: Mapping[str, str] = MappingProxyType(
     {
-        "confluent.": "it is of another distribution than Apache Kafka: take the line out",
-        "listener.name.": "listeners have no properties of their own here: take the line out",
+        "confluent.": "it belongs to another distribution than Apache Kafka: remove the line",
+        "listener.name.": "listeners have no properties of their own here: remove the line",
         "remote.": _NO_TIERS,
         "rlmm.": _NO_TIERS,
         "rsm.": _NO_TIERS,
         "sasl.": _NO_SASL,
         "ssl.": _NO_TLS,
-        "zookeeper.ssl.": "ZooKeeper is reached without TLS: take the line out",
+        "zookeeper.ssl.": "ZooKeeper is reached without TLS: remove the line",
     }
 )
 """By what their names begin with."""

@@ -53,7 +53,7 @@ class BrokerEvents:
         self._env.session.current.watch_children(BROKER_IDS, self._env.on_watch("BrokerChange", self.changed))
 
     async def load(self) -> None:
-        """Read who lives."""
+        """Read the live brokers."""
         self._context.live = await read_live_brokers(self._env.session.current)
 
     async def watch_registrations(self, broker_ids: Sequence[int]) -> None:
@@ -91,7 +91,7 @@ class BrokerEvents:
             await self._failed(diff.dead)
 
     async def modified(self, broker_id: int) -> None:
-        """Event BrokerModifications: tell everybody when a broker's endpoints are others than before."""
+        """Event BrokerModifications: notify all brokers when a broker's endpoints have changed."""
         known = self._context.live.get(broker_id)
         now = await read_live_broker(self._env.session.current, broker_id)
         if known is None or now is None or now.registration.endpoints == known.registration.endpoints:
@@ -155,7 +155,7 @@ class BrokerEvents:
             self._context.live[broker_id] = now[broker_id]
 
     async def _started(self, broker_ids: Sequence[int]) -> None:
-        """Brokers are there: tell them everything, and give leaderless partitions another chance."""
+        """Brokers have started: send them everything, and try leaderless partitions again."""
         others = [broker_id for broker_id in self._context.live_or_shutting_down if broker_id not in broker_ids]
         self._env.tell_metadata(others)
         self._env.tell_metadata(broker_ids, sorted(self._context.leadership))

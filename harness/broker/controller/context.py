@@ -103,7 +103,7 @@ class ControllerContext:
         return [(topic, number, broker) for topic, number in partitions for broker in self.replicas((topic, number))]
 
     def leader(self, partition: TopicPartition) -> int:
-        """Return who leads a partition as far as is known; -1 when nobody does."""
+        """Return the known leader of a partition; -1 for none."""
         known = self.leadership.get(partition)
         return NO_LEADER if known is None else known.state.leader
 

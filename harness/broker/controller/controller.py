@@ -80,7 +80,7 @@ class Controller:
 
     @property
     def controller_id(self) -> int:
-        """Who is controller, as far as this broker has seen; -1 for nobody."""
+        """The controller that this broker knows; -1 for none."""
         return self._controller_id
 
     @property
@@ -284,7 +284,7 @@ class Controller:
             await asyncio.sleep(GIVE_UP_PAUSE_S)
 
     async def _maybe_resign(self) -> None:
-        """Read who is controller, and resign if it is another broker."""
+        """Read the controller, and resign if it is another broker."""
         await self._arm()
         self._controller_id = await read_controller(self._settings.session.current)
         if self._controller_id != self._broker_id:

@@ -43,7 +43,7 @@ class ControllerEpoch:
 
 
 async def read_controller(zk: ZooKeeper) -> int:
-    """Return the id of the broker in `/controller`, or -1: nonsense names nobody, as in Kafka."""
+    """Return the id of the broker in `/controller`, or -1; invalid content names none, as in Kafka."""
     try:
         data, _ = await zk.get(CONTROLLER)
         return ControllerZnode.decode(data).broker_id

@@ -93,7 +93,7 @@ class Environment:
             self.send(request)
 
     def tell_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Tell brokers which brokers live, and who leads these partitions."""
+        """Send brokers the live brokers, and the leaders of these partitions."""
         self.batch.begin()
         self.batch.add_update_metadata(brokers, partitions)
         self.send_batch()

@@ -41,7 +41,7 @@ class QueuedEvent:
             await self._process()
 
     def preempt(self) -> None:
-        """Let whoever waits for the event know that it will not be carried out, unless it is spent."""
+        """Notify the waiter of the event that it will not be carried out, unless it is spent."""
         if not self._spent:
             self._spent = True
             if self._preempt is not None:

@@ -34,7 +34,7 @@ def elected(state: PartitionStateZnode, selection: Selection, controller_epoch: 
 
 
 def bumped(state: PartitionStateZnode, controller_epoch: int) -> PartitionStateZnode:
-    """Return the same leader and ISR in the next leader epoch: a reassignment has changed who replicates."""
+    """Return the same leader and ISR in the next leader epoch: a reassignment has changed the replicas."""
     return replace(state, leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch)
 
 

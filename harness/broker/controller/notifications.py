@@ -48,7 +48,7 @@ class Notifications:
             await self._delete(path, await self._env.session.current.children(path))
 
     async def isr_changed(self) -> None:
-        """Event IsrChangeNotification: read the ISRs that leaders have changed, and tell everybody."""
+        """Event IsrChangeNotification: read the ISRs that leaders have changed, and notify all brokers."""
         zk = self._env.session.current
         names, changes = await self._read(ISR_CHANGES, decode_isr_change)
         partitions = sorted({partition for partitions in changes for partition in partitions})

@@ -57,7 +57,7 @@ class ReplicaMachine:
         self._env.send_batch()
 
     def _take_up(self, replica: Replica, target: ReplicaStatus) -> None:
-        """Bring one replica to New or Online, telling its broker who leads, if that is known."""
+        """Move one replica to New or Online, sending its broker the leader, if known."""
         topic, number, broker_id = replica
         known = self._context.leadership.get((topic, number))
         is_new = target is ReplicaStatus.NEW

@@ -99,7 +99,7 @@ class RequestBatch:
     def add_leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: VersionedState, *, is_new: bool
     ) -> None:
-        """Tell brokers who leads a partition that they hold; everybody else hears of it as metadata."""
+        """Send brokers the leader of a partition that they hold; other brokers get it as metadata."""
         assignment = self.context.assignment(partition)
         for broker_id in brokers:
             leaderships = self._leader_and_isr.setdefault(broker_id, {})
@@ -108,7 +108,7 @@ class RequestBatch:
         self.add_update_metadata(self.context.live_or_shutting_down, [partition])
 
     def add_update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell brokers which brokers live and who leads these partitions, as far as that is known."""
+        """Send brokers the live brokers and the leaders of these partitions, if known."""
         self._metadata_brokers.update(brokers)
         for partition in partitions:
             if partition in self.context.leadership:

@@ -1,4 +1,4 @@
-"""Who leads a partition next? Pure functions of the assignment, the ISR and the living brokers (Kafka's `Election`).
+"""The next leader of a partition: pure functions of the assignment, the ISR and the live brokers (Kafka's `Election`).
 
 "First" always means first in assignment order; the order of the ISR plays no role in the choice and is kept.
 """
@@ -86,7 +86,7 @@ def offline(candidates: Candidates) -> Selection | Refusal:
     """Return a leader for a partition that has none.
 
     The first assigned replica that is in the ISR and online; failing that, and only if unclean election is allowed,
-    the first assigned one that is online, which then is the whole ISR. When all replicas are down there is nobody,
+    the first assigned one that is online, which then is the whole ISR. When all replicas are down there is none,
     and the partition waits: for a member of the ISR, or for any replica where unclean election is allowed.
     """
     live_isr = candidates.live_isr

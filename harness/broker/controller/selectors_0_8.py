@@ -1,4 +1,4 @@
-"""Who leads a partition next, as Kafka 0.8 decided it (its `PartitionLeaderSelector`). Pure.
+"""The next leader of a partition, as Kafka 0.8 chose it (its `PartitionLeaderSelector`). Pure.
 
 The choice is that of `selectors` but for a controlled shutdown; an answer without a leader says more precisely why.
 """

@@ -1,7 +1,7 @@
 """How the controller is: what it does now, how long its events took, and the nine gauges of Kafka's `KafkaController`.
 
-Plain numbers for whoever reads them. The gauges are counted from the context when they are asked for, not after every
-event as in Kafka: on one loop nobody can see the context in the middle of a step.
+Plain numbers. The gauges are counted from the context when they are asked for, not after every
+event as in Kafka: on one loop the context is never seen in the middle of a step.
 """
 
 from collections.abc import Mapping

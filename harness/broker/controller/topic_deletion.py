@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicDeletion:
-    """The topics that are to go; what is known of them is in the context, for whoever must leave them alone."""
+    """The topics to delete; their state is in the context, for components that must leave them alone."""
 
     def __init__(
         self, environment: Environment, partitions: PartitionMachine, replicas: ReplicaMachine, *, enabled: bool
@@ -125,7 +125,7 @@ class TopicDeletion:
             await self._begin(eligible)
 
     async def _begin(self, topics: Sequence[str]) -> None:
-        """Take partitions down once, tell all brokers to forget them, and have every replica that can be deleted."""
+        """Take partitions down once, send the deletion to all brokers, and delete every replica that can be deleted."""
         log.info("deletion.started topics=%s", topics)
         unseen = [topic for topic in topics if topic not in self._context.deletion_started]
         if unseen:

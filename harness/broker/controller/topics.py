@@ -44,7 +44,7 @@ class TopicEvents:
         await self._add(await self._env.session.current.children(TOPICS))
 
     async def load_leadership(self) -> None:
-        """Read who leads what."""
+        """Read the leaders of all partitions."""
         partitions = self._context.partitions()
         self._context.leadership = await read_partition_states(self._env.session.current, partitions)
 

@@ -95,7 +95,7 @@ class GroupCoordinator:
     def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
         """Take back every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
 
-        Nobody is told one from now on; that nobody will be told by a later coordinator either is written afterwards.
+        No producer gets it from now on; that no later coordinator hands it out is written afterwards.
         """
         if self._loads:
             self._deleted_meanwhile.update(deleted)
@@ -153,7 +153,7 @@ class GroupCoordinator:
         return committed
 
     def _committer(self, request: CommitRequest) -> tuple[KnownGroup | None, ErrorCode]:
-        """Return the group that commits, or why it may not; whoever has no member makes a group by committing."""
+        """Return the group that commits, or why it may not; a client outside any group creates one by committing."""
         error = self.store.gate(request.group)
         known = self.store.group(request.group)
         if error:
@@ -194,7 +194,7 @@ class GroupCoordinator:
         return {key: result.base_offset + index for index, key in enumerate(accepted)}, ErrorCode.NONE
 
     def _decision(self, request: CommitRequest) -> Decided:
-        """Return what tells how a commit ended, which is decided now: its group may be another when it has ended."""
+        """Return the outcome of a commit, which is decided now: its group may have changed when it has ended."""
         seq, epoch = self.state_log.next_seq, self.store.coordinator_epoch(request.group)
 
         def log_outcome(errors: Errors, log_offsets: Mapping[TopicPartition, int]) -> Errors:

@@ -1,4 +1,4 @@
-"""What a group asks of the world: answers to those who wait, timers, records to store, and lines for its log.
+"""Effects of a group: answers to waiting members, timers, records to store, and lines for its log.
 
 Data, carried out elsewhere.
 
@@ -58,7 +58,7 @@ class JoinAnswer:
     protocol: str | None = None
     leader: str = NO_MEMBER_ID
     members: tuple[JoinedMember, ...] = ()
-    """All of them for the leader, who assigns; none for others."""
+    """All of them for the leader, which assigns; empty for others."""
     skip_assignment: bool = False
 
 
@@ -74,7 +74,7 @@ class SyncAnswer:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class SendAnswer:
-    """Whoever holds the ticket is answered."""
+    """The holder of the ticket is answered."""
 
     ticket: Ticket
     answer: JoinAnswer | SyncAnswer

@@ -31,7 +31,7 @@ class Expiration:
     members: GroupMembers
     wall_ms: Callable[[], int]
     retention_ms: int
-    """How long an offset lives that nobody uses."""
+    """How long an unused offset is kept."""
     under_way: set[asyncio.Task[bool]] = field(default_factory=set)
     """What is being written."""
 
@@ -127,7 +127,7 @@ class Expiration:
     async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> bool:
         """Forget offsets, and those of the groups that are over then, and return whether it is written.
 
-        The tombstones are in the log before anybody else is heard: a commit that follows stands behind them.
+        The tombstones are in the log before any other request is served: a commit that follows stands behind them.
         """
         self.store.forget(shard, keys)
         self._tell(keys)

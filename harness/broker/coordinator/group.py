@@ -61,7 +61,7 @@ class Member:
 
     @property
     def must_be_heard_of(self) -> bool:
-        """Whether its session may end: not while it waits, unless nobody can tell whether it still does."""
+        """Whether its session may end: not while it waits, unless its presence is unknown."""
         return self.is_new or (self.joining is None and self.syncing is None)
 
     def metadata(self, protocol: str) -> bytes:
@@ -113,7 +113,7 @@ class Group:
     static_members: dict[str, str] = field(default_factory=dict)
     """Member ids by instance ids."""
     pending_members: set[str] = field(default_factory=set)
-    """Ids that were given out, and that nobody has joined with yet (KIP-394)."""
+    """Ids that were handed out, and with which no member has joined yet (KIP-394)."""
     pending_syncs: set[str] = field(default_factory=set)
     """Members of this generation that have not asked for their assignment."""
     initial_delay: InitialDelay | None = None
@@ -121,7 +121,7 @@ class Group:
     new_member_came: bool = False
     """While it does: whether it is to wait on."""
     topics: frozenset[str] | None = None
-    """What a consumer group is subscribed to; None when nobody can say."""
+    """Subscribed topics of a consumer group; None if unknown."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -139,7 +139,7 @@ class Group:
         return sum(member.joining is not None for member in self.members.values())
 
     def all_have_joined(self) -> bool:
-        """Whether the next generation waits for nobody."""
+        """Whether the next generation waits for no member."""
         return not self.pending_members and self.joining == len(self.members)
 
     def subscribes_to(self, topic: str) -> bool:
@@ -147,7 +147,7 @@ class Group:
         return self.topics is None or topic in self.topics
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether somebody with these protocols has one in common with all members."""
+        """Whether a client with these protocols has one in common with all members."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and names)
         in_common = not self.members or not self.common_protocols().isdisjoint(names)
@@ -175,7 +175,7 @@ class Group:
         self.pending_members.discard(member.member_id)
 
     def remove(self, member_id: str) -> Member | None:
-        """Let a member go, or one that was still to come; whoever is the oldest leads then."""
+        """Remove a member, or a pending one; the oldest remaining one leads then."""
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
             del self.static_members[member.instance_id]
@@ -199,7 +199,7 @@ class Group:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """Have somebody lead who has joined; False when nobody has."""
+        """Choose a joined member as leader; False if none has joined."""
         if self.leader is None or self.members[self.leader].joining is None:
             joined = [member.member_id for member in self.members.values() if member.joining is not None]
             if not joined:
@@ -287,7 +287,7 @@ class Group:
         )
 
     def assignment(self, reason: str) -> GroupAssignment:
-        """Return the line that says who has which partitions in this generation."""
+        """Return the line with the partitions of each member in this generation."""
         return GroupAssignment(
             **self._named(), reason=reason, assignments=[self._assigned(member) for member in self.members.values()]
         )

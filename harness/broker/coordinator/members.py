@@ -129,7 +129,7 @@ class GroupMembers:
             self.carry_out(membership, membership.loaded(self.wall_ms()))
 
     def let_go(self, memberships: Iterable[Membership], error: ErrorCode) -> None:
-        """Have nothing to do with groups any more, and tell those who wait why."""
+        """Drop groups for good, and answer waiting members with the reason."""
         for membership in memberships:
             self.carry_out(membership, membership.end(error, self.wall_ms()))
             for timer in self._timers.pop(membership, {}).values():

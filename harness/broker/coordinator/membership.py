@@ -28,7 +28,7 @@ from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
 NEW_MEMBER_JOIN_MS = 5 * 60 * 1000
-"""How long a member may wait that has no id yet: nobody can tell whether it is still there."""
+"""How long a member without an id may wait: its presence is unknown."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,7 @@ class Membership:
         return self._effects()
 
     def _has_room(self, member_id: str) -> bool:
-        """Whether a member may join; in a rebalance those who have joined first may stay."""
+        """Whether a member may join; in a rebalance the first to join may stay."""
         group = self.group
         if group.state in (GroupState.EMPTY, GroupState.DEAD):
             return True
@@ -132,7 +132,7 @@ class Membership:
     # --- an instance that comes back (KIP-345) ---
 
     def _replace(self, join: Join, ticket: Ticket, old_id: str, new_id: str) -> None:
-        """Have a static member go on under a new id; who still uses the old one is fenced."""
+        """Continue a static member under a new id; the old id is fenced."""
         group, rebalance = self.group, self._rebalance
         assert join.instance_id is not None
         old_leader = group.leader or NO_MEMBER_ID
@@ -179,7 +179,7 @@ class Membership:
             answer = replace(joined, error=error, member_id=NO_MEMBER_ID, leader=replaced.old_leader, members=())
         elif replaced.may_skip_assignment:
             answer = replace(joined, skip_assignment=group.leader == member.member_id)
-        else:  # who hears that the old id leads does not assign: a stable group would not listen
+        else:  # a member that sees the old id as leader does not assign: a stable group would ignore it
             answer = replace(joined, leader=replaced.old_leader, members=())
         self._rebalance.answer_join(member, answer)
         if error is not ErrorCode.NONE:
@@ -193,7 +193,7 @@ class Membership:
     # --- SyncGroup ---
 
     def sync(self, sync: Sync, ticket: Ticket, now_ms: int) -> list[Effect]:
-        """Ask for an assignment; the leader brings everybody's."""
+        """Ask for an assignment; the leader brings that of all members."""
         self._rebalance.now_ms = now_ms
         error = self._sync_error(sync)
         if error:
@@ -263,7 +263,7 @@ class Membership:
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE, self._effects()
 
     def commits(self, generation: int, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Effect]]:
-        """Say whether offsets may be committed: by members of this generation, or by anybody if the group is empty."""
+        """Say whether offsets may be committed: by members of this generation, or by any client of an empty group."""
         group = self.group
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
@@ -338,7 +338,7 @@ class Membership:
         return self._effects()
 
     def end(self, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Be dead: deleted, or another broker's; those who wait are told so."""
+        """End the group: deleted, or moved to another broker; waiting members are answered so."""
         self._rebalance.now_ms = now_ms
         moved = error is ErrorCode.NOT_COORDINATOR
         self._rebalance.enter(GroupState.DEAD, "the coordinator moved" if moved else "nothing is left of it")
@@ -357,7 +357,7 @@ class Membership:
             self._rebalance.begin("a member is gone")
 
     def _not_a_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Return why somebody is no member; NONE when it is one."""
+        """Return why a client is no member; NONE when it is one."""
         if instance_id is not None:
             known = self.group.static_members.get(instance_id)
             if known is not None and known != member_id:
@@ -376,7 +376,7 @@ class Membership:
         return ErrorCode.NONE if is_current else ErrorCode.ILLEGAL_GENERATION
 
     def _acting_as(self, member_id: str, instance_id: str | None) -> str:
-        """Return as whom somebody is heard: as itself."""
+        """Return the member id that a request acts for: its own."""
         if self.rules.instances_are_fenced:
             return member_id
         return self.group.static_members.get(instance_id or "", member_id)

@@ -42,7 +42,7 @@ class Rebalance:
         self.group.state_since_ms = self.now_ms
         self.effects.append(self.group.state_change(before.value, reason))
 
-    # --- those who wait ---
+    # --- waiting members ---
 
     def answer_join(self, member: Member, answer: JoinAnswer) -> None:
         """Answer a member that waits for the next generation."""
@@ -100,14 +100,14 @@ class Rebalance:
         self.check()
 
     def check(self) -> None:
-        """Complete a rebalance that waits for nobody any more."""
+        """Complete a rebalance that waits for no member any more."""
         group = self.group
         if group.state is GroupState.PREPARING and group.initial_delay is None and group.all_have_joined():
             self.effects.append(CancelTimer(timer=JOIN_TIMER))
             self._complete()
 
     def join_time_is_over(self) -> None:
-        """Complete a rebalance with those who have joined; an empty group that grows is given more time."""
+        """Complete a rebalance with the joined members; an empty group that grows gets more time."""
         group = self.group
         if group.state is not GroupState.PREPARING:
             return
@@ -160,7 +160,7 @@ class Rebalance:
     # --- assigning ---
 
     def assign(self, assignments: dict[str, bytes]) -> None:
-        """Give everybody what the leader has assigned; the group is stable then."""
+        """Send every member what the leader has assigned; the group is stable then."""
         for member in self.group.members.values():
             member.assignment = assignments[member.member_id]
             self._propagate(member, self.synced(member))
@@ -168,14 +168,14 @@ class Rebalance:
         self.enter(GroupState.STABLE, "the assignment is stored")
 
     def refuse_assignment(self, error: ErrorCode) -> None:
-        """Tell those who wait for an assignment that there is none."""
+        """Answer members that wait for an assignment that there is none."""
         for member in self.group.members.values():
             member.assignment = b""
             self._propagate(member, SyncAnswer(error=error))
 
     def _propagate(self, member: Member, answer: SyncAnswer) -> None:
         if self.answer_sync(member, answer):
-            self.expect_heartbeat(member)  # who waited was not held to its time, and no timer runs for it
+            self.expect_heartbeat(member)  # a waiting member has no session timer
 
     def synced(self, member: Member) -> SyncAnswer:
         """Return what a member of a stable group is told."""
@@ -192,7 +192,7 @@ class Rebalance:
                 self.effects.append(CancelTimer(timer=SYNC_TIMER))
 
     def sync_time_is_over(self) -> None:
-        """Remove who has joined this generation and never asked for its assignment."""
+        """Remove members that joined this generation and never asked for their assignment."""
         group = self.group
         if group.state not in (GroupState.COMPLETING, GroupState.STABLE) or not group.pending_syncs:
             return

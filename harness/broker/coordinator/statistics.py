@@ -71,7 +71,7 @@ class GroupCounters:
     expired: Meter = field(default_factory=Meter)
     """Offsets."""
     deleted: Meter = field(default_factory=Meter)
-    """Offsets that somebody deleted by name; those that go with their group or topic are not counted."""
+    """Offsets that were deleted by request; those that go with their group or topic are not counted."""
     rebalances: Meter = field(default_factory=Meter)
     """Generations for which a leader brought the assignment."""
 

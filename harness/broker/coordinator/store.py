@@ -228,7 +228,7 @@ class GroupStore:
         return offsets
 
     def commits_to(self, partitions: Set[tuple[str, int]]) -> dict[int, list[OffsetKey]]:
-        """Return who has committed positions in these partitions, by the partition of `__consumer_offsets`."""
+        """Return the groups with committed positions in these partitions, by the partition of `__consumer_offsets`."""
         keys: dict[int, list[OffsetKey]] = {}
         for name, known in self.groups():
             for topic, partition in sorted(known.offsets.keys() & partitions):

@@ -109,7 +109,7 @@ class DataHandlers:
         return response
 
     def _name_leaders(self, response: ProduceResponse, listener: str) -> None:
-        """Say who leads what this broker does not, as far as it knows, and how to reach them (KIP-951)."""
+        """Name the known leaders of partitions that this broker does not lead, and their addresses (KIP-951)."""
         leaders = set()
         for topic in response.responses:
             for partition in topic.partition_responses:

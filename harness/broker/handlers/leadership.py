@@ -1,4 +1,4 @@
-"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: who leads and who replicates, by request."""
+"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: leaders and replicas, by request."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and FindCoordinator: who is there, who leads what, whom to ask about groups and more.
+"""Metadata, DescribeCluster and FindCoordinator: live brokers, leaders of partitions, and coordinators.
 
 All of it is from the metadata cache.
 """
@@ -47,7 +47,7 @@ _FIND_COORDINATOR_MESSAGES: Mapping[int, str] = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
 }
-"""What Kafka says with these, to who asks for one key; whoever asks for several is told nothing."""
+"""Kafka's messages with these, for a request with one key; one with several keys gets none."""
 
 
 @dataclass(slots=True)

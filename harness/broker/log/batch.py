@@ -162,7 +162,7 @@ def stamp_append_time(batch: bytearray, now_ms: int) -> None:
 
 
 class Numbering(NamedTuple):
-    """Who wrote a batch as his how-many-eth (KIP-98)."""
+    """A batch's producer, and its position in the producer's sequence (KIP-98)."""
 
     producer_id: int = -1
     producer_epoch: int = -1

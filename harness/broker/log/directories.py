@@ -1,7 +1,7 @@
 """All logs of one broker, in however many data directories (`log.dirs`): each is a `LogManager` of its own.
 
 A new log goes where there are the fewest (Kafka's `LogManager.nextLogDirs`). A directory that fails takes its own logs
-with it and no others; it keeps its place here, so that nobody makes a second log of what it holds.
+with it and no others; it keeps its place here, so that no second log is created of those it holds.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """The data directory as the broker uses it: a storage that says when its disk has failed (KIP-112).
 
-Every error of the disk passes through here, whoever caused it, and is raised on as it is. So one listener, told once,
-is enough to take the replicas in the directory offline, and no place that touches a file can forget to.
+Every error of the disk passes through here, from any caller, and is raised again unchanged. So one listener, called
+once, is enough to take the replicas in the directory offline, and no code that touches a file can forget to.
 """
 
 import logging
@@ -68,7 +68,7 @@ class LogDirectory:
         self.failed = False
 
     def on_failure(self, listener: Callable[[OSError], None]) -> None:
-        """Call `listener` with the first error from now on; until somebody listens, errors are only raised."""
+        """Call `listener` with the first error from now on; without a listener, errors are only raised."""
         self._listener = listener
 
     def note(self, error: OSError) -> None:

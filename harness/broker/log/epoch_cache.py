@@ -1,6 +1,6 @@
 """Where each leader epoch starts in one log: what a follower compares with its leader before it truncates (KIP-101).
 
-Pure: whoever owns the cache writes it to `leader-epoch-checkpoint` when an operation says that it changed something.
+Pure: the owner of the cache writes it to `leader-epoch-checkpoint` when an operation says that it changed something.
 The rules are those of Kafka's `LeaderEpochFileCache`.
 """
 

@@ -3,8 +3,8 @@
 A sync can take as long as the disk likes. What need not be waited for is written by a thread, and only the thread
 waits; everything else is done by the loop's own thread.
 
-Who wants to know what a power loss would leave hears, by the number of a file (its inode), how many of its bytes are on
-the disk for certain: none of a new one, and after a sync has returned those that were written when it began.
+A listener, for power losses, gets by the number of a file (its inode) how many of its bytes are certainly on the disk:
+none of a new one, and after a sync has returned those that were written when it began.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Synced = Callable[[int, int, bool], None]
 
 
 def _nobody(_number: int, _size: int, _more: bool) -> None:
-    """Nobody listens."""
+    """Drop the call: there is no listener."""
 
 
 class _File:
@@ -113,7 +113,7 @@ class FileStorage:
         self._pending: dict[str, _Pending] = {}
         """By path, the last that was asked for; a thread with another one has been overtaken."""
         self._order = threading.Lock()
-        """Held for a moment by whoever overtakes, and by the thread while it sees that nobody has and renames."""
+        """Held for a moment by an overtaking call, and by the thread while it checks for one and renames."""
         self._one_at_a_time = threading.Lock()
         """Held by the thread that writes: two would share a temporary file."""
 
@@ -142,7 +142,7 @@ class FileStorage:
         return await asyncio.shield(loop.run_in_executor(None, self._put, path, pending))
 
     def _put(self, path: str, pending: _Pending) -> bool:
-        """Write what is pending and put it in place if nobody has overtaken it; the thread's part."""
+        """Write the pending data and put it in place unless a later call has overtaken it; runs in the thread."""
         target = self._root / path
         temporary = target.with_name(target.name + _TEMPORARY_OFF_LOOP)
         with self._one_at_a_time:
@@ -183,7 +183,7 @@ class FileStorage:
     def list(self, path: str) -> list[str]:
         """Return the names in a folder, sorted; an absent folder is empty.
 
-        Temporary files, of which a process that was killed may have left some, are nobody's business.
+        Temporary files, which a killed process may have left, are skipped.
         """
         folder = self._root / path
         names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()

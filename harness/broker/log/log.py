@@ -108,7 +108,7 @@ class Log:
     cleaned_to: int | None = None
     """Where a cleaner has to begin; None while no batch was ever removed from between others, here or at a leader."""
     cuts: int = 0
-    """How often the log has lost its end or its beginning, or was closed: who cleans it meanwhile must give up."""
+    """How often the log has lost its end or its start, or was closed: a cleaner at work on it must give up then."""
 
     @property
     def folder(self) -> str:

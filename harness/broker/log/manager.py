@@ -38,7 +38,7 @@ _MAX_NAME_CHARS = 255
 
 
 def _nobody(_topic: str, _partition: int, _leader_epoch: int, _start_offset: int) -> None:
-    """Nobody listens."""
+    """Drop the call: there is no listener."""
 
 
 class LogManager:
@@ -60,7 +60,7 @@ class LogManager:
         self._put_aside: PutAside = lambda path, _: storage.remove(path)
 
     def on_put_aside(self, listener: PutAside) -> None:
-        """Have `listener` called for what may be removed later; it goes at once while nobody listens."""
+        """Call `listener` for logs that may be removed later; without a listener they are removed at once."""
         self._put_aside = listener
 
     def load(self) -> list[LoadedLog]:
@@ -164,7 +164,7 @@ class LogManager:
         """Sync the segments that are full, and checkpoint up to where the logs are synced and where they start.
 
         Called now and then: by that time the kernel has written most of them, so syncing is cheap. The loop goes on
-        meanwhile; a checkpoint that somebody else writes then has newer offsets, and stays.
+        meanwhile; a checkpoint that another call writes then has newer offsets, and stays.
         """
         for log in self.logs():
             await log.flush_rolled()

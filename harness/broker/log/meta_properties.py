@@ -7,7 +7,7 @@ _VERSION = "0"
 
 
 def claim_data_directory(storage: Storage, *, broker_id: int, cluster_id: str) -> None:
-    """Write who owns the directory, or return when it says just that already.
+    """Write the directory's owner, or return if it is recorded already.
 
     Raises:
         StorageError: it belongs to another broker or another cluster, or cannot be read.

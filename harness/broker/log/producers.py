@@ -200,7 +200,7 @@ class ProducerStates:
             )
 
     def note(self, header: BatchHeader, marker: Marker | None = None) -> WrittenMarker | None:
-        """Remember a batch that is in the log; one without a producer id tells nothing.
+        """Remember a batch that is in the log; one without a producer id is ignored.
 
         Of a control batch `marker` is what is in it; return what it ended.
         """

@@ -118,7 +118,7 @@ def open_log(
 
 
 def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSettings) -> list[Segment]:
-    """Open every segment; those before the last are indexed when somebody reads them. What was put aside goes."""
+    """Open every segment; those before the last are indexed when they are read. Files put aside are removed."""
     for name in storage.list(folder):
         if name.endswith(DELETED):
             storage.remove(f"{folder}/{name}")

@@ -13,7 +13,7 @@ _Rule = Callable[[Segment, Segment | None], bool]
 
 
 def delete_old_segments(log: Log, high_watermark: int, now_ms: int) -> int:
-    """Delete the segments that nobody needs any more, and return how many they were.
+    """Delete the segments that are not needed any more, and return their number.
 
     Raises:
         OSError: the disk refused.
@@ -30,7 +30,7 @@ def _starts_too_late(log: Log, following: Segment | None) -> bool:
 
 
 def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
-    """Records without timestamps never are: nothing tells when they were written; a segment without any always is."""
+    """Records without timestamps never are, as their age is unknown; a segment without any always is."""
     retention_ms, youngest_ms = log.settings.retention_ms, segment.max_timestamp
     if not segment.size:
         return retention_ms >= 0

@@ -58,7 +58,7 @@ class Storage(Protocol):
     async def replace_off_loop(self, path: str, data: bytes) -> bool:
         """Like `replace`, while the loop goes on; return whether `data` was put in place.
 
-        Who reads the file, or asks whether it exists, sees `data` from the call on. Whatever else is done to the file
+        Reads of the file, and checks for it, see `data` from the call on. Whatever else is done to the file
         or its folder meanwhile (replaced, removed, renamed) comes after it: then `data` is not put in place any more.
         A caller that is cancelled does not take it back.
         """

@@ -1,7 +1,7 @@
 """How cleaned segments take the place of those that they were made of, so that a crash at any point leaves a whole log.
 
 The steps are Kafka's (`LocalLog.replaceSegments`, `LogLoader`). A segment that is being made ends in `.cleaned`, and is
-worth nothing yet. Once it is whole and synced it ends in `.swap`: from then on it is what counts, and whoever starts
+worth nothing yet. Once it is whole and synced it ends in `.swap`: from then on it is what counts, and the next start
 finishes what was begun: the old segments go, then the suffix. None of the steps is synced by itself; a file system
 keeps the order of names.
 """

@@ -1,7 +1,7 @@
 """What would a power loss leave of each file? A broker can keep a log of it, a line each time that changes.
 
-A line is written after the sync that it tells of has returned. So a broker that is killed may have synced more than its
-log says, and never less.
+A line is written after its sync has returned. So a killed broker may have synced more than its log says, and never
+less.
 """
 
 from pathlib import Path

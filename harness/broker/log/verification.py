@@ -2,7 +2,7 @@
 
 Before the first batch of a transaction the leader asks the transaction coordinator. What it is asked for is noted in a
 `Verification`, and only the append that brings this very object is admitted: a marker that was written meanwhile has
-removed it, so an answer that comes too late begins no transaction that nobody ends.
+removed it, so a late answer begins no transaction that would never end.
 """
 
 from dataclasses import dataclass

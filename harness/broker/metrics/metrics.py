@@ -1,6 +1,6 @@
 """How a broker is, in numbers: what it has counted since it started, and what is counted at every look.
 
-Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is
+Plain values; `harness.broker.metrics.prometheus` exports them to Prometheus. Their selection is
 Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`,
 `GroupMetadataManager`, `TransactionMarkerChannelManager`, `AddPartitionsToTxnManager`).
 """

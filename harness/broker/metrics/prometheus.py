@@ -1,7 +1,7 @@
 """A broker's metrics for Prometheus, by the names that the JMX exporter gives Kafka's, so that its dashboards fit.
 
 Threads of their own serve them, and only when it is asked for (`prometheus.port`): a thread that
-is asked has the broker's loop take one look, so that nobody sees a broker in the middle of a step. This module is
+is asked has the broker's loop take one look, so that no scrape sees a broker in the middle of a step. This module is
 imported only where such a port is opened.
 """
 
@@ -102,7 +102,7 @@ GAUGES = (
     ),
     _Number(
         _CONTROLLER + "activecontrollerid",
-        "Who is controller, as far as this broker has seen; -1 for nobody.",
+        "The controller that this broker knows; -1 for none.",
         lambda m: m.controller.active_controller_id,
     ),
     _Number(
@@ -353,7 +353,7 @@ class PrometheusExporter:
         _log.info("metrics.started url=http://%s:%d/metrics", host, self.port)
 
     async def stop(self) -> None:
-        """Give up the port; who is asking right now is still answered."""
+        """Close the port; a running request is still answered."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

@@ -1,4 +1,4 @@
-"""What the controller tells this broker: who leads what (LeaderAndIsr), what to drop (StopReplica), who is there.
+"""The controller's requests to this broker: leaders (LeaderAndIsr), replicas to drop (StopReplica), live brokers.
 
 A request of an older controller is refused as a whole; a partition whose leader epoch is not news is left alone.
 Every method is one step on the loop, which stands for Kafka's `replicaStateChangeLock`.

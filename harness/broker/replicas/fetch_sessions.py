@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): who fetches the same partitions again and again names, and gets, only what has changed.
+"""Fetch sessions (KIP-227): a client that fetches the same partitions repeatedly sends, and gets, only changes.
 
 A session is made by a full fetch, and from then on counts its requests; one that comes out of turn is refused, and its
 sender begins anew. The rules are those of Kafka's `FetchSession` and `FetchManager`: a session belongs to no
@@ -97,7 +97,7 @@ class FetchSession:
     epoch: int = FIRST_EPOCH + 1
     """Of the request that comes next."""
     partitions: dict[TopicPartition, _Cached] = field(default_factory=dict)
-    """In the order they are read: whoever got records last is read last the next time."""
+    """In the order they are read: a partition that returned records is read last the next time."""
 
     def update(self, named: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
         """Take over what a request changes."""
@@ -225,7 +225,7 @@ class FetchSessions:
         self._sessions[session.id] = session
 
     def _evict(self, privileged: bool, size: int, now_s: float) -> bool:
-        """Make room by a session that nobody uses, or else by the least one that is worth less; whether there was one.
+        """Make room by an unused session, or else by the least one that is worth less; return whether there was one.
 
         A session is safe for its first two minutes, only not that of a client from a follower's.
         """

@@ -375,7 +375,7 @@ class Fetchers:
             self._by_leader[leader_id][0].follow(led, as_they_are)
 
     def unfollow(self, keys: Iterable[TopicPartition]) -> None:
-        """Stop to follow partitions, whoever leads them."""
+        """Stop following partitions, under any leader."""
         for key in keys:
             for fetcher, _ in self._by_leader.values():
                 fetcher.unfollow(key)

@@ -1,4 +1,4 @@
-"""The requests of whoever fetches, a follower or a client that reads, built from plain values."""
+"""The requests of a fetching follower or client, built from plain values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby

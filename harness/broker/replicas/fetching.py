@@ -38,7 +38,7 @@ class PartitionFetch(NamedTuple):
     log_start_offset: int = NO_OFFSET
     """Of the follower that asks."""
     last_fetched_epoch: int = NO_EPOCH
-    """Of the record before `fetch_offset`, if who asks wants to hear where the logs part (KIP-595, from Fetch v12)."""
+    """Of the record before `fetch_offset`, if the request asks where the logs diverge (KIP-595, from Fetch v12)."""
 
 
 class Read(NamedTuple):
@@ -50,7 +50,7 @@ class Read(NamedTuple):
     log_start_offset: int = NO_OFFSET
     records: bytes = b""
     diverging: EpochEnd | None = None
-    """Where the last epoch that both have ends here, when who asks has read something else after it."""
+    """End of the last epoch that both have, if the request's log differs after it."""
     last_stable_offset: int = NO_OFFSET
     aborted: Sequence[AbortedTransaction] | None = None
     """The aborted transactions among the records; None for those that do not read committed."""
@@ -68,7 +68,7 @@ class FetchLimits:
     only_from_leader: bool = True
     """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
     knows_zstd: bool = True
-    """Whether who asks can read zstd (KIP-110, from Fetch v10 on)."""
+    """Whether the request's sender can read zstd (KIP-110, from Fetch v10 on)."""
     read_committed: bool = False
     """Whether a consumer wants what is decided only, and told what of it was aborted (KIP-98)."""
 

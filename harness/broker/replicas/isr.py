@@ -1,4 +1,4 @@
-"""Keeps the ISR of the partitions led here in ZooKeeper: who lags leaves, who caught up joins, the controller hears.
+"""Keeps the ISR of partitions led here in ZooKeeper: lagging replicas leave, caught-up ones join, the controller hears.
 
 The leader itself writes the partition's state, compared by version, as up to Kafka 2.6. A new ISR counts only once
 ZooKeeper has accepted it: that is what makes a leader harmless that has been replaced without knowing it. A refused

@@ -46,7 +46,7 @@ class DirectoryFailures:
             await asyncio.gather(self._handling, return_exceptions=True)
 
     def _failed(self, error: OSError) -> None:
-        """Leave it to a step of its own: whoever met the error is in the middle of something."""
+        """Schedule a step of its own: the caller that met the error is in the middle of something."""
         self._handling = asyncio.create_task(self._handle(error), name="log-directory-failure")
 
     async def _handle(self, error: OSError) -> None:

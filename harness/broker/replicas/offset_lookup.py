@@ -47,8 +47,8 @@ def find_offset(
 
     Consumers that read committed see what is before the last stable offset.
 
-    A leader whose high watermark has not reached the start of its own epoch cannot tell a consumer what is committed:
-    an earlier answer may have been further on (KIP-207).
+    A leader whose high watermark has not reached the start of its own epoch does not know what is committed: an earlier
+    answer may have been higher (KIP-207).
 
     Raises:
         PartitionError: the answer would go back.

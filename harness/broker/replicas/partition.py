@@ -124,7 +124,7 @@ class Partition:
     # --- roles ---
 
     def take_offline(self) -> None:
-        """The disk has failed: whoever still holds this finds neither leader nor follower here."""
+        """The disk has failed: holders of this object find neither leader nor follower here."""
         self.offline = True
         self.leader = NO_LEADER
         self.isr = ()
@@ -263,7 +263,7 @@ class Partition:
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
         """Raise the leader's high watermark as far as it may go; whether it moved.
 
-        It waits for proposed members too, whom ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
+        It waits for proposed members too, which ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
         write, and later ones count the maximal ISR (KIP-497).
         """
         if not self.has_enough_insync(self.committing_needs(self.key[0])):

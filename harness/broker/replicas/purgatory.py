@@ -1,7 +1,7 @@
-"""Requests that cannot be answered yet: who waits for what, woken by keys, bounded by a timeout.
+"""Requests that cannot be answered yet, woken by keys, bounded by a timeout.
 
-Everything happens on the broker's loop: whoever cannot complete an operation at once parks it in the same step under
-its keys, and it is tried again at every `check` of one of them, before that call returns. So nothing is ever polled,
+Everything happens on the broker's loop: an operation that cannot complete at once is parked in the same step under
+its keys, and is tried again at every `check` of one of them, before that call returns. So nothing is ever polled,
 and nothing is missed between trying and parking.
 """
 

@@ -1,7 +1,7 @@
 """Which parts serve a broker's replicas, in which order do they start and stop, and when are checkpoints written?
 
 `replicas` hosts the partitions, `appending` and `fetching` serve clients and followers, `isr` writes ISRs, `fetcher`
-follows other leaders, `control_requests` obeys the controller. Who needs one of them is handed that one.
+follows other leaders, `control_requests` obeys the controller. Each user gets the part that it needs.
 """
 
 import asyncio

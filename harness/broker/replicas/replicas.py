@@ -132,7 +132,7 @@ class Replicas:
         key = (topic, partition)
         hosted = self._partitions.pop(key, None)
         if hosted is not None:
-            hosted.leader = NO_LEADER  # whoever still holds it finds no leader here
+            hosted.leader = NO_LEADER  # holders of this object find no leader here
         self._checkpointed.pop(key, None)
         folder = self.logs.delete(topic, partition)
         if folder is not None:
@@ -148,7 +148,7 @@ class Replicas:
         return len(self._offline)
 
     def take_offline(self, held: set[TopicPartition]) -> list[Partition]:
-        """Give up what a failed disk held, and return what of it was hosted; who waits for one is answered."""
+        """Give up the replicas of a failed disk, and return those that were hosted; waiting requests are answered."""
         taken = [partition for partition in self.all() if partition.key in held]
         self._offline |= held
         for partition in taken:
@@ -163,22 +163,22 @@ class Replicas:
         not_heard_of = self._checkpointed if self.rules.high_watermarks_are_kept else {}
         return not_heard_of | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
 
-    # --- waking who waits ---
+    # --- waking waiting requests ---
 
     def advance(self, partition: Partition, *, cause: str) -> bool:
-        """Raise a leader's high watermark if it may, wake who waited for that, and return whether it moved."""
+        """Raise a leader's high watermark if it may, wake requests that waited for it, and return whether it moved."""
         moved = partition.advance_high_watermark(now_s(), cause=cause)
         if moved:
             self.wake(partition.key)
         return moved
 
     def appended(self, partition: Partition) -> None:
-        """Records were appended by the leader: wake the followers, and commit what nobody else must have."""
+        """Records were appended by the leader: wake the followers, and commit those that no other replica must have."""
         if not self.advance(partition, cause="append"):
             self.fetches.check(partition.key)
 
     def brokers_changed(self) -> None:
-        """Other brokers may be alive than before: nobody waits for a dead one's log to start later."""
+        """The live brokers may have changed: requests no longer wait for a dead one's log to start later."""
         if len(self.deletions):
             for partition in self.all():
                 self.deletions.check(partition.key)

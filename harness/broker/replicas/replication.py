@@ -46,7 +46,7 @@ class FollowerProgress:
         return moved
 
     def start_term(self, leader_log_end_offset: int, now_s: float, *, in_isr: bool, was_leader: bool) -> None:
-        """Begin a leader epoch: members of the ISR get the full lag time; a fresh leader knows nobody's log end."""
+        """Begin a leader epoch: members of the ISR get the full lag time; a new leader knows no follower's log end."""
         self.leader_log_end_at_last_fetch = leader_log_end_offset
         self.last_fetch_s = now_s
         self.last_caught_up_s = now_s if in_isr else NEVER_S
@@ -63,7 +63,7 @@ def next_high_watermark(
     now_s: float,
     lag_s: float,
 ) -> int:
-    """Return the leader's high watermark: the smallest log end of all who must have a record, but never less than now.
+    """Return the leader's high watermark: the smallest log end of all that must have a record, never lower than now.
 
     Those are the leader, the ISR, and every follower that is caught up although it is not in the ISR yet: it may be
     in the next ISR, and must not miss what was committed while it was on its way.
@@ -90,7 +90,7 @@ def out_of_sync(
     now_s: float,
     lag_s: float,
 ) -> list[int]:
-    """Return the members of the ISR that have lagged for too long; who has everything is never one (KAFKA-7152)."""
+    """Return the members of the ISR that have lagged for too long; a complete one never does (KAFKA-7152)."""
     return [
         broker_id
         for broker_id in isr

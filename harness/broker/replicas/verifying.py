@@ -1,7 +1,7 @@
 """Before a transaction begins on a partition: is the partition in it, by the word of its coordinator (KIP-890, part 1)?
 
-Kafka's `ReplicaManager.maybeStartTransactionVerificationForPartitions`. Whoever reaches coordinators is plugged in: the
-replicas know nothing of them.
+Kafka's `ReplicaManager.maybeStartTransactionVerificationForPartitions`. The connection to coordinators is plugged in:
+the replicas know nothing of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -23,7 +23,7 @@ _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, Assertion
 Nulls = tuple[tuple[str, bool, "Nulls | None"], ...]
 """Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold.
 
-None where nobody has to look at the elements; none of them may be null.
+None if no code reads the elements; none of them may be null.
 """
 
 
@@ -126,7 +126,7 @@ def _flexible(message_class: Any, version: int) -> bool:
 
 
 def _decode(message_class: Any, version: int, body: memoryview) -> Message:
-    """Return the message; `ApiMessage.decode` would do, but does not tell where in `body` it stopped."""
+    """Return the message; `ApiMessage.decode` would do, but does not return where in `body` it stopped."""
     flexible = _flexible(message_class, version)
     decode = message_class._struct.compiled_decode_from(  # kafka-python is pinned to the exact version
         version, compact=flexible, tagged=flexible, data_class=message_class

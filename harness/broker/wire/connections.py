@@ -1,4 +1,4 @@
-"""Which connections a broker has, whether it may have one more, and which of them nobody uses.
+"""The connections of a broker, the limit on new ones, and the idle ones.
 
 The rules are Kafka's (`ConnectionQuotas`, `Selector.IdleExpiryManager`): where all places are taken, a connection waits
 until one is free, only not a broker's, for which the least recently used one of another listener is closed; one too

@@ -25,7 +25,7 @@ class StopReplicaResponse(ApiMessage, load_json=specs):
 
 
 class UpdateMetadataRequest(ApiMessage, load_json=specs):
-    """The controller tells which brokers are alive and who leads which partition."""
+    """The controller's list of live brokers and leaders."""
 
 
 class UpdateMetadataResponse(ApiMessage, load_json=specs):

@@ -1,6 +1,6 @@
 """What clients may take of a broker: connections, memory for requests, and for responses that they do not take.
 
-The kernel's part is bounded too: who waits to be accepted, and what the buffers of a connection hold.
+The kernel's part is bounded too: connections that wait to be accepted, and the buffers of a connection.
 """
 
 import asyncio

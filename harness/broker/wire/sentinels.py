@@ -21,4 +21,4 @@ NO_TIMESTAMP = -1
 CONSUMER = -1
 """As replica in Fetch and ListOffsets: no replica, but a client that reads."""
 NO_GENERATION = -1
-"""As generation of a group: of nobody who is a member, as in a simple commit of offsets."""
+"""Generation of a client outside the group, as in a simple commit of offsets."""

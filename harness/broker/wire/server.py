@@ -100,7 +100,7 @@ class SocketServer:
             await self.connections.place(listener)
             try:
                 accepted, address = await loop.sock_accept(listening)
-            except OSError as error:  # too many open files, or who came is gone
+            except OSError as error:  # too many open files, or the client is gone
                 log.error("server.accept failed listener=%s error=%s", listener, error)
                 await asyncio.sleep(_ACCEPT_AGAIN_S)
                 continue

@@ -155,7 +155,7 @@ def decode_controller_epoch(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerZnode:
-    """`/controller`: who is controller."""
+    """`/controller`: the controller's broker id."""
 
     broker_id: int
     timestamp_ms: int
@@ -341,7 +341,7 @@ def decode_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdBlock:
-    """`/latest_producer_id_block`: the ids that were claimed last, and by whom."""
+    """`/latest_producer_id_block`: the last claimed ids, and the broker that claimed them."""
 
     broker_id: int
     first: int

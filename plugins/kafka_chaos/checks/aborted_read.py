@@ -1,7 +1,7 @@
 """aborted-read: a value whose send certainly failed is never read.
 
-A failure tells the producer that nothing was written and that it may send again; a record that shows up all the same is
-written twice, or against its will. What nobody knows about (info) may be read.
+A failure tells the producer that nothing was written and that it may send again; a record that appears anyway is
+written twice, or was not wanted. Sends with an unknown outcome (info) may be read.
 """
 
 from typing import ClassVar
@@ -17,7 +17,7 @@ from harness.store.history import OpType
 
 
 class AbortedRead(Check):
-    """Sends that failed, against everything that was read."""
+    """Failed sends, against everything that was read."""
 
     name: ClassVar[str] = "aborted-read"
     title: ClassVar[str] = "aborted-read"
@@ -49,7 +49,7 @@ class AbortedRead(Check):
             rows,
             self.name,
             message=(
-                "A value whose send failed is read by nobody: {value} was read at {topic}-{partition} offset {offset}."
+                "A value whose send failed is never read: {value} was read at {topic}-{partition} offset {offset}."
             ),
             evidence=F.concat(F.array("failure"), F.col("events")),
         )

@@ -1,9 +1,9 @@
 """I19: acks=all is acknowledged only with enough replicas in sync, and only what all of them have.
 
-With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error where it was
+With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error if it was
 appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's
-`Partition.checkEnoughReplicasReachOffset`). A topic takes the least that it ever took; where nobody knows that, it is
-judged by the high watermark only.
+`Partition.checkEnoughReplicasReachOffset`). The requirement is the least that the topic ever had; if that is unknown,
+only the high watermark is judged.
 """
 
 from typing import ClassVar
@@ -18,7 +18,7 @@ from harness.values import ACKS_ALL
 
 
 class AcknowledgedInSync(Check):
-    """What leaders acknowledged with acks=all, by the size that their ISR had."""
+    """Acknowledgements of leaders with acks=all, by the size of their ISR."""
 
     name: ClassVar[str] = "I19"
     title: ClassVar[str] = "I19 acknowledged-in-sync"

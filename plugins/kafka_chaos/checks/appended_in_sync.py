@@ -1,9 +1,9 @@
 """I26: leaders append nothing with acks=all while too few replicas are in sync.
 
-A leader refuses it before it writes: what it refused afterwards would be in the log, and consumers would read what the
-producer was told is not there. Too few *after* the append it says only where its ISR shrank in between (Kafka's
-`Partition.appendRecordsToLeader`, `DelayedProduce`). Every append is compared with the least that its topic ever took,
-and every such refusal with the most.
+A leader refuses before it writes: a record refused afterwards would be in the log, and consumers would read what the
+producer considers failed. It reports too few replicas *after* the append only if its ISR shrank in between (Kafka's
+`Partition.appendRecordsToLeader`, `DelayedProduce`). Every append is compared with the least requirement that its topic
+ever had, and every such refusal with the highest.
 """
 
 from typing import ClassVar
@@ -20,7 +20,7 @@ NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 
 
 class AppendedInSync(Check):
-    """What leaders wrote with acks=all, and what they refused when they had written it, by the size of their ISR."""
+    """Appends of leaders with acks=all, and refusals after the append, by the size of their ISR."""
 
     name: ClassVar[str] = "I26"
     title: ClassVar[str] = "I26 appended-in-sync"
@@ -34,7 +34,7 @@ class AppendedInSync(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("acks", "appends", without_acks),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a leader and epoch that wrote too early, and one a size of the ISR that was no reason."""
+        """One finding a leader and epoch that appended too early, and one a size of the ISR that was no reason."""
         written = with_required_isr(facts["appends"], facts, settings)
         refused = facts["refusals"].where(F.col("error") == NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return self._written(written).unionByName(self._refused(with_required_isr(refused, facts, settings)))

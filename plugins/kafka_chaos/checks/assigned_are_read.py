@@ -1,9 +1,8 @@
 """I38: in the end every assigned partition is read by a member.
 
-An assignment is of use only if whoever has a partition reads it. Asked is about the last generation of each group, and
-about records that were acknowledged after the last fault had been healed: while the group still read anything, and so
-long after them as a rebalance may take, one of its members must have come to them (Kafka's KafkaConsumer: every
-partition of the assignment is fetched).
+An assignment is useful only if its member reads the partition. Judged are the last generation of each group, and
+records that were acknowledged after the last heal: within the time that a rebalance may take, while the group still
+reads, one of its members must reach them (Kafka's KafkaConsumer: every partition of the assignment is fetched).
 """
 
 from typing import ClassVar
@@ -22,7 +21,7 @@ from harness.store.history import OpType, Sign
 
 
 class AssignedAreRead(Check):
-    """Every partition of each group's last generation, and the records that came in peace."""
+    """Every partition of each group's last generation, and records acknowledged after the last heal."""
 
     name: ClassVar[str] = "I38"
     title: ClassVar[str] = "I38 assigned-are-read"
@@ -66,11 +65,11 @@ class AssignedAreRead(Check):
             self.name,
             offset="first",
             message=phrase(
-                "Somebody reads what a group has assigned: offset {first} of {topic}-{partition} was acknowledged "
+                "Every assigned partition is read: offset {first} of {topic}-{partition} was acknowledged "
                 "after the last heal, and in group {group}, where {member} has it in generation {generation}, "
-                "{whoever}.",
-                whoever=F.when(F.col("read_to").isNull(), "nobody ever read that partition").otherwise(
-                    phrase("nobody came further than offset {read_to}")
+                "{why}.",
+                why=F.when(F.col("read_to").isNull(), "no member ever read that partition").otherwise(
+                    phrase("no member came further than offset {read_to}")
                 ),
             ),
             evidence=F.array(
@@ -94,7 +93,7 @@ def _last_assignments(generations: DataFrame) -> DataFrame:
 
 
 def _sent_in_peace(facts: dict[str, DataFrame]) -> DataFrame:
-    """The acknowledged records that were sent after the last fault had been healed."""
+    """The acknowledged records that were sent after the last heal."""
     healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
     return (
         facts["sends"]

@@ -1,9 +1,9 @@
 """I35: a coordinator accepts commits only from members of the current generation.
 
-A member that was thrown out, or has not heard of a rebalance, would move the position of whoever consumes in its place.
-So a commit is taken of a member of this generation, under its own instance (KIP-345), and not while members wait for
-their assignments; while they are to join again it is, for that is when they commit what they have read. Who is no
-member, and says so by generation -1, may commit to a group without members (Kafka's `validateOffsetCommit`).
+A member that was evicted, or missed a rebalance, would move the position of the member that replaced it. So a commit is
+accepted from members of the current generation, under their own instance (KIP-345), and not while members wait for
+their assignments; while they are expected to rejoin it is, as they commit what they have read then. A client outside
+the group, with generation -1, may commit to a group without members (Kafka's `validateOffsetCommit`).
 """
 
 from typing import ClassVar
@@ -22,12 +22,12 @@ _TAKES_COMMITS = ("Stable", "PreparingRebalance")
 
 
 class CommitFencing(Check):
-    """Every commit that was taken, beside what its group was then."""
+    """Every accepted commit, and the state of its group at that moment."""
 
     name: ClassVar[str] = "I35"
     title: ClassVar[str] = "I35 commit-fencing"
     promise: ClassVar[str] = (
-        "No commit of an older generation, of who is no member, or of a fenced instance is taken (KIP-345, "
+        "No commit of an older generation, of a non-member, or of a fenced instance is accepted (KIP-345, "
         "validateOffsetCommit)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
@@ -58,9 +58,9 @@ class CommitFencing(Check):
             self.name,
             at_ns="time_ns",
             message=phrase(
-                "Who is not of a group's generation commits nothing: broker {broker} took offset {offset} of "
-                "{topic}-{partition} for group {group} from {whom} in generation {generation}, but {wrong}.",
-                whom=F.when(F.col("member") == "", "nobody").otherwise(F.col("member")),
+                "Only members of the generation commit: broker {broker} accepted offset {offset} of "
+                "{topic}-{partition} for group {group} from {member} in generation {generation}, but {wrong}.",
+                member=F.when(F.col("member") == "", "a non-member").otherwise(F.col("member")),
             ),
             evidence=F.array(
                 event(

@@ -93,7 +93,7 @@ class CommittedOffsets(Check):
 
 
 def _replaced(facts: dict[str, DataFrame], in_log: DataFrame) -> DataFrame:
-    """One row a group's partition whose last commit in a log that was cleaned is one that nobody acknowledged."""
+    """One row a group's partition whose last commit in a cleaned log was never acknowledged."""
     cleaned = facts["compactions"].where(F.col("topic") == OFFSETS_TOPIC)
     unknown = (
         facts["committed_offsets"]

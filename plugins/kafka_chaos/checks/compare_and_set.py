@@ -1,6 +1,6 @@
 """I5: every write of a partition's state is a compare-and-set.
 
-Controller and leader both write the state znode. Nobody's decision is lost only because each names the version that it
+Controller and leader both write the state znode. No decision is lost, because each write names the version that it
 replaces, and the version grows by one with each (Kafka's `KafkaZkClient.setLeaderAndIsr`, `ReplicationUtils`).
 """
 

@@ -1,6 +1,6 @@
 """I24: consumers receive committed records only, from the leader epoch that they know.
 
-A consumer is served below the high watermark of whoever serves it (Kafka's `ReplicaManager.readFromLog`). One that
+A consumer is served below the high watermark of the serving broker (Kafka's `ReplicaManager.readFromLog`). One that
 believes in another leader epoch is refused: it could read on where another history begins (KIP-320).
 """
 

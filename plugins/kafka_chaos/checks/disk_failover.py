@@ -1,10 +1,10 @@
 """I40: a leader whose disk refuses a write gives up the lead.
 
 A broker whose disk refuses a write takes the replicas there offline at once, and notifies the controller, which elects
-others (KIP-112, Kafka's `ReplicaManager.handleLogDirFailure`). So whoever leads says once, or a few times in that
-moment, that the disk failed; from then on it says so as somebody who leads nothing. One that goes on to say so as the
-leader costs the partition every write for as long as the disk is broken, although other replicas could lead.
-How long that took is seen on one broker's own clock, and says nothing where that broker stood still meanwhile.
+others (KIP-112, Kafka's `ReplicaManager.handleLogDirFailure`). So a leader answers once, or a few times in that moment,
+that the disk failed, and does not lead after that. One that keeps answering so as the leader costs the partition every
+write for as long as the disk is broken, although other replicas could lead. The duration is measured on the broker's
+own clock, and is ignored if the broker was paused or throttled meanwhile.
 """
 
 from typing import ClassVar
@@ -19,14 +19,14 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 KAFKA_STORAGE_ERROR = 56
 STANDING_STILL = ("cpu-limit", "pause")
-"""Faults under which a broker answers late what it had decided before."""
+"""Faults under which a broker sends an answer long after it decided it."""
 _LEADERSHIP = (*PARTITION_KEY, "broker", "leader_epoch")
 LONGEST_S = 3.0
-"""Far more than it takes to give a lead up, which waits for nobody; a disk that is broken stays so for longer."""
+"""Far more than it takes to give up the lead, which waits for no other broker; a broken disk stays broken longer."""
 
 
 class DiskFailover(Check):
-    """What leaders refused because of their disk, and for how long they went on to lead."""
+    """Writes that leaders refused because of their disk, and for how long they still led."""
 
     name: ClassVar[str] = "I40"
     title: ClassVar[str] = "I40 disk-failover"

@@ -16,7 +16,7 @@ from harness.analysis.frames import contains
 from harness.analysis.subjects import ELECTIONS_TOLD
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
-_NOBODY = "no replica is eligible"
+_NO_LEADER = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
 
 
@@ -38,7 +38,7 @@ class ElectionRule(Check):
         other = ~F.col("leader").eqNullSafe(F.col("right_leader")) | (
             F.array_sort("isr") != F.array_sort(F.col("right_isr"))
         )
-        refused = (F.col("error") == _NOBODY) & F.col("right_leader").isNotNull()
+        refused = (F.col("error") == _NO_LEADER) & F.col("right_leader").isNotNull()
         rows = (
             facts["elections"]
             .where(F.col("strategy").isin(*_STRATEGIES))
@@ -80,7 +80,7 @@ class ElectionRule(Check):
 
 
 def _leader() -> Column:
-    """Return whom the rule chooses; null for nobody."""
+    """Return the leader that the rule chooses; null for none."""
     assigned, online, isr = F.col("assigned"), F.col("online"), F.col("previous_isr")
     online_assigned = F.array_intersect(assigned, online)
     first_online = F.try_element_at(online_assigned, F.lit(1))
@@ -114,7 +114,7 @@ def _isr(leader: Column) -> Column:
 
 
 def _leader_text(leader: str) -> Column:
-    return F.when(F.col(leader).isNull(), "nobody").otherwise(phrase("broker {broker}", broker=F.col(leader)))
+    return F.when(F.col(leader).isNull(), "no leader").otherwise(phrase("broker {broker}", broker=F.col(leader)))
 
 
 PLUGIN: type[Check] = ElectionRule

@@ -1,9 +1,9 @@
 """I30: leaders answer truly where epochs end, and followers act only on answers of their current epoch.
 
-A follower drops whatever the answer does not bear out. So the answer must be what the leader's own epochs said just
-then (KIP-101, KIP-279, Kafka's `LeaderEpochFileCache.endOffsetFor`), given to nobody who believes in another leader
-epoch (KIP-320); and what a follower acts on must have been answered to it, by the leader of the epoch that it is in,
-for the epoch that it asked about.
+A follower drops every record that the answer does not confirm. So the answer must be what the leader's own epochs were
+at that moment (KIP-101, KIP-279, Kafka's `LeaderEpochFileCache.endOffsetFor`), and is refused to a replica in another
+leader epoch (KIP-320). A truncation must follow an answer to that follower, from the leader of its current epoch, about
+the epoch that it asked for.
 """
 
 from typing import ClassVar
@@ -35,7 +35,7 @@ class EpochAnswers(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding an answer that is wrong or was not due, and one a truncation that nobody's answer bears out."""
+        """One finding an answer that is wrong or was not due, and one a truncation without a matching answer."""
         answers = facts["epoch_answers"].where(F.col("error") == 0)
         return self._answers(answers).unionByName(self._acted(facts["truncations"], answers))
 
@@ -48,7 +48,7 @@ class EpochAnswers(Check):
             phrase("its own epochs say epoch {right.epoch} and offset {right.end}"),
         ).when(
             (believed != _UNDEFINED) & (believed != F.col("leader_epoch")),
-            phrase("it was asked by one who believes in epoch {current_leader_epoch}"),
+            phrase("the replica that asked was in epoch {current_leader_epoch}"),
         )
         rows = answers.withColumn("right", right).withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
         return finding(
@@ -93,7 +93,7 @@ class EpochAnswers(Check):
             offset="to_offset",
             message=(
                 "A follower acts only on what it was answered in its epoch: broker {broker} cut {topic}-{partition} to "
-                "{to_offset} in epoch {leader_epoch}, and nobody answered it epoch {answer_epoch} and offset "
+                "{to_offset} in epoch {leader_epoch}, and no leader answered it epoch {answer_epoch} and offset "
                 "{answer_end_offset} for epoch {asked_epoch}."
             ),
             evidence=F.array(

@@ -1,10 +1,10 @@
 """I27: a replica's epoch cache agrees with the epochs of its records.
 
-Who truncates goes by the cache alone. A record whose epoch has no entry, or lies where another's entry reaches, is kept
-or dropped with the wrong ones; an entry beyond the log's end, which only the start of a leadership may leave there,
-claims what no record bears out (KIP-101, KAFKA-7415, Kafka's `LeaderEpochFileCache`). The last entry of a log that
-retention has emptied stands at the log's start. Where a log begins its leader says: a follower whose cache begins there
-keeps a segment that begins before, and writes down the new start later (`maybeIncrementLogStartOffset`).
+Truncation uses the cache alone. A record whose epoch has no entry, or is in another entry's range, is kept or dropped
+with the wrong ones; an entry beyond the log's end, which only the start of a leadership may leave there, has no record
+behind it (KIP-101, KAFKA-7415, Kafka's `LeaderEpochFileCache`). The last entry of a log that retention has emptied
+stands at the log's start. The leader decides where a log starts: a follower whose cache starts there may keep an
+earlier segment, and writes the new start later (`maybeIncrementLogStartOffset`).
 """
 
 from typing import ClassVar

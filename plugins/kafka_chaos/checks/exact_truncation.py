@@ -1,8 +1,8 @@
 """I15: a follower truncates exactly to the end of the largest epoch that it shares with its leader.
 
-One record less, and it keeps what the leader never had; one more, and it may drop what is committed. A follower that
-has epochs asks where its newest ends, drops what came after, and asks again with an older one where it has not the
-epoch of the answer (KIP-101, KIP-279); without any epoch, or an answer, it goes back to its high watermark.
+If it drops too little, it keeps records that the leader never had; if too much, it may drop committed ones. A follower
+with epochs asks where its newest ends, drops what came after, and asks again with an older one if it lacks the epoch of
+the answer (KIP-101, KIP-279); without any epoch, or an answer, it goes back to its high watermark.
 """
 
 from typing import ClassVar
@@ -21,7 +21,7 @@ _JUDGED = ("epoch", "hw", "out_of_range")
 
 
 class ExactTruncation(Check):
-    """Every truncation of a follower against what it knew and was told."""
+    """Every truncation of a follower against its own epochs and the leader's answers."""
 
     name: ClassVar[str] = "I15"
     title: ClassVar[str] = "I15 exact-truncation"

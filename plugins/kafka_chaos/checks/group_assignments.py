@@ -1,9 +1,9 @@
 """I33: in one generation of a group a partition has one member.
 
 The leader of the group assigns, by range or sticky, eagerly or cooperatively; a cooperative member first gives back
-what another one is to have, so that this holds in the generation in between too (KIP-429). Compared is what a
-coordinator stored, and what members were told. An instance that came back under another member id is the member that
-it was (KIP-345). A group of which nothing was left begins anew with the first generation, which is another one.
+partitions that move, so that this holds in the generation in between too (KIP-429). Compared are the coordinator's
+stored assignments, and those that members received. An instance that returns under another member id is the same member
+(KIP-345). An empty group starts again with the first generation, as another group.
 """
 
 from typing import ClassVar
@@ -23,7 +23,7 @@ _OF = ("run_id", "source", "broker", "incarnation", "seq", "group", "life", "gen
 
 
 class GroupAssignments(Check):
-    """Every partition of every generation, and whom it was assigned to."""
+    """Every partition of every generation, and its assigned member."""
 
     name: ClassVar[str] = "I33"
     title: ClassVar[str] = "I33 group-assignments"

@@ -1,9 +1,9 @@
 """I34: generations of a group increase, and a new coordinator continues with the group that was stored last.
 
-A generation has begun when all members have joined, and counts for good when the leader's assignment is stored with
-acks=all; only then is anybody told what to consume. So one that was begun and not stored may be begun again by the
-next coordinator, but none that was stored is forgotten, and a coordinator that loads the group has its members and
-their assignments as they were stored (Kafka's `GroupMetadataManager`). A group of which nothing is left may begin anew.
+A generation begins when all members have joined, and is final when the leader's assignment is stored with acks=all;
+only then do members learn their partitions. So a generation that was not stored may be begun again by the next
+coordinator, but a stored one is never lost, and a coordinator that loads the group has its members and assignments as
+stored (Kafka's `GroupMetadataManager`). An empty group may start again.
 """
 
 from typing import ClassVar
@@ -33,7 +33,7 @@ class GroupGenerations(Check):
     name: ClassVar[str] = "I34"
     title: ClassVar[str] = "I34 group-generations"
     promise: ClassVar[str] = (
-        "The generations of a group only grow, and a coordinator goes on with the members and assignments that were "
+        "The generations of a group only grow, and a coordinator continues with the members and assignments that were "
         "stored last (GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
@@ -43,7 +43,7 @@ class GroupGenerations(Check):
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a step back, one a group that a coordinator forgot, and one a group that came back another."""
+        """One finding a step back, one a group that a coordinator lost, and one a group that changed in a load."""
         states = facts["group_states"]
         lost = self._lost(states, facts["group_loads"]).unionByName(self._changed(facts["group_generations"]))
         lost = with_unclean_offsets_topic(lost, facts["leader_epochs"], settings)

@@ -1,11 +1,10 @@
 """I36: a member that takes a partition over begins where its group committed last, and skips nothing.
 
 A member that is assigned a partition reads the committed offset and begins there (Kafka's
-`ConsumerCoordinator.refreshCommittedOffsetsIfNeeded`). Beginning lower, it would process again what its group had said
-is done; what was handed out and not committed is read again, lawfully. Passing a record by, it would leave out what
-nobody has processed. `offset-regression` judges the same read-back by what clients know; this one by what coordinators
-took, so that a commit counts whose member did not live to hear of it. A commit of which nobody knows how it ended may
-have come later.
+`ConsumerCoordinator.refreshCommittedOffsetsIfNeeded`). A lower start would process again what its group has committed;
+records that were delivered and not committed may be read again. A higher start would skip unprocessed records.
+`offset-regression` judges the same read-back by the clients' history; this check uses the coordinators' log, so a
+commit counts even if its member died before the answer. A commit with an unknown outcome may have come later.
 """
 
 from typing import ClassVar
@@ -34,7 +33,7 @@ class GroupHandover(Check):
     name: ClassVar[str] = "I36"
     title: ClassVar[str] = "I36 group-handover"
     promise: ClassVar[str] = (
-        "Who takes a partition over begins at the offset that its group committed last, and reads every record from "
+        "A member that takes a partition over begins at its group's last committed offset, and reads every record from "
         "there on (ConsumerCoordinator)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
@@ -58,7 +57,7 @@ class GroupHandover(Check):
         return self._too_low(begun, facts, settings).unionByName(self._passed_by(begun, facts, settings))
 
     def _too_low(self, begun: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """The ownerships that begin below what was committed last before they asked; where a topic went, that did."""
+        """The ownerships that begin below the last commit before they asked; commits of a deleted topic are gone."""
         there = facts["topics"].where("present").select("run_id", "topic")
         decided = _decided(facts)
         commits = decided.where(F.col("error") == 0).select(*_POSITION, _commit().alias("commit"))
@@ -78,7 +77,7 @@ class GroupHandover(Check):
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             at_ns="last.time_ns",
             message=(
-                "Who takes a partition over begins where its group committed last: {process} began to read "
+                "A member that takes a partition over begins at the last commit: {process} began to read "
                 "{topic}-{partition} for group {group} in generation {generation} at {offset}, and {last.to} had been "
                 "committed in generation {last.generation}."
             ),
@@ -121,7 +120,7 @@ class GroupHandover(Check):
             offset="missed",
             at_ns="assigned_ns",
             message=(
-                "Who takes a partition over leaves nothing out: {process} began to read {topic}-{partition} for "
+                "A member that takes a partition over skips nothing: {process} began to read {topic}-{partition} for "
                 "group {group} in generation {generation} at {offset}, and got {first} first, without {missed} to "
                 "{missed_to}."
             ),
@@ -134,7 +133,7 @@ class GroupHandover(Check):
 
 
 def _decided(facts: dict[str, DataFrame]) -> DataFrame:
-    """Every commit that a coordinator answered; to take one back, as it expires or is deleted, is to commit nothing."""
+    """Every commit that a coordinator answered; an expired or deleted one counts as a commit of nothing."""
     taken_back = facts["group_retirements"].withColumns({"offset": F.lit(-1), "error": F.lit(0)})
     return facts["group_commits"].unionByName(taken_back, allowMissingColumns=True)
 
@@ -145,7 +144,7 @@ def _commit() -> Column:
 
 
 def _explained(low: DataFrame, facts: dict[str, DataFrame], decided: DataFrame) -> DataFrame:
-    """The ownerships that begin at a commit that may have come after the one that was last for all that is known."""
+    """The ownerships that begin at a commit that may be later than the last one, as far as is known."""
     by_clients = facts["committed_offsets"].where(
         (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") != OpType.FAIL.value)
     )

@@ -1,8 +1,8 @@
 """I39: a coordinator loads the whole log of its groups, and late requests of older epochs change nothing.
 
-What a leader was told is committed may lie above its high watermark when it takes the lead, so it reads to the end of
-its log and not to there (Kafka's `GroupMetadataManager.loadGroupsAndOffsets`). Loads and unloads are of a coordinator
-epoch, and one of an older epoch than what is loaded changes nothing (KAFKA-10614).
+Records that a leader knows as committed may lie above its high watermark when it takes the lead, so it reads to the end
+of its log instead (Kafka's `GroupMetadataManager.loadGroupsAndOffsets`). Loads and unloads have a coordinator epoch;
+one of an older epoch than the loaded one changes nothing (KAFKA-10614).
 """
 
 from typing import ClassVar

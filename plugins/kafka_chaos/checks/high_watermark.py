@@ -61,9 +61,9 @@ class HighWatermark(Check):
         )
 
     def _gone_back(self, marks: DataFrame, claims: DataFrame) -> DataFrame:
-        """A rise from below where this leader began, or from below what an earlier rise came to: two overlap.
+        """A rise from below the start of this leadership, or from below the end of an earlier rise: two overlap.
 
-        Two threads may tell of their rises in any order, so a line that goes on from the one before it is no proof.
+        Two threads may log their rises in any order, so a line that continues the one before it is no proof.
         """
         columns = [*PARTITION_KEY, *_LINE, "leader_epoch"]
         key = [*PARTITION_KEY, "broker", "incarnation", "leader_epoch"]

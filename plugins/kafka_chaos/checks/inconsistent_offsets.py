@@ -1,6 +1,6 @@
 """inconsistent-offsets: all clients see the same value at one offset.
 
-An offset below the high watermark names one record for ever. Compared are readers, who see nothing above it, and
+An offset below the high watermark holds one record for ever. Compared are readers, which see nothing above it, and
 producers whose record was acknowledged there with acks=all.
 """
 
@@ -27,7 +27,7 @@ class InconsistentOffsets(Check):
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
-    prefiltered: ClassVar[str] = "Who names another value at an offset differs in that block, all of which stays."
+    prefiltered: ClassVar[str] = "A reader with another value at an offset differs in that block, all of which stays."
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -1,8 +1,9 @@
 """I13: a replica that joins the ISR has everything committed and is alive.
 
-Whoever is in the ISR may lead next, so a follower joins only when it has everything below the high watermark and
-everything that the leader had when its epoch began, which leaders before it may have committed (KAFKA-7128). One that
-is not registered at that moment was still served but cannot lead; Kafka allows that up to KAFKA-14140, so it is a note.
+A member of the ISR may lead next, so a follower joins only when it has everything below the high watermark and
+everything that the leader had when its epoch began, which earlier leaders may have committed (KAFKA-7128). A follower
+that is not registered at that moment was still served but cannot lead; Kafka allows that up to KAFKA-14140, so it is a
+note.
 """
 
 from typing import ClassVar

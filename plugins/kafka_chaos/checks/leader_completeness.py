@@ -1,9 +1,9 @@
 """I10: every later leader and ISR member holds what was acknowledged with acks=all.
 
-An acknowledged record is in every member of the ISR, and only members are elected, so whoever leads in a later epoch
-has it at its offset, and so has every member of the last ISR. A broker's log after the run stands for its log when it
-led: later truncation drops only what the leader after it does not have. Of a topic that was compacted, the last record
-of each key must be there.
+An acknowledged record is in every member of the ISR, and only members are elected, so every later leader has it at its
+offset, and so has every member of the last ISR. A broker's log after the run stands for its log as a leader: later
+truncation drops only what the next leader does not have. Of a compacted topic, the last record of each key must be
+there.
 """
 
 from typing import ClassVar
@@ -23,7 +23,7 @@ from harness.values import ACKS_ALL
 
 
 class LeaderCompleteness(Check):
-    """Records acknowledged by the whole ISR against the logs of those who must hold them."""
+    """Records acknowledged by the whole ISR against the logs of the brokers that must hold them."""
 
     name: ClassVar[str] = "I10"
     title: ClassVar[str] = "I10 leader-completeness"
@@ -81,7 +81,7 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     """One row a replica that must hold records: its log, its last leadership and whether it is in the last ISR.
 
     Columns: run, topic, partition, `broker`, `log_start_offset`, `log_end_offset`, `last_led_epoch` (null if it never
-    led), and `in_isr` (true, or null). A log that a reassignment left behind is not among them: it copies from nobody.
+    led), and `in_isr` (true, or null). A log that a reassignment left behind is not among them: it has no leader.
     """
     last_leaderships = (
         facts["leader_epochs"]

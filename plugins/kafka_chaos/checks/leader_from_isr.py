@@ -1,10 +1,10 @@
 """I4: a leader is elected from the ISR, unless unclean election was allowed then.
 
-What is acknowledged is in every member of the ISR, so whoever is elected from it loses nothing (a clean election). A
-replica from outside may lead only where `unclean.leader.election.enable` or an administrator allows it (KIP-106), and
-the controller must know that it did so. ZooKeeper's history says who was in the ISR, and what the topic's configuration
-was between the state before and the decision; where that leaves it to the broker's default, the controller's log says
-what it went by, and where nobody logged that, the scenario does.
+An acknowledged record is in every member of the ISR, so electing a member loses nothing (a clean election). A replica
+from outside may lead only where `unclean.leader.election.enable` or an administrator allows it (KIP-106), and the
+controller must know that it did so. ZooKeeper's history has the ISR, and the topic's configuration between the state
+before and the decision; if the topic uses the broker's default, the controller's log has it, and without such a log,
+the scenario.
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
 """I3: the leader is in the ISR, and the ISR is never empty and holds assigned replicas only.
 
-What is acknowledged is in every member of the ISR, so a leader from outside it, or an ISR that names nobody, has given
-up acknowledged records. A partition without a leader keeps its last ISR; where replicas outside it are eligible too
-(KIP-966), these may be all that are left, or nobody but who led last, who may lead again.
+An acknowledged record is in every member of the ISR, so a leader from outside it, or an empty ISR, has given up
+acknowledged records. A partition without a leader keeps its last ISR; with eligible replicas outside it (KIP-966),
+these may be all that are left, or only the last leader, which may lead again.
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """I8: a leader waits for every member of ZooKeeper's ISR.
 
 Any member of ZooKeeper's ISR may be elected next. So the set that must have a record before the high watermark passes
-it holds at least the ISR of the version of the state that the leader goes by; it may hold more, never less (Kafka's
+it holds at least the ISR of the version of the state that the leader knows; it may hold more, never less (Kafka's
 `Partition.maybeIncrementLeaderHW`; an ISR counts only once ZooKeeper has accepted it).
 """
 
@@ -17,7 +17,7 @@ from harness.contracts.checks import Assumption, Check, Settings
 
 
 class LeaderWaitsForIsr(Check):
-    """Whom each leader waited for, against the version of the state that it says it went by."""
+    """The replicas that each leader waited for, against the version of the state that it logged."""
 
     name: ClassVar[str] = "I8"
     title: ClassVar[str] = "I8 leader-waits-for-isr"
@@ -28,7 +28,7 @@ class LeaderWaitsForIsr(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("zk_version", "leader_isrs"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a set that leaves somebody out; a topic made anew has a version twice, and either will do."""
+        """One finding a set that lacks a member; a recreated topic has a version twice, and either counts."""
         key = [*PARTITION_KEY, "leader_epoch", "zk_version"]
         states = (
             facts["partition_states"].groupBy(*key).agg(F.collect_set("isr").alias("isrs"), F.max("zxid").alias("zxid"))

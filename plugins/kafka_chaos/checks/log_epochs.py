@@ -1,8 +1,8 @@
 """I12: leader epochs increase along a log, and each record carries the epoch of the leader that wrote it.
 
-Who truncates compares epochs, not offsets, so a log's epoch cache must be a staircase in epoch and offset, a record's
-epoch never lower than that of the record before it, and what bears an epoch written by the leader of that epoch
-(KIP-101, Kafka's `LeaderEpochFileCache`). Records are compared by the range of offsets that each epoch takes.
+Truncation compares epochs, not offsets. So entries of a log's epoch cache must increase in epoch and offset, a record's
+epoch is never lower than that of the record before it, and a record with an epoch was written by the leader of that
+epoch (KIP-101, Kafka's `LeaderEpochFileCache`). Records are compared by the range of offsets of each epoch.
 """
 
 from typing import ClassVar
@@ -30,7 +30,7 @@ class LogEpochs(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a cache that is no staircase, and one a replica and epoch whose records are elsewhere."""
+        """One finding a cache that does not increase, and one a replica and epoch whose records are elsewhere."""
         return self._caches(facts["replicas"]).unionByName(self._records(facts["replica_records"], facts["appends"]))
 
     def _caches(self, replicas: DataFrame) -> DataFrame:

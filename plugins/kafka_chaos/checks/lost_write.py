@@ -1,8 +1,8 @@
 """lost-write: a reader that passes an acknowledged record has read it.
 
-Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
-is gone, whatever the logs say. Where they began elsewhere, a record counts only if one reader began before it and read
-past it. In a topic that was compacted, a record that a later one with its key replaces does not count.
+Consumers read each partition from its beginning, so an acknowledged record before the last one read that no consumer
+read is gone, whatever the logs hold. If they began elsewhere, a record counts only if one reader began before it and
+read past it. In a compacted topic, a record that a later one with its key replaces does not count.
 """
 
 from typing import ClassVar
@@ -48,8 +48,8 @@ class LostWrite(Check):
             at_ns="invoke_ns",
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=phrase(
-                "An acknowledged record is read by whoever reads past it: {value} was acknowledged (acks={acks}) at "
-                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and nobody read it.",
+                "A reader that passes an acknowledged record reads it: {value} was acknowledged (acks={acks}) at "
+                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and none read it.",
                 acks=acks_text(),
             ),
             evidence=send_and_last_read(),

@@ -1,11 +1,10 @@
 """I29: in the end every broker's metadata cache agrees with ZooKeeper.
 
-Clients and followers go where a broker's metadata cache sends them. It is fed by the controller alone, so what the
-controller forgets to say stays wrong for good (KIP-380, Kafka's `MetadataCache`). Compared is what each registered
-broker held when the load ended with what ZooKeeper had held for a while by then: a leader that has just moved is not,
-and who lives and what was deleted only where the last fault had been healed for that long. A broker that was not
-registered when a topic went is never told, in Kafka 2.5 neither: where its process lived on, that it remembers the
-topic is a note.
+Clients and followers go where a broker's metadata cache sends them. Only the controller feeds it, so what the
+controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
+the load is compared with the content of ZooKeeper that is older than a while: a leader that has just moved is left out,
+and live brokers and deleted topics count only if the last heal was that long ago. A broker that was not registered when
+a topic was deleted is not notified, in Kafka 2.5 neither: if its process lived on, its remembering the topic is a note.
 """
 
 from typing import ClassVar
@@ -19,12 +18,12 @@ from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 SETTLED_S = 2
-"""Longer than a controller takes to tell everybody."""
+"""Longer than a controller takes to notify all brokers."""
 _CACHE = ("run_id", "broker")
 
 
 def _without_live_brokers(caches: DataFrame) -> DataFrame:
-    """The runs in which nobody logs whom it takes for alive; a broker that was never told logs none."""
+    """The runs in which no broker logs its live brokers; a broker without an update logs none."""
     known = caches.groupBy("run_id").agg(F.count("live_brokers").alias("known"))
     return known.where(F.col("known") == 0)
 
@@ -47,7 +46,7 @@ class MetadataCaches(Check):
     )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a broker with other live brokers, and one a partition that it has otherwise."""
+        """One finding a broker with other live brokers, and one a partition with another state in its cache."""
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
         registered = facts["registrations"].where(stands).select(*_CACHE, "czxid")
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
@@ -71,7 +70,7 @@ class MetadataCaches(Check):
             rows,
             self.name,
             message=phrase(
-                "Every broker knows who lives: broker {broker} takes {believed} for alive, registered are {live}.",
+                "Every broker knows the live brokers: broker {broker} has {believed}, registered are {live}.",
                 believed=ids("believed"),
                 live=ids("live"),
             ),
@@ -102,7 +101,7 @@ class MetadataCaches(Check):
             self.name,
             leader_epoch="state.leader_epoch",
             message=phrase(
-                "Every broker knows who leads: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
+                "Every broker knows the leaders: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
                 "leader {state.leader} in epoch {state.leader_epoch}.",
                 believed=F.when(F.col("held").isNull(), "nothing").otherwise(
                     phrase("leader {held.leader} in epoch {held.leader_epoch}")

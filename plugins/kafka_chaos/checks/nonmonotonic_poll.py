@@ -1,8 +1,8 @@
 """nonmonotonic-poll: a reader's next poll returns higher offsets than its last one.
 
-Whoever assigns a partition to itself and does not seek gets each offset once, in order. So does a member of a
-group for as long as it owns a partition. A rebalance may give it the partition anew, from its last commit; that, or a
-step back where nobody says what it owned, is a note.
+A reader that assigns a partition to itself and does not seek gets each offset once, in order. So does a member of a
+group while it owns a partition. A rebalance may assign it again, from its last commit; that, or a step back while its
+owner is unknown, is a note.
 """
 
 from typing import ClassVar

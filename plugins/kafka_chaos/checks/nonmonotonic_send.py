@@ -1,7 +1,7 @@
 """nonmonotonic-send: a record that is sent after another was acknowledged has the higher offset.
 
-A leader appends at its log's end, so what is sent later lies later, whatever the producer retries, as long as nothing
-that was acknowledged is lost.
+A leader appends at its log's end, so what is sent later has the higher offset, in spite of retries, as long as no
+acknowledged record is lost.
 """
 
 from typing import ClassVar

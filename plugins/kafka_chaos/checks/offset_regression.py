@@ -1,7 +1,8 @@
 """offset-regression: a committed offset is never read back lower than an acknowledged commit.
 
-A committed offset is a register: a read-back returns the last commit acknowledged before it, or one that was under way
-since. A group may go back by committing a lower offset itself; it may never read one that nobody committed then.
+A committed offset is a register: a read-back returns the last commit acknowledged before it, or one that was in flight
+since. A group may go back by committing a lower offset itself; it may never read an offset that no member committed
+then.
 """
 
 from typing import ClassVar
@@ -81,7 +82,7 @@ def _lower_than_acknowledged(operations: DataFrame) -> DataFrame:
 
 
 def _taken_back(low: DataFrame, retirements: DataFrame) -> DataFrame:
-    """The read-backs of nothing after what had been committed expired or was deleted."""
+    """The read-backs of nothing after the committed offset expired or was deleted."""
     return (
         low.where(F.col("offset") < 0)
         .join(

@@ -16,7 +16,7 @@ from harness.contracts.checks import Check, Settings
 
 
 class OneControllerPerEpoch(Check):
-    """Controller epochs along ZooKeeper's transactions, who had them, and what was decided under them."""
+    """Controller epochs along ZooKeeper's transactions, their controllers, and the decisions under them."""
 
     name: ClassVar[str] = "I2"
     title: ClassVar[str] = "I2 one-controller-per-epoch"
@@ -89,7 +89,7 @@ class OneControllerPerEpoch(Check):
             rows,
             self.name,
             message=(
-                "Nobody decides under an older controller epoch: version {zk_version} of the state of "
+                "No decision is made under an older controller epoch: version {zk_version} of the state of "
                 "{topic}-{partition} was decided under epoch {controller_epoch} at zxid {zxid}, when epoch {newest} "
                 "had begun."
             ),

@@ -17,7 +17,7 @@ from harness.events import NO_LEADER
 
 
 class OneLeaderPerEpoch(Check):
-    """Epochs along the versions of the state znode, which count themselves, and who claims to lead in each."""
+    """Epochs along the versions of the state znode, which are numbered, and the claims to lead in each."""
 
     name: ClassVar[str] = "I1"
     title: ClassVar[str] = "I1 one-leader-per-epoch"

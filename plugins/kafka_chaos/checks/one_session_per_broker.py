@@ -1,8 +1,9 @@
 """I18: a broker id has one live session, and that session owns its registration.
 
-`/brokers/ids/<id>` is ephemeral: whoever owns it keeps the broker in the cluster. A broker that takes the znode of its
-earlier session for its own vanishes when that session ends, and nobody registers it again (KAFKA-1387, KAFKA-7165).
-Where brokers do not say in which transaction they registered (Kafka before 2.2), their session must own one.
+`/brokers/ids/<id>` is ephemeral: the session that owns it keeps the broker in the cluster. A broker that takes the
+znode of its earlier session for its own disappears when that session ends, and does not register again (KAFKA-1387,
+KAFKA-7165). Where brokers do not log the transaction of their registration (Kafka before 2.2), their session must own
+one.
 """
 
 from typing import ClassVar
@@ -23,7 +24,7 @@ def _unmatched(registrations: DataFrame) -> DataFrame:
 
 
 class OneSessionPerBroker(Check):
-    """Every registration, as ZooKeeper holds it and as its broker believes."""
+    """Every registration, in ZooKeeper and by its broker's log."""
 
     name: ClassVar[str] = "I18"
     title: ClassVar[str] = "I18 one-session-per-broker"

@@ -1,7 +1,7 @@
 """phantom: every value that is read was sent.
 
-Every send is recorded before it is made, so a value without a send was corrupted, or came from somebody else.
-Topics that none of our producers writes to are not judged.
+Every send is recorded before it is made, so a value without a send was corrupted, or came from another client. Topics
+that no producer of the load writes to are not judged.
 """
 
 from typing import ClassVar
@@ -46,7 +46,7 @@ class Phantom(Check):
             self.name,
             message=(
                 "Every value that is read was sent: {value} was read at {topic}-{partition} offset {offset}, and "
-                "nobody sent it there."
+                "it was never sent there."
             ),
             evidence=F.col("events"),
         )

@@ -1,8 +1,7 @@
 """poll-skip: a reader's next poll continues where the last one ended.
 
-Whoever assigns a partition to itself gets every record from its position on. So does a member of a
-group for as long as it owns one. A rebalance may move it; what it misses then, or where nobody says what it owned, is a
-note.
+A reader that assigns a partition to itself gets every record from its position on. So does a member of a group while it
+owns one. A rebalance may move it; what it misses then, or while its owner is unknown, is a note.
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
 """I25: no producer id is handed out twice.
 
-A broker takes a block of ids from ZooKeeper by writing the one after the last over exactly the version that it read.
-Two producers of one id would be taken for one: a batch of the second is answered as a duplicate of the first's, and is
-lost (KIP-98, Kafka's `ProducerIdManager`).
+A broker claims a block of ids in ZooKeeper by writing the block after the last one over exactly the version that it
+read. Two producers with one id would count as one: a batch of the second is answered as a duplicate of the first's, and
+is lost (KIP-98, Kafka's `ProducerIdManager`).
 """
 
 from typing import ClassVar
@@ -17,13 +17,13 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 def _gaps(blocks: DataFrame) -> DataFrame:
-    """The blocks before which one was claimed that is not known."""
+    """The blocks after an unknown one."""
     before = F.lag("zk_version").over(in_order("run_id", by=("zxid",)))
     return blocks.withColumn("before_it", before).where(F.col("zk_version") > F.col("before_it") + 1)
 
 
 def _unclaimed(records: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The runs with producers that have ids, but nobody who was seen to get any."""
+    """The runs with ids of producers, but without a claim of any block."""
     numbered = records.where(F.col("producer_id") >= 0).select("run_id").distinct()
     return numbered.join(blocks, on="run_id", how="left_anti")
 
@@ -46,7 +46,7 @@ class ProducerIdBlocks(Check):
         Assumption(
             facts=("replica_records", "producer_id_blocks"),
             broken=_unclaimed,
-            reason="producers have ids, but ZooKeeper's history has nobody who claimed any",
+            reason="producers have ids, but ZooKeeper's history has no claim of any block",
         ),
     )
 

@@ -1,9 +1,9 @@
 """I37: every rebalance ends in time.
 
-A group waits for its members as long as the most patient of them allows (`rebalance.timeout.ms`), once more if only
-instances are left that have not come, and for these until their sessions end; then for their leader's assignment as
-long again (Kafka's `DelayedJoin` and `DelayedSync`). Each state on the way has an end by then. A coordinator that was
-stopped or cut off has no time, so what counts begins when the last fault has been healed.
+A group waits for its members as long as the most patient of them allows (`rebalance.timeout.ms`); once more if only
+instances are missing, and for these until their sessions end; then for their leader's assignment as long again (Kafka's
+`DelayedJoin` and `DelayedSync`). Each state in between must end by then. A coordinator that was stopped or isolated has
+no such limit, so time counts from the last heal.
 """
 
 from typing import ClassVar

@@ -1,10 +1,10 @@
 """I20: after the last heal the cluster is complete again within the deadline.
 
-In the end every partition has a leader that lives, and every assigned replica whose broker is registered is in the ISR.
-A follower that lags joins as soon as it has caught up, and one that is stuck is out after `replica.lag.time.max.ms`; so
-what is still missing a minute after the last fault was healed stays missing. A run that ended before cannot tell, and
-where all members of the ISR are down nobody may lead unless unclean election is allowed: both are notes. Nor does any
-request wait longer than that for its end, be it an error.
+In the end every partition has a live leader, and every assigned replica whose broker is registered is in the ISR. A
+lagging follower joins as soon as it has caught up, and a stuck one is out after `replica.lag.time.max.ms`; so what is
+missing a minute after the last heal stays missing. A run that ended before that proves nothing, and if all members of
+the ISR are down no replica may lead unless unclean election is allowed: both are notes. No request takes longer than
+that either, even if it ends with an error.
 """
 
 from typing import ClassVar
@@ -22,7 +22,7 @@ DEADLINE_S = 60
 
 
 class Recovery(Check):
-    """The last state of every partition, and who was registered then."""
+    """The last state of every partition, and the brokers registered then."""
 
     name: ClassVar[str] = "I20"
     title: ClassVar[str] = "I20 recovery"
@@ -36,7 +36,7 @@ class Recovery(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (HEALED,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a partition that is not whole, and one a client that was left without an answer."""
+        """One finding a partition that is not complete, and one a client without an answer."""
         quiet = stored(_quiet_since(facts["fault_windows"], facts["sends"]))
         return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts["sends"], quiet))
 

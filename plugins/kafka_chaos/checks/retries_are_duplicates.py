@@ -1,10 +1,10 @@
 """I28: a retry of a batch that is in the log is answered as a duplicate, not refused.
 
-A producer whose answer was lost sends the batch again. The leader, who has it, says where it is; if it refused the
-numbers, the producer would take for lost what everybody reads. Kafka remembers the last five batches of a producer, as
-many as it may have in flight, and reads them from the log when it has lost them (KIP-98, KAFKA-5494, Kafka's
-`ProducerStateManager`). What a leader has is what it wrote since it took the lead, and before below the end that its
-log had then, unless it wrote over it.
+A producer whose answer was lost sends the batch again. The leader has it and answers with its offset; if it refused the
+numbers, the producer would consider records lost that consumers read. Kafka remembers the last five batches of a
+producer, as many as may be in flight, and rebuilds them from the log (KIP-98, KAFKA-5494, Kafka's
+`ProducerStateManager`). A leader has what it wrote in its term, and earlier records below the end that its log had
+then, unless it overwrote them.
 """
 
 from typing import ClassVar
@@ -33,7 +33,7 @@ class RetriesAreDuplicates(Check):
     about: ClassVar[Subject] = rows_of("refused_retries", "refused batches that a log holds")
     fields: ClassVar[tuple[str, ...]] = ("append.base_sequence",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
-    # Brokers that log what they refuse are those that say with which acks they wrote.
+    # Brokers that log refusals also log the acks of their appends.
     assumes: ClassVar[tuple[Assumption, ...]] = (has_field("batch_refused", "appends", without_acks), BROKERS_WHOLE)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

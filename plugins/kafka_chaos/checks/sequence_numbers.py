@@ -1,9 +1,9 @@
 """I21: a log holds each batch of an idempotent producer once, in the order of sending.
 
-The leader takes a producer's batches only in the order of their sequence numbers, so within one producer epoch the
-records in a partition's log are numbered without gap or repetition (KIP-98). The first may bear any number: what came
-before was deleted, or belongs to a producer that the log has forgotten. Numbers begin again after 2³¹ - 1. Where a
-cleaner was, records are missing rightly, and only their order can be judged.
+The leader accepts a producer's batches only in the order of their sequence numbers, so within one producer epoch the
+records in a partition's log are numbered without gap or repetition (KIP-98). The first may have any number: earlier
+ones were deleted, or the log has dropped the producer's state. Numbers start again after 2³¹ - 1. Where a cleaner has
+removed records, only the order is judged.
 """
 
 from typing import ClassVar

@@ -1,9 +1,9 @@
 """I32: after the last heal the cluster accepts writes and commits, and serves reads.
 
-A retriable error goes away with what caused it (Kafka's protocol guide, "Error Codes"): a client that tries on has its
-record acknowledged with acks=all, reads it, and commits. The harness asks every partition itself, and looks whether
-the readers of the load come to the record that it got acknowledged. What the faults have left beyond repair is a note,
-and so is a partition that a group has given to nobody by a hole in Kafka's own protocol
+A retriable error disappears with its cause (Kafka's protocol guide, "Error Codes"): a client that retries has its
+record acknowledged with acks=all, reads it, and commits. The harness sends these requests to every partition itself,
+and checks that the readers of the load reach its record. What the faults have left beyond repair is a note, and so is a
+partition that a group has assigned to no member by a gap in Kafka's own protocol
 (docs/explanation/differences-from-kafka.md, "As in Kafka").
 """
 
@@ -49,12 +49,12 @@ class Service(OfLiveness, Check):
 
 
 def _with_holes(liveness: DataFrame, generations: DataFrame) -> DataFrame:
-    """Add `instance`, `generation` and `members` where a group does not read what it has left to nobody."""
+    """Add `instance`, `generation` and `members` where a group does not read what it has assigned to no member."""
     looks = liveness.select("run_id", F.col("process").alias("group"), F.col("time_ns").alias("looked_ns"))
     holes = left_to_nobody(looks, generations).withColumnRenamed("group", "process")
     because = phrase(
-        "generation {generation} gives it to nobody: {instance} was to give it back, came again under another member "
-        "id, and nobody asks for a rebalance then (a hole in Kafka's protocol, KIP-345 with KIP-429)"
+        "generation {generation} gives it to no member: {instance} was to give it back, rejoined under another member "
+        "id, and no rebalance follows (a gap in Kafka's protocol, KIP-345 with KIP-429)"
     )
     key = ["run_id", "process", "topic", "partition"]
     return liveness.join(holes, on=key, how="left").withColumn(

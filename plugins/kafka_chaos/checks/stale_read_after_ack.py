@@ -1,8 +1,8 @@
 """stale-read-after-ack: an end offset is past everything acknowledged before it was requested.
 
-acks=all means that the high watermark has passed the record, and a new leader answers only when it has come to where
-the leader before was (KIP-207). A leader that was replaced without knowing it may still answer what it knows, so only a
-partition that has settled is judged: its state has not changed, and nothing has been healed, for a while.
+acks=all means that the high watermark has passed the record, and a new leader answers only when it has reached the high
+watermark of the leader before (KIP-207). A leader that was replaced unnoticed may still answer its old one, so only a
+settled partition is judged: its state has not changed, and nothing has been healed, for a while.
 """
 
 from typing import ClassVar

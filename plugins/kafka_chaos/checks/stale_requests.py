@@ -1,7 +1,7 @@
 """I14: a control request with a stale epoch has no effect.
 
-A broker obeys the newest controller it has heard of only, only what was meant for its own registration (KIP-380), and
-for a partition only what raises the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`). StopReplica of an
+A broker obeys the newest controller that it knows, only requests for its own registration (KIP-380), and for a
+partition only those that raise the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`). StopReplica of an
 older epoch than the replica's stops nothing, unless its topic is deleted (KIP-570).
 """
 

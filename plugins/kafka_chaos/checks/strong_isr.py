@@ -1,9 +1,9 @@
 """I6: every member of ZooKeeper's ISR has what was committed (StrongIsr).
 
-Whoever is in the ISR that ZooKeeper holds may be elected next without loss, so every member of it holds everything
-below any high watermark that the leader of that version exposed (`StrongIsr` of Kafka's replication spec in TLA+).
-A member's log must once have reached there, in that leader epoch or before; and in the end every member of the last ISR
-still holds it, unless an unclean election or a power loss gave it up.
+Any member of the ISR in ZooKeeper may be elected next without loss, so every member of it holds everything below any
+high watermark that the leader of that version exposed (`StrongIsr` of Kafka's replication spec in TLA+). A member's log
+must once have reached there, in that leader epoch or before; and at the end every member of the last ISR still holds
+it, unless an unclean election or a power loss gave it up.
 """
 
 from typing import ClassVar
@@ -28,7 +28,7 @@ from harness.contracts.checks import Allowance, Assumption, Check, Settings
 
 
 class StrongIsr(Check):
-    """High watermarks against the logs of all whom ZooKeeper called in sync, then and in the end."""
+    """High watermarks against the logs of all members of ZooKeeper's ISR, then and at the end."""
 
     name: ClassVar[str] = "I6"
     title: ClassVar[str] = "I6 strong-isr"
@@ -41,7 +41,7 @@ class StrongIsr(Check):
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a member that lacked something then, and one a replica that lacks it in the end."""
+        """One finding a member that lacked records then, and one a replica that lacks them at the end."""
         return self._during_the_run(facts).unionByName(self._after_the_run(facts, settings))
 
     def _during_the_run(self, facts: dict[str, DataFrame]) -> DataFrame:

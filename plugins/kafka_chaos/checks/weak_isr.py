@@ -1,8 +1,8 @@
 """I7: every member of the leader's own ISR has what that leader committed (WeakIsr).
 
-A high watermark says that every member of the set the leader goes by holds everything below it, whatever ZooKeeper
-thinks of that set (`WeakIsr` of Kafka's replication specification in TLA+). Here a member's log must once have reached
-there, in that leader epoch or before; I9 judges whether members hold the same records.
+A high watermark means that every member of the leader's own set holds everything below it, whatever ISR ZooKeeper has
+(`WeakIsr` of Kafka's replication specification in TLA+). Here a member's log must once have reached there, in that
+leader epoch or before; I9 judges whether members hold the same records.
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
 """I31: after the last heal brokers register, partitions get leaders, and replicas join the ISR.
 
-What recovery may wait for is bounded by the configuration: until a session is missed (`zookeeper.session.timeout.ms`),
-until a follower is taken out of the ISR (`replica.lag.time.max.ms`), until a request is given up. After that time
-nothing is on its way any more, and what is missing stays missing. What the faults have left beyond repair is a note.
+The configuration bounds every wait of recovery: until a session expires (`zookeeper.session.timeout.ms`), until a
+follower leaves the ISR (`replica.lag.time.max.ms`), until a request times out. After that nothing more happens, and
+what is missing stays missing. What the faults have left beyond repair is a note.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from harness.store.history import Sign
 
 
 class Wholeness(OfLiveness, Check):
-    """Signs of life that are seen in ZooKeeper."""
+    """Signs of life in ZooKeeper."""
 
     name: ClassVar[str] = "I31"
     title: ClassVar[str] = "I31 wholeness"

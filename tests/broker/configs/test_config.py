@@ -126,27 +126,27 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
         ),
         pytest.param(
             {"advertised.listeners": "PLAINTEXT://0.0.0.0:1,REPL://a:2"},
-            "nobody can connect to 0.0.0.0",
+            "no client can connect to 0.0.0.0",
             id="every address advertised",
         ),
         pytest.param(
             {"listeners": "PLAINTEXT://0.0.0.0:1,REPL://0.0.0.0:2"},
-            "nobody can connect to 0.0.0.0; it must be given",
+            "no client can connect to 0.0.0.0; set it to an address",
             id="every address bound and nothing advertised",
         ),
         pytest.param(
             {"listeners": "PLAINTEXT://[::]:1,REPL://a:2", "advertised.listeners": "PLAINTEXT://a:1,REPL://a:2"},
-            r"listeners: \[::\] would let nobody in over IPv4: say 0.0.0.0, or one address",
+            r"listeners: \[::\] would accept no connection over IPv4: set 0.0.0.0, or one address",
             id="every address of IPv6",
         ),
         pytest.param(
             {"listeners": "PLAINTEXT://[0:0::0]:1,REPL://a:2", "advertised.listeners": "PLAINTEXT://a:1,REPL://a:2"},
-            r"listeners: \[0:0::0\] would let nobody in over IPv4",
+            r"listeners: \[0:0::0\] would accept no connection over IPv4",
             id="every address of IPv6 in other words",
         ),
         pytest.param(
             {"advertised.listeners": "PLAINTEXT://[::0]:1,REPL://a:2"},
-            "nobody can connect to ::0",
+            "no client can connect to ::0",
             id="every address of IPv6 advertised",
         ),
         pytest.param({"listeners": "PLAINTEXT://[::1:9092"}, "is not NAME://host:port", id="one bracket"),
@@ -154,11 +154,11 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
             {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
         ),
         pytest.param(
-            {"metrics.num.samples": "3"}, r"no other way: take the line out, or say 2$", id="rates of other samples"
+            {"metrics.num.samples": "3"}, r"no other way: remove the line, or set it to 2$", id="rates of other samples"
         ),
         pytest.param(
             {"metrics.sample.window.ms": "60000"},
-            r"no other way: take the line out, or say 30000$",
+            r"no other way: remove the line, or set it to 30000$",
             id="a longer sample",
         ),
         pytest.param(
