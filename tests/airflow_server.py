@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.5
 TAIL_LINES = 20
 ENDED = frozenset({"success", "failed"})
 OPTIONS = {
-    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # no DAG is edited meanwhile
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a JVM may start on a busy machine meanwhile
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
@@ -126,13 +126,13 @@ def airflow_server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPat
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what failed in Airflow with a test that fails; by then nobody can look at its logs any more."""
+    """Show what failed in Airflow with a test that fails; by then its logs are gone."""
     report = yield
     airflow = getattr(item, "funcargs", {}).get("airflow_server")
     if report.failed and airflow is not None:
         try:
             failed = "\n\n".join(airflow.failed_since(call.start))
         except httpx.HTTPError as error:
-            failed = f"Airflow does not tell: {error}"
+            failed = f"Airflow does not answer: {error}"
         report.sections.append(("Tasks that failed in Airflow", failed or "none"))
     return report

@@ -72,9 +72,9 @@ LONG = (
 REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
-"""Fixtures that mark whoever needs them."""
+"""Fixtures that mark the tests that use them."""
 GROUP = pytest.StashKey[str]()
-"""Whom the test shares with that runs."""
+"""Group of the running test."""
 SAYS_REST = re.compile(rf"\bmark\.({'|'.join(sorted(REST))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
 """What the text of a module has in which a test may belong to the rest."""
 
@@ -94,9 +94,9 @@ def says_rest(module: Path) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put every test into one of two tiers, `quick` and `rest`: whoever needs much belongs to the rest.
+    """Put every test into one of two tiers, `quick` and `rest`: tests that need much belong to the rest.
 
-    A whole tier leaves out what another commit draws; whoever names modules or tests gets them.
+    A whole tier leaves out what another commit draws; named modules or tests are run.
     """
     of_the_rest: list[pytest.Item] = []
     for item in items:
@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the session's fixtures know whom they are made for."""
+    """Let the session's fixtures know the test that they are made for."""
     item.config.stash[GROUP] = group_of(item.nodeid)
 
 
@@ -142,7 +142,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 @pytest.fixture(autouse=True)
 def _apache_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is marked `jvm` is about Apache Spark itself, whatever judges elsewhere."""
+    """Tests marked `jvm` are about Apache Spark itself, whatever engine judges elsewhere."""
     if request.node.get_closest_marker("jvm"):
         monkeypatch.setenv(ENGINE_VARIABLE, Engine.SPARK)
 
@@ -157,7 +157,7 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
 
     group = pytestconfig.stash.get(GROUP, "")
     with shared(pytestconfig, "spark") as running:
-        running.callback(gc.collect)  # what speaks to its JVM when it goes has nobody to speak to later
+        running.callback(gc.collect)  # objects that call the JVM when they are collected cannot do so later
         anywhere = group == WHOLE or pytestconfig.option.markexpr != "rest"
         session = running.enter_context(spark_session(anywhere=anywhere))
         running.enter_context(tuned(session, 0))
@@ -194,7 +194,7 @@ def engine_proxy(docker_images: "DockerEngine") -> Iterator[EngineProxy]:
 
 
 class BuildInSilence:
-    """A build that tells nobody how it goes on."""
+    """A build without progress output."""
 
     def started(self, step: str, doing: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Keeps how long the tests of a run took, for whoever wants to know where the time goes: by folder, and the slowest."""
+"""Keeps how long the tests of a run took: by folder, and the slowest."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

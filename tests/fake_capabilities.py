@@ -56,7 +56,7 @@ class FakeCapabilities:
     short_of: int = 1
     """How often a broker wanted what it is short of."""
     unknown: set[str] = field(default_factory=set)
-    """Connections of which nobody knows whose they are."""
+    """Connections with unknown senders."""
 
     def _power(self, method: str, argument: object) -> bool:
         self.calls.append(f"{method} {argument}")

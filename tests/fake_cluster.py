@@ -71,7 +71,7 @@ class FakeCluster(FakeCapabilities, ZookeeperView):
     controlled: bool = True
     started: bool = False
     writers: dict[int, tuple[Writer, ...]] = field(default_factory=dict)
-    """Of brokers that were upgraded: who wrote their logs."""
+    """Of brokers that were upgraded: the writers of their logs."""
     clients: dict[str, list[str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     out_of_reach: list[str] = field(default_factory=list)
@@ -338,7 +338,7 @@ class FakeCluster(FakeCapabilities, ZookeeperView):
         self.assignments |= {(topic, int(number)): tuple(replicas) for number, replicas in partitions.items()}
 
     async def create(self, path: str, data: bytes) -> bool:
-        """What is asked for in `/admin` is done at once, unless that is unheard of, or nobody acts."""
+        """What is asked for in `/admin` is done at once, unless it is unknown, or there is no controller."""
         if await self.exists(path):
             return False
         self.znodes.add(path)

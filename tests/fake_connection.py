@@ -94,7 +94,7 @@ class FakeConnection:
 
 
 class _End(asyncio.Transport):
-    """One end of a connection, without a socket: what is written is at once with whoever reads at the other end."""
+    """One end of a connection, without a socket: written data is available at the other end at once."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def _ends() -> Iterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
 async def stream(
     *, closes: bool, serves: bool, produce_error: int = 10
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return a connection to somebody who answers ApiVersions, if it `serves`, and `closes` what is anything else.
+    """Return a connection to a server that answers ApiVersions, if it `serves`, and `closes` on anything else.
 
     A Produce request that is larger than a batch may be is answered with an error.
     """

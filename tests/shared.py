@@ -25,7 +25,7 @@ RUNNING = pytest.StashKey[dict[str, ExitStack]]()
 
 
 def group_of(nodeid: str) -> str:
-    """Return whom a test's module shares with; by its text, as who divides the work has imported no test."""
+    """Return the group of a test's module; by its text, as the scheduler has imported no test."""
     return _group_of(nodeid.partition("::")[0])
 
 
@@ -50,7 +50,7 @@ def shared(config: pytest.Config, what: str) -> Iterator[ExitStack]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End what nobody uses any more: an idle Airflow takes a tenth of a core, an idle JVM gigabytes.
+    """End unused servers: an idle Airflow takes a tenth of a core, an idle JVM gigabytes.
 
     A worker of pytest-xdist has the modules of a group one after the other; in a single process others come between.
     """

@@ -304,7 +304,7 @@ DEEP = "[" * 100_000
         pytest.param("brokers/1/state-change.jsonl", f'{{"ev":"fenced","error":{"7" * 5000}}}', id="a long error"),
         pytest.param("journal.jsonl", '{"injection":5,"time_ns":1e999}', id="an injection without an instant"),
         pytest.param("journal.jsonl", f'{{"injection":{DEEP}', id="a journal of lists without an end"),
-        pytest.param("journal.jsonl", intended("\\ud800"), id="a fault whose name nobody can write"),
+        pytest.param("journal.jsonl", intended("\\ud800"), id="a fault with an unwritable name"),
         pytest.param("journal.jsonl", intended("kill", "7" * 5000), id="a broker with a long number"),
     ],
 )
@@ -462,7 +462,7 @@ CLEANED = {"cluster": {"properties": {"log.cleaner.backoff.ms": 9}}}
             COMPACTED,
             "state_changes",
             {"I1": UNKNOWN, "phantom": FAIL, "I9": UNKNOWN},
-            id="a broker's log, which might tell what cleaners took",
+            id="a broker's log, which might have what cleaners removed",
         ),
         pytest.param(
             CLEANED,

@@ -1,4 +1,4 @@
-"""Whoever does something long says so, and how long it took."""
+"""Long steps are announced, with their duration."""
 
 import threading
 

@@ -40,7 +40,7 @@ def read_other(run: Evidence) -> bool:
 
 
 def read_twice(run: Evidence) -> bool:
-    """Have everybody read a value also where something stands that was not acknowledged."""
+    """Make every reader get a value also at the offset of a record that was not acknowledged."""
     unacknowledged = {line["value"] for line in run.lines(OPERATIONS, process="p2", kind="send", topic=ORDERS)}
     records = [
         record
@@ -133,7 +133,7 @@ def _batches(run: Evidence, partition: int) -> list[list[Line]]:
 
 
 def _swap(run: Evidence, partition: int, first: Line, second: Line) -> bool:
-    """Tell each of two sends the other's offset, if somebody read there."""
+    """Swap the offsets of two sends, if a client read there."""
     offsets = first["offset"], second["offset"]
     if not all(polled(run, partition, offset) for offset in offsets):
         return False

@@ -1,4 +1,4 @@
-"""Corruptions of consumer groups: a coordinator, or a member, tells of what should not have been.
+"""Corruptions of consumer groups: a coordinator, or a member, logs what must not happen.
 
 The model of a cluster has no groups with members, so that each corruption brings a group of its own, in coordinator
 epochs of its own.
@@ -112,7 +112,7 @@ def go_back_while_owned(run: Evidence) -> bool:
 
 
 def _in_a_row(run: Evidence) -> list[Line]:
-    """Return three records of a partition of orders without gap, as they were read; none if nobody has."""
+    """Return three records of a partition of orders without gap, as they were read; empty if none were."""
     polls = run.lines(OPERATIONS, kind=OpKind.POLL, type=OpType.OK)
     read = {record["offset"]: record for poll in polls for record in poll["records"] if _is_first(record)}
     return next(([read[at + step] for step in range(3)] for at in read if {at + 1, at + 2} <= read.keys()), [])

@@ -73,11 +73,11 @@ _OF_BROKERS = frozenset(
 CORRUPTIONS = {
     "a high watermark moves from where it was not": Corruption(brokers.move_watermark, {MODEL}),
     # what clients see
-    "an acknowledged record is in no log and nobody read it": Corruption(clients.lose, {"I10", "I21", "lost-write"}),
-    "the last acknowledged record is in no log and nobody read it": Corruption(
+    "an acknowledged record is in no log and was not read": Corruption(clients.lose, {"I10", "I21", "lost-write"}),
+    "the last acknowledged record is in no log and was not read": Corruption(
         clients.lose_last, {"I10", "unseen"}, _OF_READERS
     ),
-    "a reader gets what nobody sent": Corruption(clients.read_other, {"inconsistent-offsets", "phantom"}),
+    "a reader gets a value that was never sent": Corruption(clients.read_other, {"inconsistent-offsets", "phantom"}),
     "a value is read at two offsets": Corruption(clients.read_twice, {"duplicate"}),
     "a value is read whose send failed": Corruption(clients.fail_send, {"aborted-read"}),
     "a value is read that no process sent": Corruption(clients.forget_send, {"phantom"}),
@@ -102,9 +102,9 @@ CORRUPTIONS = {
     "one replica holds another value": Corruption(replicas.other_value, {"I9", "I10"}),
     "one replica holds other bytes": Corruption(replicas.other_bytes, {"I9"}),
     "an epoch cache is no staircase": Corruption(replicas.flat_cache, {"I12", "I27"}),
-    "a record bears an epoch in which nobody wrote it": Corruption(replicas.foreign_epoch, {"I12", "I27"}),
+    "a record has an epoch in which it was not written": Corruption(replicas.foreign_epoch, {"I12", "I27"}),
     "an epoch cache has forgotten an epoch": Corruption(replicas.forget_epoch, {"I27"}),
-    "an epoch cache has an epoch that nobody wrote in": Corruption(replicas.epoch_of_nobody, {"I27"}),
+    "an epoch cache has an epoch without writes": Corruption(replicas.epoch_of_nobody, {"I27"}),
     "a batch is in the log with a number that it has not": Corruption(replicas.repeat_sequence, {"I21"}),
     # what ZooKeeper holds
     "the leader is not in its ISR": Corruption(brokers.leave_isr, {"I3"}),
@@ -123,7 +123,7 @@ CORRUPTIONS = {
     "a state is written over another version": Corruption(brokers.blind_write, {"I5"}),
     "a high watermark passes the log end": Corruption(brokers.mark_too_far, {"I6", "I7", "I11"}),
     "a high watermark goes back": Corruption(brokers.mark_back, {"I11"}),
-    "a leader goes by a replica that has nothing": Corruption(brokers.wait_for_stranger, {"I7"}),
+    "a leader waits for a replica that has nothing": Corruption(brokers.wait_for_stranger, {"I7"}),
     "a leader does not wait for a member of the ISR": Corruption(brokers.wait_for_fewer, {"I8"}),
     "a follower cuts what is committed": Corruption(brokers.cut_committed, {"I11", "I30"}),
     "a follower joins the ISR too early": Corruption(brokers.join_early, {"I13"}),
@@ -141,9 +141,9 @@ CORRUPTIONS = {
     "a broker takes a live broker for dead": Corruption(brokers.forget_live_broker, {"I29"}),
     "a broker does not know a partition": Corruption(brokers.forget_partition, {"I29"}),
     "a leader says a wrong end of an epoch": Corruption(brokers.answer_wrongly, {"I30"}),
-    "a leader answers who believes in another epoch": Corruption(brokers.answer_in_another_epoch, {"I30"}),
-    "a follower acts on what nobody answered it": Corruption(brokers.act_unanswered, {"I30"}),
-    "the controller chooses somebody who is not there": Corruption(brokers.choose_absent, {"I22"}),
+    "a leader answers a replica in another epoch": Corruption(brokers.answer_in_another_epoch, {"I30"}),
+    "a follower acts without an answer": Corruption(brokers.act_unanswered, {"I30"}),
+    "the controller chooses an absent broker": Corruption(brokers.choose_absent, {"I22"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
     # what the cluster shows in the end
@@ -158,12 +158,12 @@ CORRUPTIONS = {
     "a commit is taken while assignments are awaited": Corruption(
         groups.commit_unassigned, {"I35"}, frozenset({"I36", "I39"})
     ),
-    "a commit of who is no member is taken": Corruption(groups.commit_as_nobody, {"I35"}, frozenset({"I36", "I39"})),
+    "a commit of a non-member is accepted": Corruption(groups.commit_as_nobody, {"I35"}, frozenset({"I36", "I39"})),
     "a member begins before what was committed": Corruption(
         groups.begin_low, {"I36"}, frozenset({"I35", "I38", "I39"})
     ),
     "a rebalance takes for ever": Corruption(groups.rebalance_for_long, {"I37"}, frozenset({"I39"})),
-    "nobody reads a partition that is assigned": Corruption(groups.read_nothing, {"I38"}, frozenset({"I39"})),
+    "no member reads an assigned partition": Corruption(groups.read_nothing, {"I38"}, frozenset({"I39"})),
     "a member misses a poll of what it owns": Corruption(groups.skip_while_owned, {"poll-skip"}, frozenset({"I39"})),
     "a member gets a record of what it owns again": Corruption(
         groups.go_back_while_owned, {"nonmonotonic-poll"}, frozenset({"I39"})

@@ -171,7 +171,7 @@ class Cluster:
         self.say(self.controller, elected)
 
     def update_metadata(self) -> None:
-        """Have the controller tell everybody who lives and who leads."""
+        """Make the controller send the live brokers and leaders to all brokers."""
         states = [
             ControlledPartition(
                 **partition.names,
@@ -476,7 +476,7 @@ class Cluster:
         return [each.id for each in self.brokers.values() if each.alive]
 
     def followers(self, partition: Partition) -> list[int]:
-        """The live replicas that follow somebody."""
+        """The live replicas that follow a leader."""
         if partition.leader == NONE:
             return []
         return [broker for broker in self.alive() if broker in partition.replicas and broker != partition.leader]

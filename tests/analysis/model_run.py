@@ -79,7 +79,7 @@ class Run:
         random.choices(list(steps), list(steps.values()))[0]()
 
     def settle(self) -> None:
-        """Bring back who was killed, let all catch up, and read everything but, sometimes, the very last."""
+        """Restart killed brokers, let all catch up, and read everything but, sometimes, the very last."""
         cluster = self.cluster
         for broker, each in cluster.brokers.items():
             if not each.alive and (broker in cluster.injections or self.random.random() < 0.5):
@@ -105,7 +105,7 @@ class Run:
         self.look(healed_ns)
 
     def look(self, healed_ns: int) -> None:
-        """Look for every sign of life; brokers that nobody brought back keep the cluster from some."""
+        """Probe every sign of life; brokers that stay down prevent some."""
         cluster, out = self.cluster, self.cluster.out
         signs: list[tuple[Sign, dict[str, Any]]] = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]
         signs += [(sign, each.names) for each in cluster.partitions for sign in (Sign.LED, Sign.IN_SYNC)]
@@ -155,7 +155,7 @@ class Run:
 
     # What clients do.
     def produce(self, process: str, partition: Partition, records: int | None = None) -> None:
-        """Send a few records, of which nobody may learn what became of them; or so many, all of which are answered."""
+        """Send a few records, whose outcomes may stay unknown; or a given number, all answered."""
         acks = ACKS[process]
         keys = [self._index(process) for _ in range(records or self.random.randint(1, 3))]
         named = {**partition.names, "acks": acks}
@@ -184,7 +184,7 @@ class Run:
                     process, OpKind.SEND, OpType.OK, index, offset=base + number if acks else NONE, **value, **named
                 )
         if lost and acks == -1:
-            self._begin_anew()  # it cannot tell what became of them
+            self._begin_anew()  # their outcome is unknown
 
     def _begin_anew(self) -> None:
         """Give the idempotent producer a new id."""

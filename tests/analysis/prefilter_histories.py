@@ -53,7 +53,7 @@ class History:
 
 
 def history(random: Random) -> History:
-    """Return a run in which sources differ only by what is lawful: late readers, sends without an answer."""
+    """Return a run in which sources differ only by what is allowed: late readers, sends without an answer."""
     run = History(random)
     for topic, partition in (("t", 0), ("t", 1), ("u", 0))[: random.choice((1, 1, 2, 2, 3))]:
         _partition(run, topic, partition, random.choice((3, 10, 20, 30)))
@@ -128,7 +128,7 @@ def _drop(run: History) -> None:
 
 
 def _drop_everywhere(run: History) -> None:
-    """A record is read by nobody, or in no log, or neither; it may stand at the end of its partition."""
+    """A record is not read, or in no log, or both; it may be at the end of its partition."""
     row = run.any_of("polls")
     for name in ("polls", "replica_records") if row else ():
         if row and run.random.random() < 0.7:
@@ -232,7 +232,7 @@ def _read_refused(run: History) -> None:
 
 
 def _forget_sends(run: History) -> None:
-    """Nobody sent to a partition, or to a topic."""
+    """Nothing was sent to a partition, or to a topic."""
     row = run.any_of("sends")
     if row is not None:
         keys = 4 if run.random.random() < 0.5 else 3

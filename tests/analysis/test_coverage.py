@@ -190,13 +190,13 @@ def test_errors_have_names_and_an_answer_counts_once(evidence: RunEvidence) -> N
 @pytest.mark.parametrize(
     ("events", "roles"),
     [
-        pytest.param([], {Played.NOBODY}, id="a broker of which nothing is known is nobody"),
+        pytest.param([], {Played.NOBODY}, id="a broker of which nothing is known has no role"),
         pytest.param([(0, leads())], {Played.LEADER}, id="a leader leads"),
         pytest.param([(1, leads()), (0, follows(1))], {Played.FOLLOWER}, id="a follower follows"),
         pytest.param(
             [(0, leads()), (0, leads(partition=1)), (1, leads(epoch=1))],
             {Played.LEADER, Played.FOLLOWER},
-            id="whoever leads one and lost another is both",
+            id="a broker that leads one and lost another is both",
         ),
         pytest.param(
             [(0, ControllerElected(controller_epoch=1, epoch_zk_version=1))], {Played.CONTROLLER}, id="a controller"

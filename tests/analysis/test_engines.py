@@ -227,7 +227,7 @@ def test_the_engine_that_was_chosen_judges() -> None:
     ("address", "error", "sentence"),
     [
         pytest.param(
-            "sc://127.0.0.1:1", SparkError, "no Spark Connect server answers at 127.0.0.1:1", id="nobody there"
+            "sc://127.0.0.1:1", SparkError, "no Spark Connect server answers at 127.0.0.1:1", id="no server there"
         ),
         pytest.param("spark://127.0.0.1:7077", HarnessError, "give sc://HOST:PORT", id="the address of a master"),
         pytest.param("sc://127.0.0.1:none", HarnessError, "give sc://HOST:PORT", id="a port that is no number"),

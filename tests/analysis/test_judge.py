@@ -44,7 +44,7 @@ def without_lines(folder: RunFolder, paths: list[Path], unwanted: Callable[[dict
 
 
 def lose(folder: RunFolder, offset: int) -> None:
-    """Make a run in which an acknowledged record is in no log and was read by nobody."""
+    """Make a run in which an acknowledged record is in no log and was not read."""
 
     def holds(record: dict[str, Any]) -> bool:
         return record.get("offset") == offset and record.get("type") == "record"

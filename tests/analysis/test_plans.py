@@ -79,7 +79,7 @@ def facts(on_a_cluster: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
-    """The plan of each check: what it finds, and whom it cannot judge."""
+    """The plan of each check: what it finds, and the runs that it cannot judge."""
     plans = {}
     for name in registry.names(registry.Kind.CHECK):
         check = registry.check(name)

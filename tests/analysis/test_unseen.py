@@ -197,7 +197,7 @@ def end(offset: int, partition: int = 0) -> Row:
 
 READS = {
     "readers ended before the last acknowledged record": (ENDED, 2),
-    "nobody read": (ENDED[:3], 3),
+    "not read": (ENDED[:3], 3),
     "they were read at other offsets": ([*ENDED, read("b", 7), read("c", 8)], 0),
     "a reader passed them, which lost-write judges": ([*ENDED, read("d", 9)], 0),
     "no send was acknowledged": ([sent("a")], 0),

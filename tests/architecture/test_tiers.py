@@ -152,7 +152,7 @@ def test_a_checkout_draws_by_its_commit_and_a_tree_without_one_by_its_content(tm
     ("tier", "number"),
     [
         pytest.param("rest", 3, id="a whole tier has the commit's"),
-        pytest.param("", 9, id="whoever names the module has all"),
+        pytest.param("", 9, id="a named module is run whole"),
     ],
 )
 def test_of_those_that_take_turns_the_commit_draws_some(

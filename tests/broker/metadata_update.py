@@ -13,7 +13,7 @@ Topics = Mapping[str, Mapping[int, tuple[int, int, list[int]]]]
 
 
 def metadata_update(brokers: Brokers, topics: Topics, controller_id: int) -> UpdateMetadataRequest:
-    """Say who lives, and who leads what; all replicas are in sync, and those on other brokers are offline."""
+    """Name the live brokers and the leaders; all replicas are in sync, and those on other brokers are offline."""
 
     def partition(number: int, leader: int, epoch: int, replicas: list[int]) -> _Partition:
         known = {"partition_index": number, "leader": leader, "leader_epoch": epoch, "controller_epoch": 1}

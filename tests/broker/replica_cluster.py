@@ -63,7 +63,7 @@ class EvenLinks(Links):
 
 
 class ReplicaNetwork:
-    """Who can reach whom; whoever is isolated loses its connections too."""
+    """Which brokers reach each other; an isolated one loses its connections too."""
 
     def __init__(self) -> None:
         self.network = Network(EvenLinks(), through_codecs=True)

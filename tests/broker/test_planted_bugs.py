@@ -36,7 +36,7 @@ async def truncations_after_a_leader_change(cluster: ReplicaCluster) -> Any:
 
 
 async def follower_that_missed_an_epoch(cluster: ReplicaCluster) -> Any:
-    """Broker 2 lacks the end of epoch 0, and has records of an epoch 1 that nobody else knows."""
+    """Broker 2 lacks the end of epoch 0, and has records of an epoch 1 that no other broker knows."""
     await cluster.elect(3)
     await cluster.produce(3, "a")
     cluster.network.isolate(2)

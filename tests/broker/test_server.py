@@ -255,7 +255,7 @@ async def test_a_broker_that_cannot_register_again_says_so(cluster: WholeCluster
 
     def refuse(op: Op) -> None:
         if op.path == "/brokers/ids/1":
-            raise NotEmpty("nobody expects this")
+            raise NotEmpty("unexpected")
 
     cluster.zookeeper.before_write = refuse
     cluster.sessions[1].expire()

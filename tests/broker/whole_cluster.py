@@ -165,7 +165,7 @@ class WholeCluster:
         return int((await self.metadata(broker_id)).controller_id)
 
     async def leader(self, topic: str, broker_id: int, partition: int = 0) -> int:
-        """Return who leads a partition, as one broker sees it; -1 when it knows of nobody."""
+        """Return the leader of a partition, as one broker sees it; -1 for none."""
         for known in (await self.metadata(broker_id)).topics:
             for info in known.partitions:
                 if (known.name, info.partition_index) == (topic, partition):
@@ -220,7 +220,7 @@ class WholeCluster:
         return (await self.ask(broker_id, request, 8)).responses[0].partition_responses[0]
 
     async def coordinator(self, group: str, broker_id: int) -> int:
-        """Return who coordinates a group, as one broker sees it; -1 for nobody."""
+        """Return the coordinator of a group, as one broker sees it; -1 for none."""
         answer = await self.ask(broker_id, FindCoordinatorRequest(key=group, key_type=0), 2)
         return int(answer.node_id) if answer.error_code == ErrorCode.NONE else -1
 
@@ -241,7 +241,7 @@ class WholeCluster:
 
 
 def listens(cluster: WholeCluster, port: int) -> bool:
-    """Whether anybody has taken a port."""
+    """Whether a process has taken a port."""
     return cluster.network.listener(HOST, port) is not None
 
 

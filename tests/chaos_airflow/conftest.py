@@ -57,7 +57,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def anonymous(airflow_app: "FastAPI", runs: Path) -> "TestClient":
-    """A browser in which nobody is logged in."""
+    """A browser without a login."""
     from fastapi.testclient import TestClient
 
     return TestClient(airflow_app, follow_redirects=False)
@@ -72,11 +72,11 @@ def logged_in(client: "TestClient", user: str) -> "TestClient":
 
 @pytest.fixture
 def viewer(anonymous: "TestClient") -> "TestClient":
-    """A browser in which somebody is logged in who may read every DAG."""
+    """A browser with a login that may read every DAG."""
     return logged_in(anonymous, "viewer")
 
 
 @pytest.fixture
 def nobody(anonymous: "TestClient") -> "TestClient":
-    """A browser in which somebody is logged in who may read nothing."""
+    """A browser with a login that may read nothing."""
     return logged_in(anonymous, "nobody")

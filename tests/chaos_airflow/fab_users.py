@@ -2,7 +2,7 @@
 
 python -m tests.chaos_airflow.fab_users '{"somebody": {"password": "…", "dags": ["chaos_smoke"]}}'
 
-Who has the DAGs `null` is an administrator. All others have a role of their own that reads runs, and these DAGs alone.
+A user with the DAGs `null` is an administrator. All others have a role that reads runs, and these DAGs alone.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Nobody reads a chaos run who may not read, in Airflow, the runs of the DAG that made it."""
+"""A chaos run is readable only for users that may read, in Airflow, the runs of the DAG that made it."""
 
 import html
 import re
@@ -18,7 +18,7 @@ RUN = "smoke-20261120T020000-00000007"
 RESTRICTED = "kill-leader-20261120T030000-00000008"
 SWEPT = "20261120T030000"
 PUBLIC = {"/runs/plotly-{digest}.min.js", "/static/{file}"}
-"""The library of the timelines and the style of all pages, which tell nothing of any run."""
+"""The library of the timelines and the style of all pages, which show nothing of any run."""
 WHAT_PLACEHOLDERS_MEAN = {"name": RUN, "seed": "70", "document": "report", "path": "index.html", "file": "verdict.json"}
 
 
@@ -34,7 +34,7 @@ def addresses() -> list[str]:
     for route in create_app().routes:
         if getattr(route, "path", "") in PUBLIC:
             continue
-        assert isinstance(route, APIRoute), f"{route} would answer whatever anybody may read"
+        assert isinstance(route, APIRoute), f"{route} would answer without access checks"
         assert route.methods == {"GET"}
         query = "?dag_id=chaos_smoke&run_id=manual__1" if route.path == "/of" else ""
         meant = WHAT_PLACEHOLDERS_MEAN | ({"name": SWEPT} if "/sweeps" in route.path else {})
@@ -123,7 +123,7 @@ def test_who_is_not_logged_in_is_led_to_the_login_and_back(anonymous: "TestClien
 
 @pytest.fixture
 def only_smoke(viewer: "TestClient", airflow_app: "FastAPI", monkeypatch: pytest.MonkeyPatch) -> "TestClient":
-    """A browser of somebody who may read the runs of `chaos_smoke` and of no other DAG."""
+    """A browser of a user that may read the runs of `chaos_smoke` and of no other DAG."""
     manager = airflow_app.state.auth_manager
     real = manager.is_authorized_dag
 
@@ -135,7 +135,7 @@ def only_smoke(viewer: "TestClient", airflow_app: "FastAPI", monkeypatch: pytest
 
 
 class TestRightsOnOneDag:
-    """Somebody who may read `chaos_smoke` alone, beside runs of another DAG and of the command line."""
+    """A user that may read `chaos_smoke` alone, beside runs of another DAG and of the command line."""
 
     @pytest.fixture(autouse=True)
     def others(self, runs: Path, run: str) -> None:

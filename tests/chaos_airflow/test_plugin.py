@@ -1,4 +1,4 @@
-"""What Airflow gets from the plugin file, and what loading it costs whoever only schedules."""
+"""What Airflow gets from the plugin file, and what loading it costs the scheduler."""
 
 import json
 import os

@@ -26,7 +26,7 @@ UNJUDGED = {name: seconds for name, seconds in FINISHED.items() if name not in (
 
 
 def here(pid: int, started: str) -> dict[str, Any]:
-    """Return who carries out a phase on this machine."""
+    """Return the process that carries out a phase on this machine."""
     return {"host": socket.gethostname(), "pid": pid, "pid_started": started}
 
 
@@ -73,13 +73,13 @@ def test_a_start_that_failed_is_concluded_as_the_command_ends(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("lines", "state"),
     [
-        pytest.param([phase("drive", "started")], State.RUNNING, id="somebody drives it on another machine"),
+        pytest.param([phase("drive", "started")], State.RUNNING, id="a process on another machine drives it"),
         pytest.param([phase("drive", "started", when=A_WHILE_AGO)], State.RUNNING, id="and has for an hour"),
         pytest.param([phase("drive", "started", when=LONG_AGO)], State.CUT_OFF, id="longer than any task may take"),
         pytest.param([phase("stop", "ended")], State.RUNNING, id="the next task is in the queue"),
         pytest.param([phase("stop", "ended", when=A_WHILE_AGO)], State.CUT_OFF, id="no task came for an hour"),
-        pytest.param([phase("drive", "started", **me())], State.RUNNING, id="somebody drives it here"),
-        pytest.param([phase("drive", "started", **here(os.getpid(), "0"))], State.CUT_OFF, id="who drove it is gone"),
+        pytest.param([phase("drive", "started", **me())], State.RUNNING, id="a process drives it here"),
+        pytest.param([phase("drive", "started", **here(os.getpid(), "0"))], State.CUT_OFF, id="its process is gone"),
         pytest.param([phase("drive", "ended", **here(os.getpid(), "0"))], State.RUNNING, id="gone after the phase"),
         pytest.param([], State.CUT_OFF, id="it was made long ago and never started"),
         pytest.param([{"phase": "drive"}], State.DAMAGED, id="a line without an instant"),

@@ -1,4 +1,4 @@
-"""A real Airflow whose users have roles of Flask AppBuilder: who may read one DAG sees nothing of another's runs."""
+"""A real Airflow whose users have roles of Flask AppBuilder: a reader of one DAG sees nothing of another's runs."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def add_users(settings: Settings) -> None:
 
 
 def nobody_known(server: Server) -> httpx.Client:
-    """Return a browser in which nobody is logged in."""
+    """Return a browser without a login."""
     return httpx.Client(
         base_url=server.base_url, trust_env=False, follow_redirects=True, timeout=FIRST_ANSWER_TIMEOUT_S
     )
@@ -87,10 +87,10 @@ def page(server: Server, user: str, address: str) -> httpx.Response:
 @pytest.mark.parametrize(
     ("user", "visible"),
     [
-        pytest.param("admin", {*ALL}, id="who may read all DAGs sees all"),
-        pytest.param("smoke", {OF_SMOKE}, id="who may read one DAG sees its runs"),
-        pytest.param("nights", {OF_NIGHT, GOING_ON}, id="who may read another sees those"),
-        pytest.param("repeats", set(), id="who may read a DAG without runs sees none"),
+        pytest.param("admin", {*ALL}, id="a reader of all DAGs sees all"),
+        pytest.param("smoke", {OF_SMOKE}, id="a reader of one DAG sees its runs"),
+        pytest.param("nights", {OF_NIGHT, GOING_ON}, id="a reader of another sees those"),
+        pytest.param("repeats", set(), id="a reader of a DAG without runs sees none"),
     ],
 )
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_page_of_many_runs_shows_those_that_may_be_read(
 @pytest.mark.parametrize(
     ("user", "own", "others"),
     [
-        pytest.param("smoke", OF_SMOKE, [OF_NIGHT, GOING_ON, BY_HAND], id="who may read one DAG"),
-        pytest.param("nights", OF_NIGHT, [OF_SMOKE, BY_HAND], id="who may read another"),
+        pytest.param("smoke", OF_SMOKE, [OF_NIGHT, GOING_ON, BY_HAND], id="a reader of one DAG"),
+        pytest.param("nights", OF_NIGHT, [OF_SMOKE, BY_HAND], id="a reader of another"),
     ],
 )
 def test_of_a_run_its_readers_have_everything_and_others_nothing(

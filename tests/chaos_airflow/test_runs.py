@@ -1,4 +1,4 @@
-"""What a run's name says, who made it, and how it gets to where it is read."""
+"""A run's name, its origin, and its copy for readers."""
 
 import json
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_what_no_run_is_called_is_no_name(text: str) -> None:
 
 
 class Remembering(MemoryFileSystem):  # type: ignore[misc] # it has no annotations
-    """An object storage as most are: a listing is remembered until somebody says that it is old."""
+    """An object storage as most are: a listing is cached until it is invalidated."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ class Case:
         """Return a case of a compacted topic without broker's logs, which is UNKNOWN for that reason."""
         rows = [row for row in self.rows if row[0] != "leadership_claims"]
         case = unknown(*rows, configured(compacted=True), settings=self.settings, text="orders is compacted")
-        return {"the topic is compacted, and no broker's log tells of it": case}
+        return {"the topic is compacted, and no broker's log has it": case}
 
     def _without(self, table: str) -> "Case":
         rows = [row for row in self.rows if row[0] != table]
@@ -170,8 +170,8 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
         assert row.check == plugin.name, "a finding is signed by its check"
         assert row.message, "a finding says what is wrong"
         assert 0 < len(row.evidence) <= EVIDENCE_LIMIT, "a finding shows the events, and not too many"
-        lawful = reasons if row.severity == Severity.EXPECTED else {None}
-        assert row.excuse in lawful, "what is expected says why, and nothing else does"
+        allowed = reasons if row.severity == Severity.EXPECTED else {None}
+        assert row.excuse in allowed, "what is expected says why, and nothing else does"
         answer.verdict = SystemVerdict.FAIL if row.severity == Severity.VIOLATION else answer.verdict
         answer.messages.append(row.message)
         answer.severities.append(row.severity)

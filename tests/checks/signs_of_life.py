@@ -19,10 +19,10 @@ def cases(own: Sequence[Sign], other: Sign) -> Mapping[str, Case]:
         ),
         "a sign that another check asks for": passes(sign(own[0]), sign(other, wrong)),
         "something keeps the cluster from it": noted(
-            sign(own[0], wrong, hindrance="nobody runs"), text="never since then; but nobody runs."
+            sign(own[0], wrong, hindrance="no broker runs"), text="never since then; but no broker runs."
         ),
         "hindered here, and not there": fails(
-            sign(own[0], wrong, hindrance="nobody runs"), sign(own[0], wrong), severities=["violation", "note"]
+            sign(own[0], wrong, hindrance="no broker runs"), sign(own[0], wrong), severities=["violation", "note"]
         ),
         "a busy machine that has time": fails(sign(own[0], wrong, cpu_percent=100, load_percent=199)),
         "many processes that do little": fails(sign(own[0], wrong, cpu_percent=94, load_percent=400)),
@@ -34,7 +34,7 @@ def cases(own: Sequence[Sign], other: Sign) -> Mapping[str, Case]:
         "a harness that was kept from running": unknown(sign(own[0], wrong, late_ms=2000), text="ran 2000 ms late"),
         "a starved machine on which every sign is there": passes(sign(own[0], cpu_percent=100, load_percent=900)),
         "a starved machine on which what is missing is hindered": noted(
-            sign(own[0], wrong, hindrance="nobody runs", late_ms=9000)
+            sign(own[0], wrong, hindrance="no broker runs", late_ms=9000)
         ),
-        "nobody looked": unknown(text="no rows in liveness"),
+        "it was not probed": unknown(text="no rows in liveness"),
     }

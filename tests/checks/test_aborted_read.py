@@ -8,7 +8,7 @@ CASES = {
     "what failed was read": fails(
         sent("a", 0), FAILED, read("b", 1), offsets=[1], text="b was read at orders-0 offset 1"
     ),
-    "what nobody knows about was read": passes(sent("a"), read("a", 0)),
+    "a value with an unknown outcome was read": passes(sent("a"), read("a", 0)),
     "two readers are one finding": fails(FAILED, read("b", 1), read("b", 1, process="c1"), offsets=[1]),
     "it was read in two epochs, and came up in the first": fails(
         FAILED, read("b", 1, leader_epoch=4), read("b", 1, process="c1", leader_epoch=3), epochs=[3]
@@ -20,7 +20,7 @@ CASES = {
     "the clients' history has holes": unknown(
         FAILED, read("b", 1), remark("operations/p0.jsonl", "unreadable lines", 1)
     ),
-    "nobody read anything": unknown(FAILED, text="polls"),
+    "nothing was read": unknown(FAILED, text="polls"),
 }
 
 CASES |= CASES["what failed was not read"].without_each("sends", "polls")

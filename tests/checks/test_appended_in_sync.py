@@ -28,7 +28,7 @@ CASES = {
     "the topic itself asks for less": passes(ALL_THREE, configured(min_insync_replicas=1), wrote(1)),
     "the topic itself asks for more": fails(ALL_THREE, configured(min_insync_replicas=3), wrote(2)),
     "the topic once asked for less": passes(ALL_THREE, configured(min_insync_replicas=1), TWO_NEEDED, wrote(1)),
-    "nobody knows what an internal topic takes": passes(
+    "the requirement of an internal topic is unknown": passes(
         state(0, leader=1, epoch=0, isr=[1], **INTERNAL), wrote(1, **INTERNAL)
     ),
     "refused afterwards when the ISR had shrunk": passes(ALL_THREE, TWO_NEEDED, wrote(2), refused(1)),
@@ -44,7 +44,7 @@ CASES = {
     "refused when the topic may have asked for more": passes(
         ALL_THREE, TWO_NEEDED, configured(min_insync_replicas=3), wrote(3), refused(2)
     ),
-    "nobody knows what the topic took": passes(ALL_THREE, wrote(2), refused(2)),
+    "the requirement of the topic is unknown": passes(ALL_THREE, wrote(2), refused(2)),
     "the topic said its own for a while": passes(ALL_THREE, TWO_NEEDED, configured(), wrote(2), refused(2)),
     "refused where all replicas are fewer than asked for": fails(
         state(0, leader=1, epoch=0, isr=[1], assignment=[1]), TWO_NEEDED, wrote(1), refused(1)

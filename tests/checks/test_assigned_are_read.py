@@ -46,22 +46,22 @@ CASES = {
     "the record was sent before the last heal": sound(reads(LAST, 1), injected(healed_s=5)),
     "it was sent before the last of two heals": sound(reads(LAST, 1), injected(healed_s=4), injected(healed_s=5)),
     "it was sent after it": broken(reads(LAST, 1), injected(healed_s=4)),
-    "nobody knows whether it was written": passes(sent("a", None, invoke_ns=5 * S), *HAD, reads(LAST, 1)),
-    "nobody said where": passes(
+    "its outcome is unknown": passes(sent("a", None, invoke_ns=5 * S), *HAD, reads(LAST, 1)),
+    "its offset is unknown": passes(
         sent("a", None, invoke_ns=5 * S, complete_ns=6 * S, outcome="ok"), *HAD, reads(LAST, 1)
     ),
     "it certainly was not": passes(
         sent("a", 7, invoke_ns=5 * S, complete_ns=6 * S, outcome="fail"), *HAD, reads(LAST, 1)
     ),
-    "nobody had the partition": passes(SENT, *stored("m1", 1), in_state("Stable", 1, "m1"), owned(), reads(LAST, 1)),
-    "nobody has it in the last generation": sound(*stored("m1", 1, generation=2, seq=5), reads(LAST, 1)),
-    "somebody has it at the last coordinator": broken(
+    "no member had the partition": passes(SENT, *stored("m1", 1), in_state("Stable", 1, "m1"), owned(), reads(LAST, 1)),
+    "no member has it in the last generation": sound(*stored("m1", 1, generation=2, seq=5), reads(LAST, 1)),
+    "a member has it at the last coordinator": broken(
         *stored("m1", 1, generation=1, seq=99), *stored("m1", 0, 1, generation=1, epoch=4), reads(LAST, 1)
     ),
     "a member has nothing": sound(*stored("m2"), reads(7)),
     "another member reads it": sound(owned(process="m2"), read("v", 7, process="m2"), reads(LAST, 1)),
-    "somebody outside of the group reads it": broken(read("v", 7, process="c0"), reads(LAST, 1)),
-    "nobody of the group read anything": sound(),
+    "a client outside the group reads it": broken(read("v", 7, process="c0"), reads(LAST, 1)),
+    "no member read anything": sound(),
     "a fault was never healed": unknown(SENT, *HAD, reads(LAST, 1), injected(healed_s=None), text="never healed"),
     "the machine was starved": unknown(
         SENT, *HAD, reads(LAST, 1), sign(Sign.READ, "it was not read", late_ms=5000), text="starved"

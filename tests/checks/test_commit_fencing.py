@@ -7,7 +7,7 @@ from tests.checks.answers import UNHEARD, Case, fails, passes, table_of, unknown
 LED = claimed(1, 0, high_watermark=0, end=0)
 
 
-def lawful(row: Row) -> Case:
+def allowed(row: Row) -> Case:
     return passes(LED, row)
 
 
@@ -16,8 +16,8 @@ def wrong(row: Row, **wanted: Any) -> Case:
 
 
 CASES = {
-    "a member commits in its generation": lawful(took("a", 2)),
-    "while members are to join again": lawful(took("a", 2, state="PreparingRebalance")),
+    "a member commits in its generation": allowed(took("a", 2)),
+    "while members are to join again": allowed(took("a", 2, state="PreparingRebalance")),
     "while members wait for their assignments": wrong(
         took("a", 2, state="CompletingRebalance"),
         text=(
@@ -28,19 +28,23 @@ CASES = {
     ),
     "in an older generation": wrong(took("a", 1), text="but the group was in generation 2"),
     "in a later one": wrong(took("a", 3), text="but the group was in generation 2"),
-    "who is no member": wrong(took("a", 2, known=False), text="but it was no member then, or not under that instance"),
+    "a non-member": wrong(took("a", 2, known=False), text="but it was no member then, or not under that instance"),
     "without a generation, in a group with members": wrong(
         took("a", -1), text="from a in generation -1, but the group was in generation 2"
     ),
-    "nobody, in a group with members": wrong(took("", -1, known=False), text="from a non-member in generation -1"),
-    "nobody, in an empty group": lawful(took("", -1, state="Empty", known=False)),
-    "nobody, in a group that never had members": lawful(took("", -1, state=None, current=None, known=False)),
-    "nobody, in a group that has ended": lawful(took("", -1, state="Dead", known=False)),
-    "somebody without a generation, in an empty group": lawful(took("a", -1, state="Empty", known=False)),
+    "a client without an id, in a group with members": wrong(
+        took("", -1, known=False), text="from a non-member in generation -1"
+    ),
+    "a client without an id, in an empty group": allowed(took("", -1, state="Empty", known=False)),
+    "a client without an id, in a group that never had members": allowed(
+        took("", -1, state=None, current=None, known=False)
+    ),
+    "a client without an id, in a group that has ended": allowed(took("", -1, state="Dead", known=False)),
+    "a client without a generation, in an empty group": allowed(took("a", -1, state="Empty", known=False)),
     "a member of an empty group": wrong(took("a", 2, state="Empty", known=False), text="the group had no members"),
-    "a member of a group that nobody heard of": wrong(took("a", 0, state=None, current=None), text="had no members"),
+    "a member of an unknown group": wrong(took("a", 0, state=None, current=None), text="had no members"),
     "a member of a group that has ended": wrong(took("a", 2, state="Dead"), text="had no members"),
-    "it was refused": lawful(took("a", 1, error=22)),
+    "it was refused": allowed(took("a", 1, error=22)),
     "the coordinator does not say when it decided": unknown(LED, took("a", 1, decided_seq=None), text="decided_seq"),
     "lines of a broker are missing": unknown(LED, UNHEARD, took("a", 1), text="missing lines"),
     "members say what they own, and no coordinator tells": unknown(LED, owned(), text="no coordinator's log"),

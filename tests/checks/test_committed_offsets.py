@@ -41,7 +41,7 @@ CASES = {
     "of two of one instant, in another order": fails(
         *READ, committed(5, at=(3, 4), process="c1"), committed(3, at=(3, 4)), logged(2), offsets=[5]
     ),
-    "a cleaner took it for a later one that nobody acknowledged": passes(
+    "a cleaner took it for a later one that was not acknowledged": passes(
         *READ,
         committed(4, at=(1, 2)),
         committed(5, at=(3, None), outcome="info"),
@@ -66,7 +66,7 @@ CASES = {
     "a cleaner was at another topic": fails(
         *READ, committed(4, at=(1, 2)), committed(5, at=(3, None), outcome="info"), logged(5), compacted(9), offsets=[4]
     ),
-    "a later one that nobody acknowledged is not in the log either": fails(
+    "a later one that was not acknowledged is not in the log either": fails(
         *READ,
         committed(4, at=(1, 2)),
         committed(5, at=(3, None), outcome="info"),
@@ -101,7 +101,7 @@ CASES = {
     ),
     "the offsets topic was not decoded": passes(*READ, committed(5, at=(3, 4))),
     "the clients' history has holes": unknown(*READ, committed(6, at=(1, 2)), UNREADABLE),
-    "nobody committed": unknown(*READ, text="committed_offsets"),
+    "nothing was committed": unknown(*READ, text="committed_offsets"),
 }
 
 test_how_far_commits_go_and_whether_they_last = table_of("I16", CASES)

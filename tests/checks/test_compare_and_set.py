@@ -17,7 +17,7 @@ CASES = {
     "versions are missing in the history": unknown(
         CREATED, state(2, leader=1, epoch=0, isr=[1], previous=CREATED), wrote(0, 1), text="gap"
     ),
-    "nobody wrote": unknown(CREATED, text="state_writes"),
+    "nothing was written": unknown(CREATED, text="state_writes"),
 }
 
 CASES |= CASES["each write replaces the version that it knew"].without_each("state_writes", "partition_states")

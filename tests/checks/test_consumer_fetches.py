@@ -8,7 +8,7 @@ CASES = {
     ),
     "in the epoch that the consumer believes in": passes(served(4, high_watermark=5, believed=3)),
     "in another epoch": fails(served(4, high_watermark=5, believed=2), text="that believed in epoch 2"),
-    "nobody was served": unknown(text="consumer_fetches"),
+    "no consumer was served": unknown(text="consumer_fetches"),
 }
 
 test_what_consumers_are_served = table_of("I24", CASES)

@@ -1,4 +1,4 @@
-"""What a coordinator with a planted bug tells is found by a check, and what one without tells by none."""
+"""A check finds each planted bug in a coordinator's log, and nothing in a log without one."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -30,11 +30,11 @@ CASES = {
     "a leader leads on while its ISR shrinks": fails(
         SERVED, disk(5, 6), disk(8, 9, isr_size=1), text="for 4 s at least, with 3 in the ISR"
     ),
-    "a leader leads on for whoever asks for less": fails(SERVED, disk(5, 6), disk(8, 9, acks=1)),
+    "a leader leads on for producers that ask for less": fails(SERVED, disk(5, 6), disk(8, 9, acks=1)),
     "a leader leads again later": passes(SERVED, disk(5, 5), disk(60, 60, leader_epoch=4)),
     "another leader's disk fails too": passes(SERVED, disk(5, 5), disk(60, 60, broker=2)),
     "another partition's lead goes too": passes(SERVED, disk(5, 5), disk(60, 60, partition=1)),
-    "who leads nothing says so for long": passes(SERVED, disk(5, 60, leader_epoch=-1, isr_size=0)),
+    "a broker that leads nothing says so for long": passes(SERVED, disk(5, 60, leader_epoch=-1, isr_size=0)),
     "a leader refuses for another reason for long": passes(SERVED, refused(1, error=19, from_ns=0, to_ns=60 * S)),
     "a leader that stood still meanwhile": passes(SERVED, disk(5, 10), paused("1", 5.5, 9.5)),
     "a leader that had hardly a processor meanwhile": passes(
@@ -43,7 +43,7 @@ CASES = {
     "a leader that stood still between two refusals": passes(SERVED, disk(5, 6), disk(8, 10), paused("1", 6.5, 7.5)),
     "a leader that stood still until it refused": passes(SERVED, disk(5, 10), paused("1", 1, 5)),
     "a leader that stands still as it refuses": passes(SERVED, disk(5, 10), paused("1", 10, 14)),
-    "a leader stands still, and nobody says until when": passes(SERVED, disk(5, 10), paused("1", 5.5, None)),
+    "a leader is paused, until an unknown time": passes(SERVED, disk(5, 10), paused("1", 5.5, None)),
     "another broker stood still meanwhile": fails(SERVED, disk(5, 10), paused("2", 5.5, 9.5)),
     "a leader stood still before": fails(SERVED, disk(5, 10), paused("1", 1, 4)),
     "a leader stands still afterwards": fails(SERVED, disk(5, 10), paused("1", 11, 14)),

@@ -21,7 +21,7 @@ CASES = {
     "an unclean election, after which it was written again below where it was": excused(
         sent("a", 0), read("a", 4), read("a", 0, leader_epoch=1), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
-    "nobody read anything": unknown(sent("a", 0)),
+    "nothing was read": unknown(sent("a", 0)),
     "it was sent twice": unknown(*TWICE, NOT_UNIQUE),
 }
 

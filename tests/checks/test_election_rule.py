@@ -10,14 +10,14 @@ CASES = {
     "the right one with another ISR": fails(
         elected(2, [1, 2, 3], online=[2, 3]), text="gives broker 2 with ISR [2, 3]"
     ),
-    "nobody in sync is online": passes(elected(None, **LAST_DOWN, error="no replica is eligible")),
+    "no replica in sync is online": passes(elected(None, **LAST_DOWN, error="no replica is eligible")),
     "one from outside, as it may be": passes(elected(1, [1], **LAST_DOWN, unclean_allowed=True)),
     "one from outside, as it may not be": fails(elected(1, [1], **LAST_DOWN), text="gives no leader with ISR ?"),
     "one from outside that keeps the old ISR": fails(
         elected(1, [3], **LAST_DOWN, unclean_allowed=True), text="gives broker 1 with ISR [1]"
     ),
-    "nobody, although one is eligible": fails(elected(None, error="no replica is eligible"), text="chose no leader"),
-    "nobody, because the write failed": passes(elected(None, error="NoNode()")),
+    "none, although one is eligible": fails(elected(None, error="no replica is eligible"), text="chose no leader"),
+    "none, because the write failed": passes(elected(None, error="NoNode()")),
     "a new partition": passes(elected(2, [2, 3], strategy="initialize", online=[2, 3], previous_isr=None)),
     "a new partition with a replica that is down": fails(
         elected(2, [1, 2, 3], strategy="initialize", online=[2, 3], previous_isr=None)
@@ -40,8 +40,8 @@ CASES = {
     "in place of one that leaves": passes(elected(2, [2, 3], **LEAVING)),
     "the one that leaves": fails(elected(1, [1, 2, 3], **LEAVING)),
     "the head of the ISR, as in 0.8": passes(elected(3, [3, 2], **LEAVING, previous_isr=[3, 1, 2], profile="0.8")),
-    "the head of the ISR, as in 2.5 nobody does": fails(elected(3, [3, 2], **LEAVING, previous_isr=[3, 1, 2])),
-    "an older broker does not say who leaves": unknown(
+    "the head of the ISR, unlike 2.5": fails(elected(3, [3, 2], **LEAVING, previous_isr=[3, 1, 2])),
+    "an older broker does not log which broker leaves": unknown(
         elected(2, [2, 3], shutting_down=None), text="do not say shutting_down"
     ),
     "there was no election": unknown(text="elections"),

@@ -48,7 +48,7 @@ CASES = {
         *LEADERS, *RECORDS, log(4, [0, 0]), replica(2, 4, leader_epochs=[[0, 0], [3, 2]]), offsets=[2]
     ),
     "its leadership began at the end": passes(*LEADERS, *RECORDS, log(4, [0, 0], [3, 2], [5, 4])),
-    "somebody else's leadership began at the end": fails(
+    "another broker's leadership began at the end": fails(
         *LEADERS,
         *RECORDS,
         led(2, 6),

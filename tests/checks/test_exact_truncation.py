@@ -49,7 +49,7 @@ CASES = {
     "to the own end of an older epoch, though the leader's epoch ended before": passes(
         FOLLOWS, cut(4, answer_epoch=1, answer_end_offset=3, local_epoch=0, local_end_offset=4)
     ),
-    "a log that begins anew or is recovered asks nobody": passes(
+    "a log that begins anew or is recovered asks no leader": passes(
         FOLLOWS, cut(0, reason="full"), cut(8, reason="recovery")
     ),
     "an older broker does not say its epochs": unknown(

@@ -31,8 +31,8 @@ CASES = {
     "in the first generation that there can be": fails(
         LED, *stored("a", 0, generation=0), *stored("b", 0, generation=0), text="in generation 0"
     ),
-    "nobody knows in which generation": passes(LED, reported("a", generation=-1), reported("b", generation=-1)),
-    "nobody knows their ids": passes(LED, reported("", process="m1"), reported("", process="m2")),
+    "the generation is unknown": passes(LED, reported("a", generation=-1), reported("b", generation=-1)),
+    "their ids are unknown": passes(LED, reported("", process="m1"), reported("", process="m2")),
     "one does not know its id": passes(LED, reported("a"), reported("", process="m2")),
     "an unclean election took the first": excused(
         LED, elected_uncleanly(2, 1, topic="__consumer_offsets"), *TWICE, settings=UNCLEAN

@@ -35,7 +35,7 @@ CASES = {
     "a group that ended begins anew": sound(in_state(DEAD, 7, seq=1), in_state(COMPLETING, 1, seq=2)),
     "another group is behind": sound(in_state(STABLE, 7, seq=1), in_state(STABLE, 1, seq=2, group="h")),
     "the next coordinator has the generation that was stored": sound(*FORGOTTEN, read_in(STABLE, 2, "a")),
-    "it has a later one, which nobody was told of": sound(*FORGOTTEN, read_in(STABLE, 3, "a")),
+    "it has a later one, which no member received": sound(*FORGOTTEN, read_in(STABLE, 3, "a")),
     "it has an older one": broken(
         *FORGOTTEN,
         read_in(STABLE, 1, "a"),

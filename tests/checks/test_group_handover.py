@@ -73,11 +73,11 @@ CASES = {
     "a lower commit came too late": broken(*LOW, commit(5, time_ns=ASKED_NS + 1, log_offset=41)),
     "a lower commit had been answered before": broken(*LOW, commit(5, time_ns=8 * S, log_offset=39)),
     "a lower commit may have been written later": sound(*LOW, unknown_commit(5, at=(8 * S, None))),
-    "it may have been, until somebody knew": broken(*LOW, unknown_commit(5, at=(7 * S, 9 * S))),
+    "it may have been, until a client knew": broken(*LOW, unknown_commit(5, at=(7 * S, 9 * S))),
     "another one may have been": broken(*LOW, unknown_commit(6, at=(8 * S, None))),
     "it was begun too late": broken(*LOW, unknown_commit(5, at=(ASKED_NS + 1, None))),
     "a lower commit certainly failed": broken(*LOW, committed(5, at=(8 * S, None), outcome="fail", group="g")),
-    "somebody read that offset back": broken(
+    "that offset was read back": broken(
         *LOW, ("committed_offsets", unknown_commit(5, at=(8 * S, None))[1] | {"kind": "fetch"})
     ),
     "what was committed has expired, or was deleted": sound(owned(offset=-1), commit(7), retired(41)),
@@ -85,7 +85,7 @@ CASES = {
     "it was taken back, and committed anew": broken(owned(offset=-1), retired(39, at_ns=8 * S), commit(7)),
     "it was taken back too late": broken(owned(offset=-1), commit(7), retired(41, at_ns=ASKED_NS + 1)),
     "it was taken back, and something lower is read": broken(*LOW, retired(-1)),
-    "nobody knows where it begins": sound(owned(offset=None), commit(7)),
+    "its start is unknown": sound(owned(offset=None), commit(7)),
     "the topic was deleted": passes(LED, topic(present=False), in_state("Stable", 1, "m1"), *LOW),
     "an unclean election took the commit": excused(
         *THERE, elected_uncleanly(2, 1, topic="__consumer_offsets"), *LOW, settings=UNCLEAN

@@ -29,7 +29,7 @@ CASES = {
     "another epoch begins lower": passes(RISE, marked(1, 0, 3, 5, seq=2, leader_epoch=1)),
     "another life of the broker begins lower": passes(RISE, marked(1, 0, 3, 5, seq=0, incarnation="other")),
     "a follower may go back": passes(RISE, marked(1, 5, 3, 5, seq=2, role="follower")),
-    "two threads tell of their rises, the later one first": passes(
+    "two threads log their rises, the later one first": passes(
         RISE, marked(1, 7, 9, 9, seq=2), marked(1, 5, 7, 9, seq=3)
     ),
     "it has gone back without a word": fails(

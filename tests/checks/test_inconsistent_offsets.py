@@ -9,7 +9,7 @@ CASES = {
     "the finding has the oldest epoch in which it was seen": fails(
         read("a", 0, leader_epoch=3), read("b", 0, process="c1", leader_epoch=2), epochs=[2]
     ),
-    "the finding shows who says what": fails(*TWO, facts=["polls", "polls"]),
+    "the finding shows both sources": fails(*TWO, facts=["polls", "polls"]),
     "a producer's acknowledgement names another value": fails(sent("a", 0), read("b", 0)),
     "with acks=1 the acknowledged value may change": passes(sent("a", 0, acks=1), read("b", 0)),
     "two partitions": passes(read("a", 0), read("b", 0, partition=1)),
@@ -24,7 +24,7 @@ CASES = {
         sent("a", 0, leader_epoch=1), read("b", 0, leader_epoch=2), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
     "a value was sent twice": unknown(*TWO, NOT_UNIQUE),
-    "nobody read anything": unknown(sent("a", 0)),
+    "nothing was read": unknown(sent("a", 0)),
 }
 
 test_one_offset_and_the_values_seen_there = table_of("inconsistent-offsets", CASES)

@@ -10,7 +10,7 @@ CASES = {
     "so it does where the reader subscribed": fails(*SEEN, stepped(5, 2, polls=(1, 1), mode="subscribe")),
     "the step back lies between two polls": passes(*SEEN, stepped(5, 2)),
     "the clients' history has holes": unknown(*SEEN, stepped(5, 2, polls=(1, 1)), UNREADABLE, text="unreadable line"),
-    "nobody read anything": unknown(text="polls"),
+    "nothing was read": unknown(text="polls"),
 }
 
 test_order_within_a_poll = table_of("int-nonmonotonic-poll", CASES)

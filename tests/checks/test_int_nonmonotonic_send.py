@@ -11,7 +11,7 @@ CASES = {
     "a retry overtakes without idempotence": excused(*SENT, TOGETHER, settings=NOT_IDEMPOTENT),
     "they were not under way together": passes(*SENT, overtaken(acknowledged_ns=2, invoke_ns=5)),
     "the clients' history has holes": unknown(*SENT, TOGETHER, UNREADABLE, text="unreadable line"),
-    "nobody sent anything": unknown(text="sends"),
+    "nothing was sent": unknown(text="sends"),
 }
 
 test_order_of_sends_under_way_together = table_of("int-nonmonotonic-send", CASES)

@@ -17,7 +17,7 @@ CASES = {
     "a cleaner may have taken it": passes(*SEEN, stepped(2, 5, polls=(1, 1)), superseded(3)),
     "the gap lies between two polls": passes(*SEEN, stepped(2, 5)),
     "the clients' history has holes": unknown(*SEEN, stepped(2, 5, polls=(1, 1)), UNREADABLE, text="unreadable line"),
-    "nobody read anything": unknown(text="polls"),
+    "nothing was read": unknown(text="polls"),
 }
 
 CASES |= CASES["it gives everything"].with_unknown_cleaners()

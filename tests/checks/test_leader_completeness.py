@@ -21,13 +21,13 @@ CASES = {
         topic(present=True, assignment=[{"partition": 0, "replicas": [1, 2]}, {"partition": 1, "replicas": [1]}]),
     ),
     "acks=1 makes no such promise": passes(sent("a", 0, acks=1), *LATER[1:]),
-    "who led earlier need not have it": passes(
+    "an earlier leader need not have it": passes(
         sent("a", 0, leader_epoch=1), led(1, 0), led(2, 1), replica(1, 1), replica(2, 1), held(2, "a", 0)
     ),
     "a member of the last ISR does not have it": fails(
         sent("a", 0), led(1, 0), replica(1, 1), held(1, "a", 0), replica(2, 0), state(1, leader=1, epoch=0, isr=[1, 2])
     ),
-    "who led before and later does not have it": fails(
+    "an earlier and later leader does not have it": fails(
         sent("a", 0, leader_epoch=1), led(2, 0), led(1, 1), led(2, 2), replica(2, 1)
     ),
     "a cleaner may have taken it": passes(*LATER, superseded(0)),

@@ -9,7 +9,7 @@ ELECTED = [BEFORE, AFTER, elected_uncleanly(3, 1)]
 
 CASES = {
     "the leader comes from the ISR": passes(led(1, 0), led(2, 1)),
-    "nobody knows who was in the ISR": passes(led(3, 1, unclean=None)),
+    "the ISR before is unknown": passes(led(3, 1, unclean=None)),
     "it comes from outside": fails(led(1, 0), OUTSIDE, text="broker 3, not in it"),
     "from outside, and the power was cut, which explains no election": fails(OUTSIDE, settings=POWER_LOSS),
     "from outside, and the controller says that the configuration allowed it": excused(elected_uncleanly(3, 1)),
@@ -42,13 +42,13 @@ CASES = {
         configured(50, unclean_allowed=False),
         elected(3, [3], previous_isr=[1, 2], unclean=True, trigger="admin"),
     ),
-    "the topic's configuration did not allow it, and did when somebody else was elected": fails(
+    "the topic's configuration did not allow it, and did when another broker was elected": fails(
         *ELECTED,
         state(9, leader=1, epoch=2, isr=[1], previous=AFTER),
         configured(50, until_zxid=105, unclean_allowed=False),
         configured(105, unclean_allowed=True),
     ),
-    "the topic's configuration does not allow it, and nobody saw the state before": fails(
+    "the topic's configuration does not allow it, and the state before is unknown": fails(
         AFTER, elected_uncleanly(3, 1), configured(50, unclean_allowed=False)
     ),
     "the topic's configuration was taken back when the controller may have read it": excused(
@@ -61,16 +61,16 @@ CASES = {
     "another topic's configuration does not allow it": excused(
         *ELECTED, configured(50, unclean_allowed=False, topic="other")
     ),
-    "the topic's configuration does not allow it, and nobody requested it": fails(
+    "the topic's configuration does not allow it, and it was not requested": fails(
         *ELECTED, configured(50, unclean_allowed=False), elected(3, [3], previous_isr=[1, 2], unclean=True)
     ),
     "the controller calls a clean election clean": passes(led(1, 0), elected(2, [2, 3], previous_isr=[1, 2, 3])),
     "the controller calls an unclean election clean": fails(
         led(1, 0), elected(3, [3], previous_isr=[1, 2]), text="called it clean"
     ),
-    "nobody is elected": passes(led(1, 0), elected(None, previous_isr=[1, 2])),
+    "no leader is elected": passes(led(1, 0), elected(None, previous_isr=[1, 2])),
     "it calls it unclean": passes(led(1, 0), elected(3, [3], previous_isr=[1, 2], unclean=True)),
-    "nobody ever led": unknown(text="leader_epochs"),
+    "there was never a leader": unknown(text="leader_epochs"),
 }
 
 test_who_is_elected = table_of("I4", CASES)

@@ -6,16 +6,16 @@ CASES = {
     "no leader, and the last ISR stays": passes(state(0, leader=-1, epoch=1, isr=[2])),
     "the leader is outside": fails(state(0, leader=3, epoch=0, isr=[1, 2]), text="leader 3 is not in"),
     "the ISR is empty": fails(state(0, leader=-1, epoch=1, isr=[]), text="the ISR is empty"),
-    "the ISR is empty, and who is eligible beside it may lead again": passes(
+    "the ISR is empty, and an eligible replica outside it may lead again": passes(
         state(0, leader=-1, epoch=1, isr=[], eligible=[2])
     ),
-    "the ISR is empty, and who led last may lead again": passes(
+    "the ISR is empty, and the last leader may lead again": passes(
         state(0, leader=-1, epoch=1, isr=[], eligible=[], last_known=[2])
     ),
-    "the ISR is empty, who led last is known, and somebody leads": fails(
+    "the ISR is empty, the last leader is known, and there is a leader": fails(
         state(0, leader=2, epoch=1, isr=[], eligible=[], last_known=[2]), text="the ISR is empty"
     ),
-    "neither the ISR nor who is eligible beside it is anybody": fails(
+    "both the ISR and the eligible replicas are empty": fails(
         state(0, leader=-1, epoch=1, isr=[], eligible=[]), text="the ISR is empty"
     ),
     "a stranger is in the ISR": fails(state(0, leader=1, epoch=0, isr=[1, 9]), text="names 9"),

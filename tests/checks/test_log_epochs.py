@@ -42,7 +42,7 @@ CASES = {
     "two brokers wrote in one epoch, as I1 will say": passes(
         *INTACT, appended(3, 10, 12, epoch=2, role="leader"), held(2, "c", 5, 2), held(2, "d", 12, 2)
     ),
-    "a record bears an epoch in which nobody wrote": fails(
+    "a record has an epoch in which it was not written": fails(
         *INTACT, held(2, "c", 10, 3), text="did not write them there"
     ),
     "a follower's writes do not count": fails(*INTACT, appended(2, 10, 10, epoch=2), held(2, "c", 10, 2)),

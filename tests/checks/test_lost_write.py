@@ -27,7 +27,7 @@ CASES = {
         *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
     ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
-    "the topic is compacted, and the brokers' logs tell of it": fails(
+    "the topic is compacted, and the brokers' logs have it": fails(
         *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)
     ),
     "the topic is not compacted": fails(*PASSED, configured(compacted=False)),
@@ -67,7 +67,7 @@ CASES = {
         *PASSED, led(2, 1, unclean=True, unclean_allowed=False), led(3, 2), settings=UNCLEAN
     ),
     "it was written after that": fails(*PASSED, elected_uncleanly(2, 0), settings=UNCLEAN),
-    "nobody knows in which epoch it was written": excused(
+    "the epoch in which it was written is unknown": excused(
         sent("a", 0, leader_epoch=None), *PASSED[1:], elected_uncleanly(2, 0), settings=UNCLEAN
     ),
     "the power was cut": excused(*PASSED, settings=POWER_LOSS),
@@ -88,7 +88,7 @@ CASES = {
     ),
     "readers did not come so far": passes(sent("a", 3), read("b", 1)),
     "another record was read in its place, last of all: unseen instead": passes(sent("a", 1), read("b", 1)),
-    "nobody read anything": unknown(sent("a", 0)),
+    "nothing was read": unknown(sent("a", 0)),
     "value ids are not unique": unknown(*PASSED, NOT_UNIQUE, text="value ids: 1 sent more than once"),
     "the history has holes": unknown(*PASSED, UNREADABLE, text="c0.jsonl: 1"),
     "a broker's log has holes, of which clients say nothing": fails(*PASSED, UNHEARD),

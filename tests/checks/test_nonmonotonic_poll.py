@@ -38,7 +38,7 @@ CASES = {
     "an unclean election between": excused(
         *SEEN, stepped(5, 2, leader_epoch=2), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
-    "nobody read anything": unknown(text="polls"),
+    "nothing was read": unknown(text="polls"),
 }
 
 test_steps_back_from_poll_to_poll = table_of("nonmonotonic-poll", CASES)

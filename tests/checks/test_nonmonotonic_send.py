@@ -24,7 +24,7 @@ CASES = {
         settings=UNCLEAN,
     ),
     "the clients' history has holes": unknown(*SENT, LATER, UNREADABLE, text="unreadable line"),
-    "nobody sent anything": unknown(text="sends"),
+    "nothing was sent": unknown(text="sends"),
 }
 
 test_order_of_sends_one_after_the_other = table_of("nonmonotonic-send", CASES)

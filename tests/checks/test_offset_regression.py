@@ -28,7 +28,7 @@ CASES = {
     ),
     "it was not acknowledged": passes(committed(10, at=(1, 2), outcome="info"), fetched(7, at=(3, 4))),
     "the group went back by itself": passes(TEN, committed(7, at=(3, 4)), fetched(7, at=(5, 6))),
-    "the group tried to go back, and nobody knows how that ended": passes(
+    "the group tried to go back, with an unknown outcome": passes(
         TEN, committed(7, at=(3, None), outcome="info"), fetched(7, at=(5, 6))
     ),
     "going back had been refused": fails(TEN, committed(7, at=(3, 4), outcome="fail"), fetched(7, at=(5, 6))),
@@ -38,7 +38,7 @@ CASES = {
     "another group": passes(TEN, fetched(7, at=(3, 4), group="g1")),
     "another partition": passes(TEN, fetched(7, at=(3, 4), partition=1)),
     "another topic": passes(TEN, fetched(7, at=(3, 4), topic="other")),
-    "what only the log tells has no instant": passes(
+    "a commit that only the log has is without an instant": passes(
         committed(10, at=(0, None), source="log", invoke_ns=None), fetched(-1, at=(0, 1)), TEN
     ),
     "the group went back after that": fails(TEN, fetched(7, at=(3, 4)), committed(7, at=(5, 6), process="c1")),

@@ -20,7 +20,7 @@ CASES = {
     ),
     "an epoch goes back": fails(SECOND, controller(3, 1, zxid=160), text="strictly increase"),
     "another broker says it has the epoch": fails(FIRST, controller(2, 1, zxid=None), text="brokers 2 and 3"),
-    "who won was not seen": passes(controller(None, 1, zxid=100), controller(2, 1, zxid=None)),
+    "the winner was not seen": passes(controller(None, 1, zxid=100), controller(2, 1, zxid=None)),
     "no election was seen": unknown(text="controller_epochs"),
 }
 
@@ -32,9 +32,9 @@ DECISIONS = {
     "of a new partition, after the next one": fails(FIRST, SECOND, state(0, leader=1, epoch=0, isr=[1, 2], zxid=160)),
     "by the next one": passes(*BEFORE, written_at(160, epoch=1, controller_epoch=2, writer="controller")),
     "after the next one": fails(*BEFORE, written_at(160, epoch=1, controller_epoch=1, writer="controller")),
-    "by whoever raises the epoch": fails(*BEFORE, written_at(160, epoch=1, controller_epoch=1, writer=None)),
+    "by the broker that raises the epoch": fails(*BEFORE, written_at(160, epoch=1, controller_epoch=1, writer=None)),
     "a leader repeats the old": passes(*BEFORE, written_at(160, epoch=0, controller_epoch=1, writer="leader")),
-    "an ISR change by somebody": passes(*BEFORE, written_at(160, epoch=0, controller_epoch=1, writer=None)),
+    "an ISR change by an unknown broker": passes(*BEFORE, written_at(160, epoch=0, controller_epoch=1, writer=None)),
 }
 
 test_decisions_under_an_older_controller_epoch = table_of("I2", DECISIONS)

@@ -12,8 +12,8 @@ def then(version: int, *, epoch: int, leader: int = 2, writer: str | None = "con
 CASES = {
     "an election raises the epoch by one": passes(led(1, 0), CREATED, then(1, epoch=1)),
     "a leader keeps its epoch": passes(led(1, 0), CREATED, then(1, epoch=0, leader=1, writer="leader")),
-    "versions that nobody saw lie between": passes(led(1, 0), CREATED, then(3, epoch=2)),
-    "versions that nobody saw lie between, and a leader wrote the last": passes(
+    "unseen versions lie between": passes(led(1, 0), CREATED, then(3, epoch=2)),
+    "unseen versions lie between, and a leader wrote the last": passes(
         led(1, 0), CREATED, then(3, epoch=2, writer="leader")
     ),
     "it goes back": fails(
@@ -41,7 +41,7 @@ test_leader_epochs_along_the_versions_of_the_state = table_of("I1", CASES)
 
 LEADERS = {
     "each epoch has its leader": passes(CREATED, led(1, 0), led(2, 1)),
-    "no leader is nobody's rival": passes(CREATED, led(-1, 1), led(2, 1, zxid=None)),
+    "no leader is no second leader": passes(CREATED, led(-1, 1), led(2, 1, zxid=None)),
     "a broker claims another's epoch": fails(
         CREATED, led(1, 0), led(2, 0, zxid=None, life=None), text="in epoch 0 of orders-0 brokers 1, 2"
     ),

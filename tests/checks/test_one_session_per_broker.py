@@ -9,8 +9,8 @@ CASES = {
         registered(1, 30, session="0x2", source="broker"),
     ),
     "only ZooKeeper has it": unknown(registered(1), text="by ZooKeeper and its broker"),
-    "ZooKeeper tells of one broker, another of itself": unknown(registered(1), registered(2, source="broker")),
-    "ZooKeeper tells of one life, the broker of another": unknown(registered(1), registered(1, 30, source="broker")),
+    "ZooKeeper has one broker, the logs another": unknown(registered(1), registered(2, source="broker")),
+    "ZooKeeper has one life, the log another": unknown(registered(1), registered(1, 30, source="broker")),
     "of one life only ZooKeeper tells": passes(
         registered(1, until_zxid=20), registered(1, 30, session="0x2"), registered(1, source="broker")
     ),
@@ -35,7 +35,7 @@ CASES = {
     "the broker does not say by which session": passes(
         registered(1), registered(1, source="broker"), registered(1, None, session="", source="broker")
     ),
-    "nobody registered": unknown(text="registrations"),
+    "no broker registered": unknown(text="registrations"),
 }
 
 test_whose_registration_it_is = table_of("I18", CASES)

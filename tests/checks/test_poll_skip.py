@@ -27,7 +27,7 @@ CASES = {
     "it jumps over a single offset": fails(
         *SEEN, read("d", 4), stepped(2, 4), offsets=[4], text="offset 3 was read by others"
     ),
-    "it jumps over what nobody saw": passes(*SEEN, stepped(3, 5)),
+    "it jumps over unseen records": passes(*SEEN, stepped(3, 5)),
     "it jumps within a poll": passes(*SEEN, stepped(2, 5, polls=(1, 1))),
     "a cleaner may have taken what it jumps over": passes(*SEEN, stepped(2, 5), superseded(3)),
     "a cleaner may have taken what it jumps over, but for one": fails(
@@ -75,7 +75,7 @@ CASES = {
     "an unclean election between": excused(*SEEN, stepped(2, 5), elected_uncleanly(2, 1), settings=UNCLEAN),
     "the power was cut": excused(*SEEN, stepped(2, 5), settings=POWER_LOSS),
     "the clients' history has holes": unknown(*SEEN, stepped(2, 5), UNREADABLE),
-    "nobody read anything": unknown(text="polls"),
+    "nothing was read": unknown(text="polls"),
 }
 
 CASES |= CASES["it goes on where it ended"].with_unknown_cleaners()

@@ -35,7 +35,7 @@ CASES = {
     ),
     "the history begins with a later claim": disjoint(block(7, 7000), block(8, 8000)),
     "the znode was made anew": disjoint(block(3, 0), block(0, 1000, zxid=90)),
-    "nobody has an id": passes(TOPIC, held(1, "a", 0, producer_id=-1)),
+    "no producer has an id": passes(TOPIC, held(1, "a", 0, producer_id=-1)),
     "no claim of the ids in use is seen": unknown(TOPIC, held(1, "a", 0, producer_id=0), text="no claim of any block"),
     "ZooKeeper's history is not there": unknown(NUMBERED, text="topics"),
 }

@@ -24,13 +24,15 @@ CASES = {
     ),
     "the run ended before the deadline": noted(*THREE, BEGUN, LOST, injected(healed_s=10), ended(20)),
     "without any fault there is nothing to wait for": fails(*THREE, BEGUN, LOST, ended(5)),
-    "nobody leads": fails(*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5), epochs=[1], text="no leader"),
+    "there is no leader": fails(
+        *THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5), epochs=[1], text="no leader"
+    ),
     "the leader is dead": fails(*OTHERS, state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)),
-    "the last of the ISR is down, so nobody may lead": noted(*OTHERS, LEADERLESS, ended(5)),
+    "the last of the ISR is down, so no replica may lead": noted(*OTHERS, LEADERLESS, ended(5)),
     "the last of the ISR is down, and unclean election is allowed": fails(
         *OTHERS, LEADERLESS, ended(5), settings=UNCLEAN
     ),
-    "nobody is there who could lead": passes(registered(1, until_zxid=30), LEADERLESS, ended(5)),
+    "no replica is there that could lead": passes(registered(1, until_zxid=30), LEADERLESS, ended(5)),
     "the only replica that there is lives, and does not lead": fails(
         registered(1), state(1, leader=-1, epoch=1, isr=[1], assignment=[1]), ended(5)
     ),

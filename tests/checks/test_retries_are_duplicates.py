@@ -15,7 +15,7 @@ CASES = {
     "the batch was cut off before it took the lead": passes(WROTE, refused_retry(10)),
     "its last record was": passes(WROTE, refused_retry(9, last_offset=10)),
     "it has written the batch since it leads": fails(WROTE, refused_retry(10, written_since=True), offsets=[10]),
-    "nobody knows when it took the lead": passes(WROTE, refused_retry(9, leader_end_offset=None, written_since=None)),
+    "the start of its lead is unknown": passes(WROTE, refused_retry(9, leader_end_offset=None, written_since=None)),
     "something else was written over it": passes(WROTE, refused_retry(9, overwritten=True)),
     "retention has taken it": passes(WROTE, refused_retry(8, log_start_offset=9)),
     "the log begins with it": fails(WROTE, refused_retry(9, log_start_offset=9)),

@@ -62,12 +62,12 @@ CASES = {
         [sign(Sign.READ, process="g", topic="orders", partition=0, time_ns=60 * S)],
     ),
     "a rebalance begins after the look": hole(HAD, generation_4(), came_back(rebalance_s=71)),
-    "somebody gets the partition after the look": hole(
+    "a member gets the partition after the look": hole(
         HAD, generation_4(), came_back(), stored("m1/i1", 1, generation=5, seq=71)
     ),
-    "who else is in the group is dynamic": hole(HAD, generation_4(first="m1"), came_back()),
+    "the other member is dynamic": hole(HAD, generation_4(first="m1"), came_back()),
     "there is a hole, and every sign": passes(sign(Sign.READ), *HAD, *generation_4(), *came_back()),
-    "there is a hole, and somebody else does not read": fails(
+    "there is a hole, and another member does not read": fails(
         sign(Sign.READ, "c0 has not read orders-1", process="c0", topic="orders", partition=1),
         *HAD,
         *generation_4(),
@@ -81,23 +81,23 @@ CASES = {
         *came_back(),
         severities=["note", "violation"],
     ),
-    "who is to give it back is dynamic": violated(
+    "the member to give it back is dynamic": violated(
         stored("m2", 0, 1, generation=3, seq=1), generation_4("m2"), came_back("m9")
     ),
     "another instance came again": violated(HAD, generation_4(), generation_4(first="m9/i1", seq=9, reason="replaced")),
     "it came again in the generation before": violated(
         HAD, stored("m9/i2", 0, 1, generation=3, seq=2, reason="replaced"), generation_4("m9/i2")
     ),
-    "the next coordinator loaded it, and nobody came again": violated(HAD, generation_4(), loaded()),
-    "nobody came again": violated(HAD, generation_4()),
+    "the next coordinator loaded it, and no member rejoined": violated(HAD, generation_4(), loaded()),
+    "no member rejoined": violated(HAD, generation_4()),
     "it came again after the look": violated(HAD, generation_4(), came_back(seq=71)),
-    "somebody has the partition": violated(HAD, generation_4("m2/i2", 0, 1), came_back()),
-    "somebody has it once it came again": violated(
+    "a member has the partition": violated(HAD, generation_4("m2/i2", 0, 1), came_back()),
+    "a member has it after rejoining": violated(
         HAD, generation_4(), generation_4("m9/i2", 0, 1, seq=9, reason="replaced")
     ),
-    "nobody ever had it": violated(stored("m2/i2", 0, generation=3, seq=1), generation_4(), came_back()),
+    "no member ever had it": violated(stored("m2/i2", 0, generation=3, seq=1), generation_4(), came_back()),
     "a rebalance has begun since, and does not end": violated(HAD, generation_4(), came_back(rebalance_s=70)),
-    "the next generation gives it to nobody either": violated(
+    "the next generation gives it to no member either": violated(
         HAD,
         generation_4(),
         came_back(),
@@ -106,7 +106,7 @@ CASES = {
     "the next coordinator has read an older generation": violated(
         HAD, generation_4(), came_back(), stored("m2/i2", 0, generation=3, seq=0, epoch=4, reason="loaded")
     ),
-    "nobody knows what was stored": violated(HAD, loaded(), came_back(epoch=4)),
+    "the stored assignment is unknown": violated(HAD, loaded(), came_back(epoch=4)),
     "only by its own word had it the partition": violated(
         [reported("m2/i2", 1, generation=3)], generation_4(), came_back()
     ),

@@ -17,7 +17,7 @@ CASES = {
     "of two that it is before the furthest is named": fails(
         *TOLD, sent("b", 6, complete_ns=2_000_000_000), ended_at(4, at_s=9), text="after b had been acknowledged at"
     ),
-    "nobody knows when the partition changed": fails(TOLD[1], ended_at(4, at_s=1.5), offsets=[4]),
+    "the time of the partition's change is unknown": fails(TOLD[1], ended_at(4, at_s=1.5), offsets=[4]),
     "the partition is just settling": passes(*TOLD, ended_at(4, at_s=2)),
     "it was acknowledged after the question": passes(
         SETTLED, sent("a", 4, complete_ns=10_000_000_000), ended_at(4, at_s=9)

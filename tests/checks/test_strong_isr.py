@@ -11,7 +11,7 @@ LATER_LINE = '"high_watermark":5,"leader_epoch":0,"broker":1,"incarnation":"inc-
 
 CASES = {
     "every member of ZooKeeper's ISR had it": passes(STATE, *KEPT, *WROTE, waited_for([1, 2], 5)),
-    "one had not, for whom the leader did not wait": fails(
+    "one had not, and the leader did not wait for it": fails(
         STATE,
         *KEPT,
         appended(1, 0, 4),
@@ -36,8 +36,8 @@ CASES = {
     "the same, in another order": fails(
         waited_for([1, 2], 5, leader_epoch=2), *LOST, elected_uncleanly(1, 1), settings=UNCLEAN
     ),
-    "two lines tell of the highest high watermark": fails(*LOST, waited_for([1, 2], 5, seq=1), shown=LATER_LINE),
-    "they tell of it in another order": fails(waited_for([1, 2], 5, seq=1), *LOST, shown=LATER_LINE),
+    "two lines have the highest high watermark": fails(*LOST, waited_for([1, 2], 5, seq=1), shown=LATER_LINE),
+    "they have it in another order": fails(waited_for([1, 2], 5, seq=1), *LOST, shown=LATER_LINE),
     "the power was cut": excused(*LOST, settings=POWER_LOSS),
     "an older broker does not say the version": unknown(
         STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None), text="do not say zk_version"

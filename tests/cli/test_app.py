@@ -80,7 +80,7 @@ def test_the_version_is_that_of_the_distribution(chaos: Any) -> None:
 
 def test_what_is_no_run_among_runs_is_left_out_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, site, note = tmp_path / "run", tmp_path / "site", tmp_path / "note.txt"
-    library = tmp_path / "plotly-0123456789abcdef.min.js"  # which all reports share: nobody needs to be told
+    library = tmp_path / "plotly-0123456789abcdef.min.js"  # which all reports share: no message needed
     run.mkdir()
     site.mkdir()
     note.touch()

@@ -81,7 +81,7 @@ def on_a_terminal(program: str, *arguments: str) -> str:
 
 
 def through_a_pipe(program: str, *arguments: str) -> str:
-    """Return what a program prints where nobody looks on."""
+    """Return what a program prints without a terminal."""
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 

@@ -51,7 +51,7 @@ def says(content: str | bytes) -> Callable[[Path], None]:
     ("make", "sentence"),
     [
         pytest.param(endless, "not a file", id="a device without an end"),
-        pytest.param(fifo, "not a file", id="a pipe that nobody writes to"),
+        pytest.param(fifo, "not a file", id="a pipe without a writer"),
         pytest.param(Path.mkdir, "not a file", id="a folder"),
         pytest.param(circle, "no such file", id="a link to itself"),
         pytest.param(huge, "larger than 262144 bytes", id="a file of three gigabytes"),
@@ -158,7 +158,7 @@ def test_a_run_that_cannot_be_judged_costs_no_other_its_answer(
     status, out, err = chaos("rejudge", "--dry-run", "--json", str(runs / "a"), str(runs / "b"))
     assert [Path(each["folder"]).name for each in json.loads(out)] == ["a"]
     assert f"left out: {runs / 'b'}/{sentence}" in err
-    assert status == ExitCode.INCONCLUSIVE, "nobody knows what the other would have said"
+    assert status == ExitCode.INCONCLUSIVE, "the answer of the other is unknown"
 
 
 def test_a_run_that_cannot_be_judged_costs_no_sweep_its_answer(

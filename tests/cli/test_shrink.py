@@ -81,7 +81,7 @@ def test_a_sweep_shrinks_the_first_schedule_of_each_finding_and_none_twice(judge
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
+    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # Spark is not used
     assert [each.what for each in shrunk.violations] == ["I9", "I10"]
     assert [path.name for path in sorted(sweep.shrunk.iterdir())] == ["small-i10.yaml", "small-i9.yaml"]
     for each in shrunk.violations:
@@ -94,5 +94,5 @@ def test_a_small_one_that_shows_two_findings_stands_for_both(monkeypatch: pytest
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
+    shrunk = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # Spark is not used
     assert len({each.small for each in shrunk.violations}) == len(list(sweep.shrunk.iterdir())) == 1

@@ -1,4 +1,4 @@
-"""Who gets what, as Kafka's assignors decide it, and the bytes in which members say and hear it."""
+"""Assignments as Kafka's assignors decide them, and their bytes in requests and answers."""
 
 import json
 from itertools import pairwise
@@ -46,7 +46,7 @@ def numbers(assignments: Assignments) -> dict[str, list[int]]:
         pytest.param(
             [candidate(f"m{number}") for number in range(6)],
             {"m0": [0], "m1": [1], "m2": [2], "m3": [3], "m4": [4], "m5": []},
-            id="who is one too many gets nothing",
+            id="a surplus member gets nothing",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_ranges(candidates: list[Candidate], expected: dict[str, list[int]]) -> 
         pytest.param(
             [candidate("a", 0, 1, 2, 3, 4), candidate("b")],
             {"a": [0, 1, 2], "b": []},
-            id="what moves is nobody's until it is given back",
+            id="a moving partition has no owner until it is given back",
         ),
         pytest.param(
             [candidate("a", 0, 1, 2), candidate("b")], {"a": [0, 1, 2], "b": [3, 4]}, id="what was given back is given"
@@ -70,7 +70,7 @@ def test_ranges(candidates: list[Candidate], expected: dict[str, list[int]]) -> 
         pytest.param(
             [candidate("a", 0, 1, generation=2), candidate("b", 1, 2, 3, 4, generation=1)],
             {"a": [0, 1], "b": [2, 3, 4]},
-            id="of two who claim one the later generation is right",
+            id="of two claims the later generation is right",
         ),
         pytest.param(
             [candidate("a", 0), candidate("b", 0, 1)],

@@ -22,10 +22,10 @@ FAIL, INFO = OpType.FAIL, OpType.INFO
         pytest.param(KafkaError._PURGE_QUEUE, 0, INFO, id="purged, maybe after a try"),
         pytest.param(KafkaError.MSG_SIZE_TOO_LARGE, 0, FAIL, id="too large, first try"),
         pytest.param(KafkaError.RECORD_LIST_TOO_LARGE, 1, INFO, id="too large, an earlier try was in a smaller batch"),
-        pytest.param(KafkaError.INVALID_RECORD, 5, FAIL, id="not acceptable, whoever leads"),
+        pytest.param(KafkaError.INVALID_RECORD, 5, FAIL, id="not acceptable, with any leader"),
         pytest.param(KafkaError._QUEUE_FULL, 5, FAIL, id="never left the client"),
         pytest.param(KafkaError.UNKNOWN, 5, INFO, id="an error that says nothing"),
-        pytest.param(-99999, 5, INFO, id="an error nobody knows"),
+        pytest.param(-99999, 5, INFO, id="an unknown error"),
     ],
 )
 def test_only_what_certainly_did_not_happen_is_a_fail(code: int, retries: int, outcome: OpType) -> None:
@@ -62,7 +62,7 @@ def test_librdkafka_has_the_numbers_of_the_table() -> None:
         pytest.param(KafkaError.REQUEST_TIMED_OUT, INFO, id="may have been committed"),
         pytest.param(KafkaError._TRANSPORT, INFO, id="connection lost"),
         pytest.param(KafkaError.NOT_COORDINATOR, INFO, id="an earlier try may have been carried out"),
-        pytest.param(KafkaError.OFFSET_METADATA_TOO_LARGE, FAIL, id="not acceptable, whoever coordinates"),
+        pytest.param(KafkaError.OFFSET_METADATA_TOO_LARGE, FAIL, id="not acceptable, with any coordinator"),
         pytest.param(KafkaError._NO_OFFSET, FAIL, id="nothing to commit"),
     ],
 )

@@ -122,7 +122,7 @@ def test_an_assigned_partition_is_read_from_where_the_group_has_come_to() -> Non
     ("committed", "position", "outcome"),
     [
         pytest.param(-1001, -1, OpType.OK, id="a group that committed nothing begins at the start"),
-        pytest.param(None, None, OpType.INFO, id="where nobody says, nobody knows"),
+        pytest.param(None, None, OpType.INFO, id="unknown if no coordinator answers"),
     ],
 )
 def test_where_reading_begins_without_a_committed_offset(

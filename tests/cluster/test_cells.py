@@ -52,7 +52,7 @@ class Row:
     """Empty for what it is called by."""
     target: str = "leader(orders,0)"
     duration_s: float = 4.0
-    """None that is over at once can be in force when somebody dies."""
+    """A fault that is over at once cannot be in force when a process dies."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     topic: Mapping[str, Any] = field(default_factory=dict)
     """Configuration of the topic."""

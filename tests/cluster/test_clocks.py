@@ -19,7 +19,7 @@ AS_EVERYBODY = Clock(since_ns=130 * SECOND_NS)
 @pytest.mark.parametrize(
     ("clocks", "shown_s", "instants_s"),
     [
-        pytest.param([], [5, 6.5], [5, 6.5], id="a clock that nobody set"),
+        pytest.param([], [5, 6.5], [5, 6.5], id="a clock that was not set"),
         pytest.param([AHEAD, AS_EVERYBODY], [99, 3700, 3729, 131], [99, 100, 129, 131], id="an hour ahead"),
         pytest.param([BACK, AS_EVERYBODY], [99, -3500, -3471, 131], [99, 100, 129, 131], id="an hour back"),
         pytest.param([AHEAD], [99.5, 100.01, 3700.5], [99.5, 100.01, 100.5], id="a line that came a little late"),
@@ -44,7 +44,7 @@ def test_a_line_has_the_instant_at_which_its_clock_showed_that(
 @pytest.mark.parametrize(
     ("clock", "started_s", "text"),
     [
-        pytest.param(None, 5, "+0 x1\n", id="as everybody's"),
+        pytest.param(None, 5, "+0 x1\n", id="as the machine's"),
         pytest.param(AHEAD, 40, "+3600.000000 x1.000000\n", id="a step, whenever the process was started"),
         pytest.param(
             FAST, 40, "-6.000000 x1.100000\n", id="a drift begins when the clock was set, not with the process"

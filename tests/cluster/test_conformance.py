@@ -207,7 +207,7 @@ async def alone(kind: Kind, tmp_path: Path) -> AsyncIterator[Driver]:
 
 
 async def all_gone(driver: Driver) -> None:
-    """Wait until a cluster that nobody stops is gone, but for the socket that a killed supervisor leaves."""
+    """Wait until a cluster that is not stopped is gone, but for the socket that a killed supervisor leaves."""
 
     async def left() -> list[str]:
         return [sentence for sentence in await driver.residue() if "socket" not in sentence]
@@ -406,7 +406,7 @@ async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alo
 
 
 def history_of(status: ClusterStatus) -> set[str]:
-    """Return the paths that ever changed, by the disks of whoever keeps the metadata."""
+    """Return the paths that ever changed, by the disks of the metadata's servers."""
     if status.controllers:
         log = read_quorum_log([status.broker(id_).log_dir for id_ in status.controllers])
         return {change.path for change in log.changes}
@@ -580,7 +580,9 @@ async def test_behind_a_relay_a_server_of_an_ensemble_can_be_cut_off_and_the_oth
     server = next(number for number, seen in (await modes_are(alone, WHOLE)).items() if seen == mode)
     await alone.isolate_zookeeper([server], at_most_s=120)
     assert await alone.probe_servers(server, server % 3 + 1, timeout_s=0.2) is None
-    await modes_are(alone, ["", "follower", "leader"], alone=server)  # who led says so a while beside who looks for one
+    await modes_are(
+        alone, ["", "follower", "leader"], alone=server
+    )  # the old leader says so a while, beside servers in an election
     await produce(alone, "meanwhile")
     await alone.rejoin_zookeeper([server])
     await modes_are(alone, WHOLE)

@@ -1,4 +1,4 @@
-"""A process has a wall clock of its own by libfaketime, and all else of it goes by the machine's."""
+"""A process has a wall clock of its own by libfaketime, and everything else uses the machine's."""
 
 import os
 import subprocess

@@ -109,7 +109,7 @@ ASKED = [
         "controller",
         {"names": "nonsense"},
         "no controller acted for 1 s",
-        id="nonsense names nobody",
+        id="invalid content names no broker",
     ),
     pytest.param(
         "delete-controller-epoch", "controller", {}, "the controller wrote nothing for 1 s", id="no controller epoch"
@@ -243,14 +243,14 @@ async def confirmed_and_healed(
         assert {broker.state for broker in status.brokers} | {server.state for server in status.zookeeper} == {
             "running"
         }
-        # a short session may have expired: who is healed registers anew in its own time
+        # a short session may have expired: a healed broker registers again in its own time
         await until(view.registrations, lambda seen: set(seen) == {0, 1, 2}, what="all registered", timeout_s=60)
         await all_in_sync(view)
 
 
 @contextlib.asynccontextmanager
 async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
-    """Have somebody write to a topic all the time."""
+    """Keep a producer writing to a topic."""
     producer = Producer({"bootstrap.servers": bootstrap_servers})
 
     async def write() -> None:

@@ -91,7 +91,7 @@ class Quorum(FakeCluster):
         pytest.param("quorum(leader)", 102, (102,), id="its leader"),
         pytest.param("quorum(follower)", 101, (102,), id="the first that does not lead"),
         pytest.param("quorum(follower)", 102, (101,), id="which another one may be"),
-        pytest.param("quorum(leader)", -1, (), id="nobody leads"),
+        pytest.param("quorum(leader)", -1, (), id="no leader"),
     ],
 )
 async def test_who_leads_a_quorum_is_seen_at_the_moment(
@@ -110,7 +110,7 @@ async def test_a_cluster_with_zookeeper_has_no_follower_of_a_quorum(tmp_path: Pa
         pytest.param("quorum", {1}, id="one"),
         pytest.param("quorum(majority)", {2}, id="most"),
         pytest.param("quorum(all)", {3}, id="all"),
-        pytest.param("quorum(leader)", {0}, id="who leads then"),
+        pytest.param("quorum(leader)", {0}, id="the leader at that time"),
     ],
 )
 def test_the_seed_draws_controllers(text: str, sizes: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""One scenario with many seeds on an Airflow without any service up, and who is told when a run does not hold."""
+"""One scenario with many seeds on an Airflow without any service up, and notifications when a run does not hold."""
 
 import json
 import re

@@ -50,7 +50,7 @@ except AirflowFailException as error:
 
 @pytest.fixture(scope="module")
 def airflow(airflow: dict[str, str]) -> dict[str, str]:
-    """The same, where scratch folders of anybody else are out of sight."""
+    """The same, where scratch folders of other users are out of sight."""
     scratch = Path(airflow["AIRFLOW_HOME"], "tmp")
     scratch.mkdir()
     return airflow | {"TMPDIR": str(scratch)}

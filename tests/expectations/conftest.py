@@ -15,7 +15,7 @@ ENGINES = ("pandas", "spark")
 
 @pytest.fixture(scope="session")
 def gx_context() -> Any:
-    """A context in memory, without progress bars, that reports to nobody."""
+    """A context in memory, without progress bars and usage statistics."""
     from expectations.lazy_modules import light_import
 
     with light_import():

@@ -155,7 +155,7 @@ RUNS: dict[str, tuple[list[Row], dict[str, Any], list[str], dict[str, str]]] = {
         ["I1"],
         {"leader_epochs": "PASS", "committed_offsets": "FAIL", "findings": "UNKNOWN"},
     ),
-    "who reads nothing may commit whatever it likes": (
+    "a client that reads nothing may commit any offset": (
         [*PAST_THE_END, led(1, 0), read("a", 0, process="c2")],
         {},
         ["I1"],

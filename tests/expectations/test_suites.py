@@ -62,7 +62,7 @@ CASES = {
             ["one_leader_per_leader_epoch"],
         ),
         "a topic of the same name has another leader in its epoch": (rows(led(1, 0), led(2, 0, zxid=200, life=2)), []),
-        "no leader is nobody's rival": (rows(led(-1, 1), led(2, 1, zxid=None)), []),
+        "no leader is no second leader": (rows(led(-1, 1), led(2, 1, zxid=None)), []),
         "an old controller decides": (
             rows(led(1, 0, controller_epoch=2), led(2, 1, controller_epoch=1)),
             ["controller_epochs_never_to_go_back"],
@@ -72,7 +72,7 @@ CASES = {
             rows(led(1, 0, unclean=True, unclean_allowed=False)),
             ["unclean_elections_only_where_allowed"],
         ),
-        "an unclean election of which nobody says whether it was allowed": (rows(led(1, 0, unclean=True)), []),
+        "an unclean election that was allowed or not, unknown": (rows(led(1, 0, unclean=True)), []),
         "an epoch below zero": (rows(led(1, -1)), ["column_values_to_be_between"]),
     },
     "controller_epochs": {
@@ -94,17 +94,17 @@ CASES = {
             rows(controller(1, 1, zxid=5), controller(2, 1, zxid=None)),
             ["one_controller_per_controller_epoch"],
         ),
-        "nobody knows who it was": (rows(controller(None, 1, zxid=5), controller(2, 1, zxid=None)), []),
+        "the controller is unknown": (rows(controller(None, 1, zxid=5), controller(2, 1, zxid=None)), []),
         "an epoch that there is not": (rows(controller(1, 0, zxid=5)), ["column_values_to_be_between"]),
     },
     "isr_changes": {
         "it shrinks and grows": ([changed([1, 2], 5), changed([2, 1, 3], 6)], []),
-        "it is empty while nobody leads": ([changed([], 5, leader=-1)], ["isr_never_to_be_empty"]),
+        "it is empty while there is no leader": ([changed([], 5, leader=-1)], ["isr_never_to_be_empty"]),
         "it is empty where others may lead": ([changed([], 5, leader=-1, may_be_empty=True)], []),
         "the last member stays though it does not lead": ([changed([2], 5, leader=-1)], []),
         "a member comes twice": ([changed([1, 1], 5)], ["isr_members_once"]),
         "a stranger is in it": ([changed([1, 4], 5)], ["isr_within_replicas"]),
-        "nobody saw the assignment": ([changed([1, 4], 5, assignment=None)], []),
+        "the assignment is unknown": ([changed([1, 4], 5, assignment=None)], []),
         "the leader is not in it": ([changed([2, 3], 5)], ["leader_in_isr"]),
         "a version comes again": (
             [changed([1, 2], 5, zk_version=3), changed([1], 6, zk_version=3)],
@@ -122,7 +122,7 @@ CASES = {
             rows(marked(1, 0, 6, 9, seq=1), marked(1, 6, 4, 9, seq=2)),
             ["high_watermarks_never_to_go_back"],
         ),
-        "two threads tell of their rises in another order": (
+        "two threads log their rises in another order": (
             rows(marked(1, 4, 6, 9, seq=1), marked(1, 0, 4, 9, seq=2), marked(1, 4, 4, 9, seq=3)),
             [],
         ),
@@ -196,10 +196,10 @@ CASES = {
     },
     "group_commits": {
         "a member commits in its generation": (rows(took("a", 2)), []),
-        "who is no member commits": (rows(took("", -1)), []),
+        "a non-member commits": (rows(took("", -1)), []),
         "a member commits in an older one": (rows(took("a", 1)), ["commits_of_the_current_generation"]),
         "that is refused": (rows(took("a", 1, error=22)), []),
-        "a group that nobody heard of": (rows(took("a", 1, current=None)), []),
+        "an unknown group": (rows(took("a", 1, current=None)), []),
     },
     "records": {
         "replicas agree": (rows(held(1, "a", 0), held(2, "a", 0), held(1, "b", 9), held(2, "b", 9)), []),

@@ -1,4 +1,4 @@
-"""Evidence that is damaged accuses nobody and lets nothing pass: an intact run, and some in which something is wrong.
+"""Damaged evidence accuses no broker and lets nothing pass: an intact run, and some in which something is wrong.
 
 CHAOS_DAMAGES=2000 tries as many damages; `pytest --log-cli-level=INFO` says how far they are.
 """
@@ -111,7 +111,7 @@ def copy_of(run: RunFolder, root: Path, number: int) -> RunFolder:
 
 
 def unreadable(folder: RunFolder, case: Case) -> bool:
-    """Return whether nobody can say what the run was, so that it is refused; in all others the damage is noticed."""
+    """Return whether the run is unknown, so that it is refused; in all others the damage is noticed."""
     try:
         holes = holes_in(folder, scenario_of(folder), load_plan(folder.plan))
     except HarnessError:

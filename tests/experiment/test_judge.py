@@ -28,7 +28,7 @@ def test_a_run_is_judged_by_the_checks_of_which_its_system_leaves_evidence() -> 
         pytest.param("I24", "kafka:3.9.1 does not log fetch_resp", id="no such lines"),
         pytest.param("I29", "kafka:3.9.1 does not log ctl_recv.live_brokers", id="lines without a field"),
         pytest.param("I14", None, id="lines without a field that it does not ask about"),
-        pytest.param("I10", None, id="a log that tells of no compaction where nothing is compacted"),
+        pytest.param("I10", None, id="a log without compactions where nothing is compacted"),
     ],
 )
 def test_a_check_is_not_judged_where_the_system_says_nothing_of_what_it_asks_about(

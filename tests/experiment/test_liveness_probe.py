@@ -263,13 +263,13 @@ ALL_IN_SYNC = {"topics": [{"name": "orders", "partitions": 1, "config": {"min.in
     [
         pytest.param(stop_the_last, "led", {}, "none of [2], which may lead, runs", id="the last of the ISR is dead"),
         pytest.param(stop_the_last, "led", {"changes": UNCLEAN}, "", id="it is, and others may lead"),
-        pytest.param(empty_the_isr, "led", {}, "", id="an empty ISR is nobody's doing but the cluster's"),
+        pytest.param(empty_the_isr, "led", {}, "", id="an empty ISR is the cluster's own doing"),
         pytest.param(
             shrinks,
             "in_sync",
             {"ask": FakeAsks(dark={2})},
             "the log directories of brokers [2] are offline",
-            id="the disk of who is missing is broken",
+            id="the disk of the missing broker is broken",
         ),
         pytest.param(shrinks, "in_sync", {"ask": FakeAsks(dark={1})}, "", id="another disk is"),
         pytest.param(

@@ -28,7 +28,7 @@ def stepped(*steps: dict[str, object], **others: object) -> SimulatedHistory:
 
 
 def journaled(history: SimulatedHistory) -> list[str]:
-    """Return what was done to whom: each broker by the order in which it was hit first."""
+    """Return the actions and their targets: each broker by the order of its first hit."""
     brokers: list[str] = []
     lines = []
     for entry in history.journal:
@@ -79,12 +79,12 @@ def test_a_writer_sends_what_its_step_says_and_all_is_acknowledged_before_the_ne
         pytest.param(
             [{"inject": "kill", "target": "A"}, {"inject": "kill", "target": "A"}],
             "step 2 of 3 could not be taken: kill A: broker",
-            id="a fault hits nobody",
+            id="a fault without targets",
         ),
         pytest.param(
             [{"inject": "kill", "target": "A, B, C"}, {"write": 5, "within_s": 3}],
             "step 2 of 3 could not be taken: 5 records acknowledged: not within 3 s; last saw 0",
-            id="nobody acknowledges",
+            id="no acknowledgement",
         ),
     ],
 )

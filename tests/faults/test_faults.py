@@ -44,10 +44,10 @@ TARGETS = {
 
 
 async def in_force(cluster: FakeCluster, name: str) -> Injection:
-    """Return an injection of a fault; an unclean election is only prepared, for nobody writes."""
+    """Return an injection of a fault; an unclean election is only prepared, as nothing is written."""
     plugin = registry.fault(name)
     if name == "cancel-reassignment":
-        cluster.assignments = {("orders", 0): (0, 1)}  # so that somebody has no replica
+        cluster.assignments = {("orders", 0): (0, 1)}  # so that one broker has no replica
     if name == "upgrade":
         cluster.system = "kafka:3.3.2"  # ours has one release
     values = plugin.Parameters.model_validate(SMALL.get(name, {}))
@@ -296,10 +296,10 @@ class TestControlledShutdown:
         [
             pytest.param({}, "", id="nothing was in its way"),
             pytest.param({0: ProcessState.PAUSED}, "; the controller that it had to ask, broker 0, was away or deposed",
-                         id="nobody to ask"),
+                         id="no controller to ask"),
             pytest.param({2: ProcessState.STOPPED}, "", id="a broker that is not needed is away"),
             pytest.param({0: ProcessState.STOPPED, 2: ProcessState.STOPPED},
-                         "; no other broker ran that it could hand over to", id="nobody to hand over to"),
+                         "; no other broker ran that it could hand over to", id="no replica to hand over to"),
         ],
     )  # fmt: skip
     async def test_a_stop_that_was_not_controlled_is_a_mismatch(
@@ -379,7 +379,7 @@ class TestControlledShutdown:
 class TestUncleanElection:
     @pytest.fixture
     def appending(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-        """A cluster whose leader takes records alone, and where anybody may become leader."""
+        """A cluster whose leader takes records alone, and where any replica may become leader."""
         real = cluster.status
 
         async def status() -> object:

@@ -201,7 +201,7 @@ async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: Fake
         pytest.param("hostile-client", "accept", {"sends": ["empty"], "times": 1}, "broker 1 answers no other client",
                      id="a broker that takes no connection"),
         pytest.param("hostile-client", "serve", {"sends": ["empty"], "times": 1, "close_timeout_s": 0.1}, "broker 1 "
-                     "answers no other client", id="a broker that serves nobody"),
+                     "answers no other client", id="a broker that serves no client"),
     ],
 )  # fmt: skip
 async def test_a_fault_without_an_effect_is_a_mismatch(
@@ -352,8 +352,12 @@ def test_what_is_said_of_all_parameters_is_taken(name: str) -> None:
 @pytest.mark.parametrize(
     ("error", "verdict", "detail"),
     [
-        pytest.param(0, MISMATCH, "the broker answered with error 0 2 times", id="who takes it is no Kafka"),
-        pytest.param(6, INCONCLUSIVE, "the broker led nothing 2 times", id="who leads nothing has nothing to refuse"),
+        pytest.param(
+            0, MISMATCH, "the broker answered with error 0 2 times", id="a broker that accepts it is no Kafka"
+        ),
+        pytest.param(
+            6, INCONCLUSIVE, "the broker led nothing 2 times", id="a broker that leads nothing has nothing to refuse"
+        ),
     ],
 )
 async def test_a_batch_that_is_too_large_is_refused_by_who_leads(
@@ -413,7 +417,7 @@ def test_in_a_ring_each_broker_sees_another_majority(brokers: int, sees: int) ->
         pytest.param("slow-sync", INCONCLUSIVE, id="a broker that syncs nothing"),
         pytest.param("drop-packets", MISMATCH, id="a filter that drops nothing"),
         pytest.param("memory-limit", MISMATCH, id="a process that is gone for another reason"),
-        pytest.param("file-limit", MISMATCH, id="a broker that answers everybody all the same"),
+        pytest.param("file-limit", MISMATCH, id="a broker that answers every client all the same"),
     ],
 )
 async def test_what_nobody_runs_into_is_not_confirmed(cluster: FakeCluster, name: str, verdict: FaultVerdict) -> None:
@@ -942,9 +946,9 @@ class TestClock:
     @pytest.mark.parametrize(
         ("deaf", "silent", "clock", "verdict"),
         [
-            pytest.param({"set_clock"}, False, None, MISMATCH, id="a clock as everybody's is a mismatch"),
+            pytest.param({"set_clock"}, False, None, MISMATCH, id="a clock like the machine's is a mismatch"),
             pytest.param({"set_clock"}, False, (60.0, 1.0), MISMATCH, id="one that shows another time too"),
-            pytest.param(set(), True, None, INCONCLUSIVE, id="without a line nobody knows"),
+            pytest.param(set(), True, None, INCONCLUSIVE, id="without a line it is unknown"),
         ],
     )
     async def test_another_time_than_asked_for(

@@ -42,7 +42,7 @@ def files(request: pytest.FixtureRequest, spark: SparkSession) -> Files:
     if request.param == "local":
         return LocalFiles()
     if is_connect(spark):
-        pytest.skip("the engine that was chosen has no JVM here, so nobody asks Hadoop")
+        pytest.skip("the chosen engine has no JVM here, so Hadoop is not used")
     return HadoopFiles(spark)
 
 

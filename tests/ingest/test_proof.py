@@ -116,7 +116,7 @@ PROOFS = [
 
 
 PACKED = [case for case in PROOFS if case.values[0][-1].endswith(b"\n")]  # type: ignore[index]
-"""Of text that is packed nobody looks how it ends."""
+"""The end of compressed text is not checked."""
 
 
 def assert_known(spark: SparkSession, path: Path, remarks: list[str], answer: SystemVerdict) -> None:

@@ -1,4 +1,4 @@
-"""An admin client that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
+"""A third-party admin client, against a cluster as `chaos cluster up` starts it."""
 
 import json
 import subprocess

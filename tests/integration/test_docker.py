@@ -95,5 +95,5 @@ def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
     assert result.verdicts.fault is not FaultVerdict.CONFIRMED
     assert result.verdicts.environment is EnvironmentVerdict.RESIDUE
     assert "no Docker engine answers" in " ".join(result.residue)
-    assert len(left) == 6 + 1 + 6, "nobody could remove them"
+    assert len(left) == 6 + 1 + 6, "they could not be removed"
     assert read_jsonl(folder.state_change_log(0)), "what brokers said they did is on this side"

@@ -1,7 +1,7 @@
 """Members of groups in Go, franz-go and sarama: the same life of a group, with the answers that Kafka 3.9.1 gives too.
 
 Compiling them takes a processor most of a minute the first time, so no day draws these tests: a night takes them, and
-whoever names the module.
+naming the module runs it.
 """
 
 import json

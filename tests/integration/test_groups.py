@@ -1,4 +1,4 @@
-"""Members of groups that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
+"""Third-party members of groups, against a cluster as `chaos cluster up` starts it."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def topic(cluster: dict[str, Any]) -> str:
 
 @dataclass
 class Member:
-    """A consumer that is polled whenever somebody waits for anything."""
+    """A consumer that is polled during every wait."""
 
     consumer: Consumer
     read: list[str] = field(default_factory=list)

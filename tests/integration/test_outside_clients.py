@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
+"""Third-party clients, against a cluster as `chaos cluster up` starts it."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Transactional producers that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
+"""Third-party transactional producers, against a cluster as `chaos cluster up` starts it."""
 
 import asyncio
 import json

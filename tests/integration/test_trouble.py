@@ -86,7 +86,7 @@ def task(run: RunFolder, *names: str, dies_at: str = "", **environment: str) -> 
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where these runs' Spark has its scratch folders; a reaper in a test sees nobody else's."""
+    """Where these runs' Spark has its scratch folders; a reaper in a test sees no others."""
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))

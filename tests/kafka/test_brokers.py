@@ -59,7 +59,7 @@ async def test_a_cluster_is_described_by_the_first_of_its_brokers_that_answers()
 @pytest.mark.parametrize(
     ("addresses", "text_"),
     [
-        pytest.param(["127.0.0.1:1"], "127.0.0.1:1 does not answer a Metadata request", id="nobody is there"),
+        pytest.param(["127.0.0.1:1"], "127.0.0.1:1 does not answer a Metadata request", id="no broker is there"),
         pytest.param(["127.0.0.1:kafka"], "invalid literal", id="a port that is none"),
     ],
 )

@@ -111,14 +111,14 @@ def test_only_brokers_that_are_not_fenced_live() -> None:
         pytest.param({"isr": [1]}, {"isr": [1], "leader": 1, "leader_epoch": 0}, id="the ISR shrinks"),
         pytest.param({"leader": 2, "isr": [2]}, {"isr": [2], "leader": 2, "leader_epoch": 1}, id="another one leads"),
         pytest.param({"leader": 1}, {"leader": 1, "leader_epoch": 1}, id="the same one leads in a new epoch"),
-        pytest.param({"leader": -1, "isr": []}, {"leader": -1, "isr": [], "leader_epoch": 1}, id="nobody leads"),
+        pytest.param({"leader": -1, "isr": []}, {"leader": -1, "isr": [], "leader_epoch": 1}, id="no leader"),
         pytest.param(
             {"eligible_leader_replicas": [2], "isr": [1]}, {"isr": [1], "eligible": [2]}, id="one may still lead"
         ),
         pytest.param(
             {"leader": -1, "isr": [], "eligible_leader_replicas": [], "last_known_elr": [1]},
             {"leader": -1, "isr": [], "eligible": [], "last_known": [1]},
-            id="nobody leads, and who did is remembered",
+            id="no leader, and the last one is kept",
         ),
         pytest.param({}, {"isr": [1, 2], "leader": 1, "eligible": [], "last_known": []}, id="what is not named stays"),
     ],

@@ -147,7 +147,7 @@ def test_a_log_in_several_segments_is_one_and_other_files_are_none(voters: list[
 
 
 def entry(offset: int, epoch: int) -> bytes:
-    """Return a batch of one record, which says who leads where it begins an epoch."""
+    """Return a batch of one record, which names the leader at the start of an epoch."""
     value = struct.pack(">hi", 1, epoch)
     record = Record(key=struct.pack(">hh", 0, 2), value=value, timestamp_ms=1000 * epoch)
     return build_batch([record], base_offset=offset, leader_epoch=epoch, attributes=0x20)

@@ -47,7 +47,7 @@ def framed(kind: int, version: int, body: bytes) -> bytes:
         pytest.param(
             framed(5, 2, b"\x00\x00\x00\x01" + TOPIC.bytes + b"\x02\x06\x01\x01\x07\x05\x02\x00\x00\x00\x03"),
             {"eligible_leader_replicas": [], "last_known_elr": [3]},
-            id="a partition that nobody may lead, and who led it last",
+            id="a partition without eligible leaders, and its last leader",
         ),
         pytest.param(
             framed(17, 0, b"\x00\x00\x00\x01" + b"\x00" * 7 + b"\x13" + b"\x01\x00\x01\x01"),
@@ -57,7 +57,7 @@ def framed(kind: int, version: int, body: bytes) -> bytes:
         pytest.param(
             framed(17, 3, b"\x00\x00\x00\x01" + b"\x00" * 7 + b"\x13" + b"\x01\x03\x01\x01"),
             {"broker_id": 1, "fenced": 0, "in_controlled_shutdown": 0},
-            id="a tag that nobody reads is skipped",
+            id="an unused tag is skipped",
         ),
         pytest.param(
             framed(4, 0, b"\x02\x02t\x02p\x00\x00"), {"resource_type": 2, "value": None}, id="a property taken back"

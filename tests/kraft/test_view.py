@@ -1,4 +1,4 @@
-"""What a view makes of what controllers answer: who leads, what is committed, and when nobody answers."""
+"""A view of controllers' answers: the leader, what is committed, and missing answers."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +92,7 @@ def _answer(quorum: Quorum, code: ErrorCode, offset: int) -> Message:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a leader."""
+    """No wait for a leader."""
     monkeypatch.setattr(view, "READ_TIMEOUT_S", 0.0)
 
 
@@ -102,7 +102,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(Quorum(), 181, id="all that is committed"),
         pytest.param(Quorum(high_watermark=100), 87, id="not what is beyond the high watermark"),
         pytest.param(Quorum(high_watermark=-1), None, id="nothing while the leader does not know what is"),
-        pytest.param(Quorum(leader=2, epoch=7), 181, id="from whoever leads now"),
+        pytest.param(Quorum(leader=2, epoch=7), 181, id="from the current leader"),
         pytest.param(Quorum(away={0, 2}), 181, id="though the others are away"),
     ],
 )
@@ -126,8 +126,8 @@ async def test_what_was_seen_is_not_seen_again() -> None:
 @pytest.mark.parametrize(
     ("quorum", "text"),
     [
-        pytest.param(Quorum(leader=9), "no controller leads the quorum; controller 2: NOT_LEADER", id="nobody leads"),
-        pytest.param(Quorum(away={0, 1, 2}), "no controller leads the quorum; connecting to h:2", id="nobody answers"),
+        pytest.param(Quorum(leader=9), "no controller leads the quorum; controller 2: NOT_LEADER", id="no leader"),
+        pytest.param(Quorum(away={0, 1, 2}), "no controller leads the quorum; connecting to h:2", id="no answer"),
         pytest.param(Quorum(log_start=5), "the metadata log begins at 5, after 0", id="its beginning is gone"),
     ],
 )

@@ -76,7 +76,7 @@ class Judge:
         """Checks whose tests killed, in the order of their last kill."""
 
     def survives(self, module: Module, mutant: Mutant) -> bool:
-        """Return whether no test notices the mutant; who killed one last is asked first, for it may kill the next."""
+        """Return whether no test notices the mutant; the last killer is run first."""
         code = compile(mutant.made(), str(module.path), "exec")
         lately = [check for check in reversed(self._killers) if check in module.checks]
         for check in dict.fromkeys((*lately, *module.checks)):
@@ -121,7 +121,7 @@ def _plugin(check: str, changed: Mapping[str, CodeType]) -> Check:
 
 @contextmanager
 def _replaced(changed: Mapping[str, CodeType]) -> Iterator[None]:
-    """Let whoever imports meanwhile get the changed modules that checks share, and what imports these of them too."""
+    """Give importers the changed modules that checks share, and modules that import them too."""
     originals = {name: sys.modules.get(name) for name in SHARED}
     try:
         for name in SHARED:

@@ -52,7 +52,7 @@ PASSED = CheckResult(check="I1", promise="p", verdict=PASS)
 SUITE = SuiteResult(suite="s", verdict=PASS, evaluated=1, unsuccessful=0)
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 NOBODY = ProcessIdentity(pid=os.getpid(), started="1")
-"""A worker that is gone: its pid is somebody else's now."""
+"""A worker that is gone: its pid is another process's now."""
 OTHER = ProcessIdentity(pid=os.getpid(), started="2")
 LONG_AGO_S = 3600.0
 
@@ -129,7 +129,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Runs, scratch folders and an engine of the test's own: a reaper in a test sees nothing of anybody else's."""
+    """Runs, scratch folders and an engine of the test's own: a reaper in a test sees nothing else."""
     made = World(tmp_path / "runs")
     made.runs.mkdir()
     (tmp_path / "tmp").mkdir()
@@ -160,7 +160,7 @@ def went_through(run: RunFolder, *entries: list[Any]) -> None:
 
 
 def unattended_for_long(run: RunFolder) -> None:
-    """Let a reaper have seen nobody at work an hour ago, and the phase log be older."""
+    """Let a reaper have seen no process at work an hour ago, and the phase log be older."""
     before_s = time.time() - LONG_AGO_S
     os.utime(run.phases, (before_s - 1, before_s - 1))
     run.cluster.mkdir(exist_ok=True)
@@ -185,7 +185,7 @@ ALIVE, DEAD = True, False
         pytest.param([entry(Phase.START, over=False)], ALIVE, False, State.ACTIVE,
                      id="killed while it was started, and its cluster is about to end"),
         pytest.param([entry(Phase.START, over=False)], ALIVE, True, State.ABANDONED,
-                     id="killed when all was up, and nobody knows of it"),
+                     id="killed when all was up, without a note"),
         pytest.param([entry(Phase.START, error="no")], DEAD, False, State.ABANDONED, id="it did not start"),
         pytest.param([START], ALIVE, True, State.ACTIVE, id="the cluster waits for its drive phase, however long"),
         pytest.param([START], DEAD, False, State.ACTIVE, id="the cluster died before the drive phase, just now"),
@@ -237,7 +237,7 @@ def test_the_time_without_a_worker_counts_from_when_it_was_seen_and_anew_after_e
     unattended_for_long(run)
     assert liveness_of(run).state is State.ABANDONED
     went_through(run, START, entry(Phase.DRIVE, OTHER, over=False), entry(Phase.COLLECT, OTHER, over=False))
-    assert liveness_of(run).state is State.ACTIVE, "somebody came and was killed too"
+    assert liveness_of(run).state is State.ACTIVE, "another process came and was killed too"
 
 
 def test_a_rehearsal_remembers_nothing(world: World) -> None:

@@ -69,8 +69,8 @@ def test_of_many_operations_the_slowest_and_quickest_are_drawn_and_what_is_left_
     [
         pytest.param({"at_ns": START + 3 * SECOND, "leader_epoch": 2}, 3.0, id="when its check says"),
         pytest.param({"offset": 41, "leader_epoch": 2}, 2.003, id="when its record was acknowledged, the first of two"),
-        pytest.param({"offset": 99, "leader_epoch": 2}, 9.6, id="when its epoch began, where nobody acknowledged"),
-        pytest.param({"leader_epoch": 7}, None, id="nobody knows"),
+        pytest.param({"offset": 99, "leader_epoch": 2}, 9.6, id="when its epoch began, without an acknowledgement"),
+        pytest.param({"leader_epoch": 7}, None, id="unknown"),
     ],
 )
 def test_a_finding_has_an_instant(tmp_path: Path, finding: dict[str, int], at_s: float | None) -> None:

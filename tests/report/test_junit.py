@@ -19,7 +19,7 @@ SUITE = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
     ("checks", "suites", "remarks", "texts"),
     [
         pytest.param([CHECK], [SUITE], [], [], id="a run that held"),
-        pytest.param([], [], [], ["nothing was judged"], id="nobody has judged it"),
+        pytest.param([], [], [], ["nothing was judged"], id="it was not judged"),
         pytest.param(
             [CHECK], [SUITE], [Remark(text="2 torn lines", subject="a.jsonl", forbids_pass=True)],
             ["a.jsonl: 2 torn lines"], id="a hole in the evidence",
@@ -51,7 +51,7 @@ def test_what_forbids_pass_is_no_green_case(
 @pytest.mark.parametrize(
     ("compensated", "answer"),
     [
-        pytest.param(True, Skipped, id="one that a spare made good is skipped"),
+        pytest.param(True, Skipped, id="one that a spare replaces is skipped"),
         pytest.param(False, Error, id="one that was not seen is an error"),
     ],
 )

@@ -128,7 +128,7 @@ def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
     place = {"topic": "orders", "partition": 0}
     add_findings(
         {"check": "I10", "severity": "violation", "message": "lost", "leader_epoch": 2} | place,
-        {"check": "I19", "severity": "violation", "message": "nobody knows when"},
+        {"check": "I19", "severity": "violation", "message": "at an unknown time"},
     )
     page = write(folder).read_text()
     assert re.search(r'id="finding-I10-violation-0"[^§]{0,80}lost[^§]{0,80}href="#at-9.600"', page)

@@ -117,7 +117,7 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
 @pytest.mark.parametrize(
     ("text", "times"),
     [
-        pytest.param("broker 2 leads in epoch 0, its log ends at 0", 1, id="who led when it was written"),
+        pytest.param("broker 2 leads in epoch 0, its log ends at 0", 1, id="the leader when it was written"),
         pytest.param("the high watermark of broker 2 passes offset 7: 7 to 8", 1, id="its commit"),
         pytest.param("the high watermark of broker 2 passes offset 7: 3 to 5", 0, id="no other commit"),
         pytest.param("broker 1 is controller in epoch 1", 1, id="a controller once, by whomever it is known"),

@@ -53,11 +53,11 @@ def result_of(**changes: Any) -> RunResult:
             ["judge operations/a.jsonl: 2 torn lines", "judge I9 log-matching: no rows"],
             id="then what the evidence lacks, and what could not be judged for it",
         ),
-        pytest.param({"faults": [MISSED]}, ["drive pause 1: nothing was seen"], id="a fault that nobody saw"),
-        pytest.param({"faults": [*HELD["faults"], MADE_GOOD]}, [], id="a fault that a spare made good"),
+        pytest.param({"faults": [MISSED]}, ["drive pause 1: nothing was seen"], id="a fault that was not seen"),
+        pytest.param({"faults": [*HELD["faults"], MADE_GOOD]}, [], id="a fault that a spare replaces"),
         pytest.param({"faults": []}, ["drive no fault was injected"], id="no fault at all"),
         pytest.param({"residue": ["pid 12 runs"]}, ["stop pid 12 runs"], id="what was left"),
-        pytest.param({"checks": [], "suites": []}, ["judge nothing was judged"], id="nobody has judged it"),
+        pytest.param({"checks": [], "suites": []}, ["judge nothing was judged"], id="it was not judged"),
     ],
 )  # fmt: skip
 def test_the_reasons_are_those_that_make_the_verdicts(changes: dict[str, Any], reasons: list[str]) -> None:

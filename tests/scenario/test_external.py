@@ -1,4 +1,4 @@
-"""What a scenario may do to a cluster that somebody else started, and what it makes of its own there."""
+"""What a scenario may do to an existing cluster, and what it creates there."""
 
 import re
 from pathlib import Path
@@ -61,7 +61,7 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("system: external\ndriver: external\n", "", "a scenario with cluster.external has the system"
                      " external", id="a cluster is named and another one would be started"),
         pytest.param("{id: 1, host: one}", "{id: 1002, host: one}", "names a broker twice", id="a broker twice"),
-        pytest.param("brokers: 2", "brokers: 3", "is 3, and cluster.external names 2", id="brokers that nobody names"),
+        pytest.param("brokers: 2", "brokers: 3", "is 3, and cluster.external names 2", id="brokers without a name"),
         pytest.param("target: 1002", "target: 0", "there is no broker 0; there are: 1, 1002", id="no such broker"),
         pytest.param("host: one", "host: -oProxyCommand=x", "cluster.external.brokers", id="a host that is an option"),
         pytest.param("host: one", 'host: "one two"', "cluster.external.brokers", id="a host of two words"),
@@ -71,7 +71,7 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("kill: \"ssh {host} kill\", start: \"ssh {host} start\", ", "", "kill takes a command for kill and"
                      " start in cluster.external.commands", id="a fault without its commands"),
         pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
-                     " cluster.external.expire_sessions does not allow", id="a session that nobody may end"),
+                     " cluster.external.expire_sessions does not allow", id="a session that may not be ended"),
         pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on a cluster of somebody else's;"
                      " what is: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, custom",
                      id="a fault without any command"),

@@ -60,7 +60,9 @@ def test_two_faults_of_one_client_at_a_time_are_refused() -> None:
     ("servers", "target", "message"),
     [
         pytest.param(3, "zookeeper(2,4)", "there is no ZooKeeper server 4; allowed: 1 to 3", id="a number too high"),
-        pytest.param(1, "zookeeper(follower)", "a single ZooKeeper server has no follower", id="a follower of nobody"),
+        pytest.param(
+            1, "zookeeper(follower)", "a single ZooKeeper server has no follower", id="a follower without a leader"
+        ),
         pytest.param(3, "majority", "kill-zookeeper takes zookeeper, not majority", id="brokers"),
     ],
 )

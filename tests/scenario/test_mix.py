@@ -52,7 +52,7 @@ def plans(text: str = MIX, seeds: range = SEEDS) -> tuple[Plan, ...]:
 
 
 def end_s(fault: PlannedFault) -> float:
-    """Return when it is healed: whoever kills waits for the end of a session of 4 s."""
+    """Return when it is healed: a kill waits for the end of a session of 4 s."""
     lasts_s = max(fault.duration_s, 4) if fault.fault in ("kill", "power-loss") else fault.duration_s
     return fault.at_s + lasts_s + 5
 

@@ -37,10 +37,10 @@ def scenario() -> Scenario:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param("{B: controller,", "{B: leader,", "s.yaml:3: roles.B: ", id="a role that nobody has at the start"),
+        pytest.param("{B: controller,", "{B: leader,", "s.yaml:3: roles.B: ", id="a role without a broker then"),
         pytest.param("A: one,", "A: controller,", "s.yaml:3: roles.A: B is the controller", id="two controllers"),
         pytest.param("C: one}", "C: one, D: one}", "s.yaml:3: roles: 4 roles for 3 brokers", id="too many roles"),
-        pytest.param("[A, C, B]", "[A, D, B]", "s.yaml:5: topics.0.replicas: unknown role 'D'", id="replica of nobody"),
+        pytest.param("[A, C, B]", "[A, D, B]", "s.yaml:5: topics.0.replicas: unknown role 'D'", id="an unknown role"),
         pytest.param("[A, C, B]", "[A, A, B]", "s.yaml:5: topics.0.replicas: A is named twice", id="two on one broker"),
         pytest.param("[A, C, B]", "[A, C]", "s.yaml:5: topics.0.replicas: names 2, and replication_factor is 3",
                      id="too few replicas"),
@@ -63,7 +63,7 @@ def scenario() -> Scenario:
         pytest.param("B leads orders-0", "B likes orders-0", "s.yaml:11: steps.2.when: not a condition",
                      id="no condition"),
         pytest.param("B leads orders-0", "X leads orders-0", "s.yaml:11: steps.2.when: unknown role 'X'",
-                     id="a condition of nobody"),
+                     id="a condition on no broker"),
         pytest.param("B leads orders-0", "B leads orders-1", "s.yaml:11: steps.2.when: topic orders has no partition 1",
                      id="a condition of no partition"),
         pytest.param('heal: "A, C"', "heal: B", "s.yaml:13: steps.4.heal: nothing is in force on B then",

@@ -1,4 +1,4 @@
-"""Brokers as processes: what killing, pausing, stopping and a power loss do to them and to those who talk to them."""
+"""Brokers as processes: what killing, pausing, stopping and a power loss do to them and to their peers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -74,7 +74,7 @@ def test_a_clean_stop_takes_the_registration_along_and_leaves_its_marker() -> No
 @pytest.mark.parametrize(
     ("length_s", "states"),
     [
-        pytest.param(SESSION_S / 3, ["connected"], id="shorter than the session: nobody noticed"),
+        pytest.param(SESSION_S / 3, ["connected"], id="shorter than the session: not noticed"),
         pytest.param(
             SESSION_S * 2,
             ["connected", "suspended", "lost", "connected", "reinit"],

@@ -24,7 +24,7 @@ from harness.system.waiting import until
 BOTH, IN, OUT = Direction.BOTH, Direction.INBOUND, Direction.OUTBOUND
 SIDES = tuple(Side)
 OF_A_QUORUM = (Side.CONTROLLERS,)
-"""Nobody in virtual time, which has ZooKeeper."""
+"""None in virtual time, which has ZooKeeper."""
 
 
 def with_driver(story: Callable[[SimulationDriver], Awaitable[None]], *, zookeeper_servers: int = 1) -> None:
@@ -240,7 +240,7 @@ def test_a_znode_is_read_and_overwritten_whoever_owns_it_and_only_instead_of_wha
         assert before is not None
         assert not await view.write("/controller", b"lost", instead_of=b"something else")
         assert await view.write("/controller", b"nonsense", instead_of=before)
-        assert (await view.controller()).broker_id == -1, "nonsense names nobody"
+        assert (await view.controller()).broker_id == -1, "invalid content names no broker"
         assert await view.write("/controller", before)
         assert await view.read("/controller") == before
         assert await view.read("/nowhere") is None
@@ -340,7 +340,7 @@ def test_only_those_who_were_connected_to_a_follower_notice_its_end() -> None:
             await driver.start_zookeeper(server)
         after = [broker.session and broker.session.connection for broker in brokers]
         assert all(after)
-        assert len(set(before) & set(after)) < len(before), "somebody went on elsewhere"
+        assert len(set(before) & set(after)) < len(before), "a client continued elsewhere"
 
     with_driver(story, zookeeper_servers=3)
 

@@ -81,7 +81,7 @@ def test_a_client_begins_nothing_more_when_its_run_ends_while_it_connects() -> N
                 changed=lambda: begun.append("a connection"),
             )
         )
-        await asyncio.sleep(0)  # it has asked for its first connection, and nobody answers yet
+        await asyncio.sleep(0)  # it has asked for its first connection, and there is no answer yet
         raise KeyError("the run ends")
 
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""Compacted topics under faults: nobody intact is accused, and a cleaner that takes too much is found."""
+"""Compacted topics under faults: no intact cluster is accused, and a cleaner that takes too much is found."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

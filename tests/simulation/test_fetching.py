@@ -53,7 +53,7 @@ class TwoLeaders:
 
 
 async def all_is_quiet() -> None:
-    await asyncio.sleep(1)  # of virtual time, which jumps when nobody has anything to do
+    await asyncio.sleep(1)  # of virtual time, which jumps when nothing is due
 
 
 def test_what_a_former_leader_answers_late_says_nothing_about_the_position() -> None:

@@ -62,7 +62,7 @@ async def _moved(storage: MemoryStorage) -> None:
         pytest.param(_power_loss_before, {"a": b"old"}, False, id="a power loss before leaves the old one"),
         pytest.param(_power_loss_after, {"a": b"new"}, True, id="a power loss after leaves the new one"),
         pytest.param(_another_sync_and_power_loss, {"a": b"old"}, False, id="another sync does not put it in place"),
-        pytest.param(_death_of_the_process, {"a": b"old"}, False, id="who dies puts nothing in place"),
+        pytest.param(_death_of_the_process, {"a": b"old"}, False, id="a dying process puts nothing in place"),
         pytest.param(_replaced, {"a": b"newer"}, False, id="what replaces it comes after it"),
         pytest.param(_removed, {}, False, id="what removes it comes after it"),
         pytest.param(_moved, {"b": b"old"}, False, id="what moves the file moves the old one"),

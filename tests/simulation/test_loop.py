@@ -117,7 +117,7 @@ def test_an_error_that_nobody_waits_for_is_kept() -> None:
 
 
 class _Worker:
-    """A process that counts seconds, and hears what others tell it."""
+    """A process that counts seconds, and receives messages."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop

@@ -137,11 +137,11 @@ async def _half_open(stage: Stage) -> None:
     simulated_loop().kill(stage.server)
     stage.network.process_died(stage.server, silently=True)
     await asyncio.sleep(5)
-    assert not connection.closed, "nobody has told it"
+    assert not connection.closed, "it was not notified"
     began = now_s()
     with pytest.raises(PeerError, match="closed before"):
         await stage.ask(connection, "a")
-    assert now_s() - began < 0.1, "whoever speaks to a closed end is refused"
+    assert now_s() - began < 0.1, "writes to a closed end are refused"
 
 
 async def _cut(stage: Stage) -> None:
@@ -192,7 +192,7 @@ async def _paused(stage: Stage) -> None:
     pending = asyncio.ensure_future(stage.ask(connection, "a"))
     another = asyncio.ensure_future(stage.connect())
     await asyncio.sleep(1)
-    assert (stage.requests, another.done()) == ([], True), "the kernel accepts, nobody answers"
+    assert (stage.requests, another.done()) == ([], True), "the kernel accepts, no server answers"
     loop.thaw(stage.server)
     assert await pending == "a"
 
@@ -203,13 +203,13 @@ async def _cancelled(stage: Stage) -> None:
     await asyncio.sleep(0.1)
     pending.cancel()
     await asyncio.gather(pending, return_exceptions=True)
-    assert connection.closed, "its response may still come, to whoever asks next"
+    assert connection.closed, "its response may still come, to the next request"
 
 
 @pytest.mark.parametrize(
     "story",
     [
-        pytest.param(_nobody_listens, id="where nobody listens, one is refused"),
+        pytest.param(_nobody_listens, id="refused without a listener"),
         pytest.param(_refused_while_closed, id="a closed connection sends nothing"),
         pytest.param(_the_server_dies, id="a process that dies resets its connections"),
         pytest.param(_the_host_vanishes, id="a host that vanishes resets nothing"),

@@ -1,4 +1,4 @@
-"""Topics that grow and go, on whole brokers in virtual time: with everybody there, and while brokers die and return."""
+"""Topics that grow and are deleted, in virtual time: with all brokers there, and while brokers die and return."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

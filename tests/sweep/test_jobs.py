@@ -237,7 +237,7 @@ def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, t
         pytest.param(None, "local[*,4]", id="all cores of this machine by default"),
         pytest.param("local", "local[1,4]", id="one core"),
         pytest.param("local[2]", "local[2,4]", id="two cores"),
-        pytest.param("local[2,1]", "local[2,1]", id="whoever says how often is obeyed"),
+        pytest.param("local[2,1]", "local[2,1]", id="a stated number is obeyed"),
         pytest.param("spark://host:7077", "spark://host:7077", id="a cluster"),
     ],
 )

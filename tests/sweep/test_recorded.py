@@ -27,7 +27,7 @@ def kept_history(folder: Path, name: str, *faults: dict[str, object]) -> History
     rows = [{"number": number, "run_id": f"{name}-{number}", "journal": LINES} for number in range(2)]
     parquet.write_table(pa.Table.from_pylist(rows), table)
     history = History(folder / "kept" / name)
-    history.write(declaration, table, verdict, "found by nobody")
+    history.write(declaration, table, verdict, "found by no check")
     return history
 
 

@@ -32,7 +32,7 @@ SHARES = 3
 SCHEDULES = SHARES * SHARE
 """For two executors of one core each, one of which dies with the last share."""
 END_S = 30
-LOSS, SEED_OF_A_LOSS = "an acknowledged record is in no log and nobody read it", 1
+LOSS, SEED_OF_A_LOSS = "an acknowledged record is in no log and was not read", 1
 LIGHT_JVMS = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try.
 

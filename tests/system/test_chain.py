@@ -30,7 +30,7 @@ def test_lines_that_follow_one_another_have_no_break() -> None:
         pytest.param([*written()[:3], written()[3][:9]], False, id="a writer that was killed in a line"),
         pytest.param([*written()[:3], *written()], True, id="a second writer after one that was killed"),
         pytest.param([*written(), *written()], True, id="a second writer after one that ended"),
-        pytest.param([], False, id="nobody has written anything"),
+        pytest.param([], False, id="nothing was written"),
     ],
 )
 def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool) -> None:

@@ -15,7 +15,7 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("before", "named", "then"),
     [
-        pytest.param("", None, Engine.SPARK, id="Apache Spark unless somebody says otherwise"),
+        pytest.param("", None, Engine.SPARK, id="Apache Spark by default"),
         pytest.param("sail", None, Engine.SAIL, id="what the environment says"),
         pytest.param("sail", "spark", Engine.SPARK, id="what the option says, whatever the environment does"),
     ],

@@ -155,7 +155,7 @@ def test_who_names_no_run_is_known_by_a_namespace_of_it(place: Place, ending: Ex
     first.kill()
     first.communicate(timeout=120)
     assert list(left_of(place, Namespaces())) == []
-    assert list(left_of(place, replace(namespaces, seen_s=0.0))) == [], "who began later has another of that number"
+    assert list(left_of(place, replace(namespaces, seen_s=0.0))) == [], "a later one reuses that number"
     assert list(left_of(place, namespaces)) == [f"process {beside.pid} is left in {', '.join(namespaces.names)}"]
 
 

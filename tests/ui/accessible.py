@@ -1,4 +1,4 @@
-"""What axe-core has against a page: what keeps people from reading it who see, hear or point otherwise."""
+"""What axe-core finds in a page: barriers for people that see, hear or point differently."""
 
 from pathlib import Path
 

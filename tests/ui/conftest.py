@@ -118,7 +118,7 @@ def axe(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="module")
 def person(airflow_server: Airflow, chromium: webdriver.Chrome) -> Person:
-    """Somebody who has logged in as admin."""
+    """A person with a login as admin."""
     someone = Person(chromium, airflow_server.base_url)
     someone.goto("/")
     someone.find("[name=username]").send_keys("admin")

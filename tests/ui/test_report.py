@@ -30,7 +30,7 @@ PLACE = {"check": "I10", "severity": "violation", "topic": "orders", "partition"
 
 @pytest.fixture
 def reader(chromium: webdriver.Chrome, folder: RunFolder, add_findings: Callable[..., None]) -> Iterator[Person]:
-    """Somebody who has opened the report of a run with findings, more than are unfolded."""
+    """A person with an open report of a run with findings, more than are unfolded."""
     add_findings(*({**PLACE, "message": f"record {offset} is lost", "offset": offset} for offset in range(8)))
     person = Person(chromium, write(folder).as_uri())
     look(person, WIDTH, "light")

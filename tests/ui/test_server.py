@@ -1,4 +1,4 @@
-"""The launcher's Airflow: it answers, it has read every DAG, and it lets nobody in without a password."""
+"""The launcher's Airflow: it answers, it has read every DAG, and it admits no user without a password."""
 
 import stat
 

@@ -90,7 +90,7 @@ def test_each_commit_is_one_further_than_the_one_before(path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        pytest.param(KafkaError._TIMED_OUT, "info", id="nobody knows"),
+        pytest.param(KafkaError._TIMED_OUT, "info", id="unknown"),
         pytest.param(KafkaError.INVALID_GROUP_ID, "fail", id="it did certainly not happen"),
     ],
 )

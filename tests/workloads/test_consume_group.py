@@ -56,7 +56,7 @@ def test_a_double_has_the_instance_of_another_member() -> None:
         pytest.param({"session_timeout_ms": 500, "heartbeat_interval_ms": 500}, id="no heartbeat within a session"),
         pytest.param({"doubles": 1}, id="a double of a member without an instance"),
         pytest.param({"static": True, "members": 1, "doubles": 2}, id="more doubles than members"),
-        pytest.param({"assignor": "sticky"}, id="an assignor that nobody simulates"),
+        pytest.param({"assignor": "sticky"}, id="an assignor that is not simulated"),
         pytest.param({"name": "g" * 65}, id="a name that no file can have"),
     ],
 )

@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[KazooClient]:
-    """A session of somebody else."""
+    """A session of another client."""
     client = KazooClient(hosts=server.hosts)
     client.start()
     yield client

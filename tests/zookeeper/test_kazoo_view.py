@@ -69,7 +69,7 @@ async def test_a_znode_is_overwritten_whoever_owns_it_and_only_instead_of_what_i
         assert not await view.write("/controller", b"lost", instead_of=b"something else")
         assert await view.write("/controller", b"nonsense", instead_of=b"before")
         assert await view.read("/controller") == b"nonsense"
-        assert (await view.controller()).broker_id == -1, "nonsense names nobody"
+        assert (await view.controller()).broker_id == -1, "invalid content names no broker"
         assert client.exists("/controller").ephemeralOwner == client.client_id[0]
         assert await view.read("/nowhere") is None
         assert not await view.write("/nowhere", b"")

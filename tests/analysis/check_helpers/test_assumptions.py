@@ -1,4 +1,4 @@
-"""What checks take for granted is tested once for all of them, and what breaks costs nobody else an answer."""
+"""What checks take for granted is tested once for all of them, and a broken one costs no other check its answer."""
 
 from collections.abc import Callable
 from typing import ClassVar

@@ -715,7 +715,7 @@ def gaps(out: RunWriter) -> None:
             send(out, index, type_, offset=index if type_ is OpType.OK else -1)
 
     attempt(0, 1, OpType.OK)
-    out.clock.tick(1000)  # nobody tries
+    out.clock.tick(1000)  # no client tries
     attempt(1, 100, OpType.FAIL)
     attempt(2, 300, OpType.OK)
     attempt(3, 200, OpType.OK)

@@ -134,7 +134,7 @@ def _answer(random: Random, seed: int) -> dict[str, object]:
     ("damage", "finders"),
     [
         pytest.param("true", set(), id="in which nothing is wrong"),
-        pytest.param('"partition" <> 1 OR "offset" <> 2500', {"lost-write"}, id="of which a record was read by nobody"),
+        pytest.param('"partition" <> 1 OR "offset" <> 2500', {"lost-write"}, id="with a record that was not read"),
     ],
 )
 def test_a_long_history_is_judged_by_slices(

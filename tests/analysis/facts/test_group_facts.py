@@ -174,7 +174,7 @@ SEEN: dict[str, tuple[list[Event], tuple[Any, ...]]] = {
         [becomes(STABLE, 1, "a/i"), member("b/i", "replaced", 1, old="a"), commits("b/i", 1, decided=2)],
         (STABLE, 1, True),
     ),
-    "nobody, of a group that nobody heard of": ([commits("", -1, decided=0)], (None, None, False)),
+    "a non-member, of an unknown group": ([commits("", -1, decided=0)], (None, None, False)),
     "a member of another term": ([becomes(STABLE, 1, "a"), commits("a", 1, decided=1, epoch=4)], (None, None, False)),
 }
 

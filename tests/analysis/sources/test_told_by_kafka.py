@@ -1,4 +1,4 @@
-"""Whether checks find in the lines of a real broker what somebody planted in them: of Kafka 3.9.1, from line to answer.
+"""Whether checks find what was planted in the lines of a real broker: of Kafka 3.9.1, from line to answer.
 
 The lines are kept ones; what is planted is a line that is missing, comes twice, or has another number.
 """

@@ -93,7 +93,7 @@ def chosen(log: Log, *, high_watermark: int | None = None, now_ms: int = NOW_MS)
 
 
 def nothing(_log: Log, _from_offset: int, _to_offset: int) -> None:
-    """Nobody listens."""
+    """Drop the call."""
 
 
 async def clean(

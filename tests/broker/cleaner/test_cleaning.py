@@ -337,7 +337,7 @@ BATCHES = st.lists(st.tuples(st.sampled_from("abcdef"), VALUES), min_size=1, max
 def test_any_log_keeps_what_its_readers_need(
     rounds: list[list[tuple[list[Pair], int]]], capacity: int, segment_bytes: int
 ) -> None:
-    """Who reads it all ends up with the value of each key; nothing moves; the end stays; a restart finds the same."""
+    """A reader of the whole log gets the value of each key; nothing moves; the end stays; a restart finds the same."""
     storage = MemoryStorage()
     log = compacted_log(storage, segment_bytes=max(segment_bytes, 200))
     written: dict[int, Pair] = {}

@@ -1,7 +1,7 @@
 """A broker that dies at any step of a cleaning starts again with a whole log: old, new, or some of both.
 
 A record that was gone already may be back, where the segment that held it outlived the crash; it goes again with the
-next cleaning, and no reader is misled: whoever reads all of the log ends up with the same.
+next cleaning, and no reader is misled: a reader of the whole log gets the same.
 """
 
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ def test_the_last_record_of_each_key_stays(codec: int, later: dict[str, int], la
         assert (header.records_count, header.max_timestamp) == (len(stays), NOW_MS + stays[-1] - BASE)
 
 
-@pytest.mark.parametrize("needed", [False, True], ids=["it goes", "it tells where a producer is, and is emptied"])
+@pytest.mark.parametrize("needed", [False, True], ids=["it goes", "it has a producer's state, and is emptied"])
 def test_a_batch_in_which_no_key_has_its_last_record_is_not_even_read(needed: bool) -> None:
     held = at_50(("a", "1"), ("b", "2"), numbering=Numbering(9, 2, 40))
     held[-1] ^= 0xFF  # not to be decompressed, and no records either

@@ -79,7 +79,7 @@ async def test_records_after_an_aborted_transaction_of_the_same_producer_count()
         pytest.param(["7 a1", "7 commits"], True, [[1], [1], [1]], id="stays as long as a record of its transaction"),
         pytest.param(["7 a1", "7 aborts"], False, [[1], [1], [1]], id="stays with the emptied batch of a producer"),
         pytest.param(["7 commits"], True, [[0], [0], []], id="without a transaction"),
-        pytest.param(["7 commits"], False, [[0], [0], []], id="that alone tells of a producer is emptied"),
+        pytest.param(["7 commits"], False, [[0], [0], []], id="that alone has a producer's state is emptied"),
     ],
 )
 async def test_a_marker(steps: list[str], forgotten: bool, left: list[list[int]]) -> None:

@@ -258,9 +258,9 @@ async def test_producers_are_forgotten(expiration_ms: str, offset: int) -> None:
     ("properties", "leader"),
     [
         pytest.param({}, 1, id="the lead goes home"),
-        pytest.param({"auto.leader.rebalance.enable": "false"}, 2, id="not where nobody balances"),
+        pytest.param({"auto.leader.rebalance.enable": "false"}, 2, id="not without a balancer"),
         pytest.param({"leader.imbalance.per.broker.percentage": "100"}, 2, id="nor while it is balanced enough"),
-        pytest.param({"leader.imbalance.check.interval.seconds": "300"}, 2, id="nor before somebody looks"),
+        pytest.param({"leader.imbalance.check.interval.seconds": "300"}, 2, id="nor before the first check"),
     ],
 )
 async def test_the_balance_of_leads(properties: dict[str, str], leader: int) -> None:

@@ -58,7 +58,7 @@ def test_names_of_listeners_are_the_same_in_either_case() -> None:
     [
         pytest.param({"broker.id": "one"}, "broker.id=one", id="a number that is none"),
         pytest.param({"max.connections.per.ip.overrides": "a:1,b"}, "'b' is not host:count", id="a host without count"),
-        pytest.param({"max.connections.per.ip": "0"}, "can be 0 only if", id="nobody may connect"),
+        pytest.param({"max.connections.per.ip": "0"}, "can be 0 only if", id="no client may connect"),
         pytest.param({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes", id="no memory"),
         pytest.param({"log.cleaner.dedupe.buffer.size": "1048576"}, "more than 1048576", id="no memory for keys"),
         pytest.param(

@@ -110,7 +110,7 @@ def test_a_topic_gets_nothing_that_is_not_there(name: str, text: str) -> None:
 def test_the_ordinary_file_of_the_release_is_taken_as_it_is() -> None:
     config = parse_config(ORDINARY)
     assert [(endpoint.name, endpoint.port) for endpoint in config.endpoints] == [("PLAINTEXT", 9092)]
-    assert config.peer_endpoint.host == "127.0.0.1"  # whom a file does not open the broker to, it does not serve
+    assert config.peer_endpoint.host == "127.0.0.1"  # the broker listens on no more than its file says
     assert (config.broker_id, config.log_dirs) == (0, ("/tmp/kafka-logs",))
 
 

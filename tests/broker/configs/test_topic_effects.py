@@ -92,7 +92,7 @@ async def test_flush_ms_syncs_the_log_when_the_scheduler_looks(flush_ms: str, af
         pytest.param(
             {"message.timestamp.difference.max.ms": "1000", "message.timestamp.type": "LogAppendTime"},
             0,
-            id="nobody looks where the broker's time counts",
+            id="not checked where the broker's time counts",
         ),
     ],
 )

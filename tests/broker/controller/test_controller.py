@@ -1,4 +1,4 @@
-"""The whole controller over a fake ZooKeeper and a fake network: who is elected, and when it steps down."""
+"""The whole controller over a fake ZooKeeper and a fake network: the elected broker, and when it resigns."""
 
 import asyncio
 

@@ -58,7 +58,7 @@ async def test_events_are_processed_one_after_the_other_in_order(bench: Bench) -
         pytest.param(ControllerMovedError("x"), "moved", ["moved"], id="moved: look whether to resign"),
         pytest.param(PendingRequestsError("x"), "PendingRequestsError", ["stuck"], id="stuck: give the office up"),
         pytest.param(SessionExpired("x"), "SessionExpired", [], id="the session's end costs only its event"),
-        pytest.param(TypeError("bug"), "TypeError", [], id="so does an error nobody thought of"),
+        pytest.param(TypeError("bug"), "TypeError", [], id="so does an unexpected error"),
     ],
 )
 async def test_an_event_that_fails_is_lost_and_the_next_one_runs(

@@ -22,8 +22,8 @@ def test_an_election_raises_the_leader_epoch_and_carries_the_controllers() -> No
     ("state", "replica", "expected"),
     [
         pytest.param(STATE, 3, replace(NEXT, isr=(2, 1)), id="a follower leaves"),
-        pytest.param(STATE, 1, replace(NEXT, leader=-1, isr=(2, 3)), id="a leader that leaves is nobody"),
-        pytest.param(STATE, 9, None, id="who is not in the ISR cannot leave it"),
+        pytest.param(STATE, 1, replace(NEXT, leader=-1, isr=(2, 3)), id="a leader that leaves has no successor"),
+        pytest.param(STATE, 9, None, id="a broker outside the ISR cannot leave it"),
         pytest.param(
             replace(STATE, isr=(1,)),
             1,

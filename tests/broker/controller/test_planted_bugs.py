@@ -7,7 +7,7 @@ from tests.broker.controller.world import World, settle
 
 
 def replace_controller(world: World) -> None:
-    """Have broker 7, of which nobody else knows anything, elected."""
+    """Elect broker 7, which no other broker knows."""
     world.server.put("/controller_epoch", b"2")
     world.server.put("/controller", ControllerZnode(broker_id=7, timestamp_ms=0).encode())
 

@@ -1,4 +1,4 @@
-"""Partitions move to other brokers: what is written, who is told what, and what interrupts it."""
+"""Partitions move to other brokers: the writes, the requests, and interruptions."""
 
 import pytest
 

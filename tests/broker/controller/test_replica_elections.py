@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and the balance of leads."""
+"""Requested elections, and the balance of leads."""
 
 import asyncio
 
@@ -35,9 +35,9 @@ def context(*led: tuple[int, tuple[int, ...], tuple[int, ...]], live: tuple[int,
     ("kind", "partition", "leader", "error"),
     [
         pytest.param(PREFERRED, T, 2, None, id="preferred: another one leads"),
-        pytest.param(PREFERRED, T, -1, None, id="preferred: nobody leads"),
+        pytest.param(PREFERRED, T, -1, None, id="preferred: no leader"),
         pytest.param(PREFERRED, T, 1, ErrorCode.ELECTION_NOT_NEEDED, id="preferred: it leads already"),
-        pytest.param(UNCLEAN, T, -1, None, id="unclean: nobody leads"),
+        pytest.param(UNCLEAN, T, -1, None, id="unclean: no leader"),
         pytest.param(UNCLEAN, T, 9, None, id="unclean: the leader is dead"),
         pytest.param(UNCLEAN, T, 3, None, id="unclean: the leader is shutting down"),
         pytest.param(UNCLEAN, T, 2, ErrorCode.ELECTION_NOT_NEEDED, id="unclean: the leader lives"),

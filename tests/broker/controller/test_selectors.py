@@ -49,7 +49,7 @@ def candidates(
             Selection(leader=3, isr=(3,), receivers=(2, 3)),
             id="a live replica outside the ISR is only told",
         ),
-        pytest.param(candidates((1, 2), (1,), {2}), NOBODY, id="nobody of the ISR lives and unclean is not allowed"),
+        pytest.param(candidates((1, 2), (1,), {2}), NOBODY, id="no member of the ISR lives and unclean is not allowed"),
         pytest.param(
             candidates((1, 2, 3), (1,), {3, 2}, unclean=True),
             Selection(leader=2, isr=(2,), receivers=(2, 3), unclean=True),
@@ -95,7 +95,7 @@ def test_offline(among: Candidates, expected: Selection | Refusal) -> None:
             Selection(leader=3, isr=(3,), receivers=(1, 2, 3)),
             id="all that are leaving leave the ISR",
         ),
-        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), NOBODY, id="nobody else is in the ISR"),
+        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), NOBODY, id="no other member is in the ISR"),
         pytest.param(candidates((1, 2), (1, 2), {1}, frozenset({1})), NOBODY, id="the other member is dead"),
         pytest.param(
             candidates((1, 2), (1,), {1, 2}, frozenset({1}), unclean=True),
@@ -203,7 +203,7 @@ OLD = selectors_0_8.SELECTORS
             Strategy.CONTROLLED_SHUTDOWN,
             candidates((1, 2), (1,), {1, 2}, frozenset({1})),
             "StateChangeFailed",
-            id="controlled shutdown: nobody else in sync",
+            id="controlled shutdown: no other member in sync",
         ),
         pytest.param(
             Strategy.NO_OP,

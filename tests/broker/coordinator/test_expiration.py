@@ -62,13 +62,11 @@ def holding(*records: OffsetRecord | GroupRecord) -> GroupCoordinator:
         pytest.param([committed(YOUNG_MS)], ["t"], id="and not before"),
         pytest.param([group(OLD_MS), committed(NOW_MS)], None, id="of an empty group, since it is empty"),
         pytest.param([group(YOUNG_MS), committed(0)], ["t"], id="and not since the commit"),
-        pytest.param(
-            [group(None), committed(OLD_MS)], None, id="since the commit, where nobody knows since when it is"
-        ),
+        pytest.param([group(None), committed(OLD_MS)], None, id="since the commit, if the group's age is unknown"),
         pytest.param([group(0, TO_T), committed(0)], ["t"], id="none of a topic that members subscribe to"),
         pytest.param([group(0, TO_T), committed(0, "u")], [], id="of another topic, from the commit on"),
         pytest.param([group(0, TO_T), committed(YOUNG_MS, "u")], ["u"], id="and not before that"),
-        pytest.param([group(0, b"\xff"), committed(0)], ["t"], id="none where nobody knows what is subscribed to"),
+        pytest.param([group(0, b"\xff"), committed(0)], ["t"], id="none where the subscription is unknown"),
         pytest.param([group(0, TO_T, "connect"), committed(0)], ["t"], id="none of members that are no consumers"),
         pytest.param([committed(0, expires_ms=NOW_MS)], None, id="when the client said"),
         pytest.param([committed(0, expires_ms=NOW_MS + 1)], ["t"], id="and not before the client said"),

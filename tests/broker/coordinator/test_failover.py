@@ -60,7 +60,7 @@ async def test_a_generation_that_too_few_replicas_would_hold_is_not_begun() -> N
 
 
 async def test_a_coordinator_whose_follower_dies_keeps_its_groups_in_the_next_epoch() -> None:
-    """As Kafka does: only who did not lead before loads. Nobody who waits is sent away with NOT_COORDINATOR."""
+    """As in Kafka: only a new leader loads. No waiting member is answered with NOT_COORDINATOR."""
     async with WholeCluster(QUICK) as cluster:
         script, coordinator = await led_by(cluster)
         third = await script.member()

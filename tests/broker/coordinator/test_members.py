@@ -30,7 +30,7 @@ JOIN = Join(
 
 
 async def stable(coordinating: GroupCoordinator, group: str = "g") -> str:
-    """Make somebody the only member of a group, in generation 1, and return its id."""
+    """Make a client the only member of a group, in generation 1, and return its id."""
     joined = await coordinating.members.join(group, JOIN)
     assert (joined.error, joined.generation) == (ErrorCode.NONE, 1)
     synced = await coordinating.members.sync(group, assigning(joined))

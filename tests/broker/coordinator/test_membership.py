@@ -1,4 +1,4 @@
-"""One group, step by step, in the pure state machine: who is answered what, which timers run, what is stored."""
+"""One group, step by step, in the pure state machine: answers, timers, and stored records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -183,7 +183,7 @@ def time_is_over(timer: Timer) -> Step:
 
 
 def no_time_to_sync(world: World) -> None:
-    """Nobody's time to ask for an assignment runs."""
+    """No member's time to ask for an assignment runs."""
     assert SYNC_TIMER not in world.timers
 
 
@@ -216,9 +216,9 @@ def case(
             ["join a: 1 by range led by a [a b]", "join b: 1 by range led by a []"],
             COMPLETING,
         ),
-        case("who comes first waits for the initial delay", (), (joins("", new="a"),), [], PREPARING),
+        case("the first member waits for the initial delay", (), (joins("", new="a"),), [], PREPARING),
         case(
-            "an id is given out, and the group waits for whoever got it",
+            "an id is given out, and the group waits for its owner",
             ONE,
             (joins("a"), asks_for_an_id("b"), leaves("b")),
             ["join a: 2 by range led by a [a]", "id b: MEMBER_ID_REQUIRED", "leave b: NONE"],
@@ -232,21 +232,21 @@ def case(
             COMPLETING,
         ),
         case(
-            "whoever got an id is let in with it",
+            "a client with an assigned id is let in",
             ONE,
             (asks_for_an_id("b"), joins("b"), joins("a")),
             ["id b: MEMBER_ID_REQUIRED", "join a: 2 by range led by a [a b]", "join b: 2 by range led by a []"],
             COMPLETING,
         ),
         case(
-            "a group that is full takes nobody in",
+            "a full group takes no member in",
             (*TWO, joins("", new="c"), joins("b"), joins("a"), syncs("a", 3), stored()),
             (joins("", new="d"),),
             ["join d: GROUP_MAX_SIZE_REACHED"],
             STABLE,
         ),
         case(
-            "in a rebalance of a full group who comes last is out",
+            "in a rebalance of a full group the last to come is out",
             (*TWO, joins("", new="c"), joins("", new="d")),
             (joins("a"), joins("b")),
             [
@@ -258,7 +258,7 @@ def case(
             COMPLETING,
         ),
         case(
-            "who does not join again in time is out, and another one leads",
+            "a member that does not rejoin in time is out, and another one leads",
             TWO,
             (joins("", new="c"), joins("b"), JOINED),
             ["join b: 3 by range led by b [b c]", "join c: 3 by range led by b []"],
@@ -272,7 +272,7 @@ def case(
             COMPLETING,
         ),
         case(
-            "a rebalance that nobody joins waits on for static members",
+            "a rebalance without joins waits on for static members",
             (*STATIC, joins("", new="b")),
             (leaves("b"), JOINED),
             ["leave b: NONE", "join b: UNKNOWN_MEMBER_ID"],
@@ -338,7 +338,7 @@ def case(
             COMPLETING,
         ),
         case(
-            "whoever waits for an assignment when a member goes joins again",
+            "members that wait for an assignment when one leaves join again",
             (*ONE, joins("", new="b"), joins("a")),
             (syncs("b", 2), leaves("a"), joins("b")),
             ["leave a: NONE", "sync b: REBALANCE_IN_PROGRESS", "join b: 3 by range led by b [b]"],
@@ -359,21 +359,21 @@ def case(
             STABLE,
         ),
         case(
-            "an assignment that cannot be stored is nobody's, and all join again",
+            "an assignment that cannot be stored is dropped, and all join again",
             (*ONE, joins("", new="b"), joins("a"), syncs("b", 2)),
             (syncs("a", 2, a="one", b="two"), stored(ErrorCode.NOT_COORDINATOR)),
             ["sync a: NOT_COORDINATOR", "sync b: NOT_COORDINATOR"],
             PREPARING,
         ),
         case(
-            "an assignment that is stored after the group has moved on is nobody's",
+            "an assignment that is stored after the group has moved on is dropped",
             (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, a="one", b="two")),
             (joins("b", likes="range rr"), stored()),
             ["sync a: REBALANCE_IN_PROGRESS", "sync b: REBALANCE_IN_PROGRESS"],
             PREPARING,
         ),
         case(
-            "who never asks for its assignment is out",
+            "a member that never asks for its assignment is out",
             TWO,
             (joins("a"), joins("b"), syncs("a", 3, a="one"), stored(), SYNCED, beats("b", 3), joins("a")),
             [
@@ -386,7 +386,7 @@ def case(
             COMPLETING,
         ),
         case(
-            "when all have asked nobody is out",
+            "when all have asked none is out",
             TWO,
             (no_time_to_sync, beats("a", 2), beats("b", 2)),
             ["heartbeat a: NONE", "heartbeat b: NONE"],
@@ -439,14 +439,14 @@ def case(
             EMPTY,
         ),
         case(
-            "another broker's group tells who waits to join",
+            "another broker's group answers members that wait to join",
             (*ONE, joins("", new="b")),
             (ends(ErrorCode.NOT_COORDINATOR),),
             ["join b: NOT_COORDINATOR"],
             DEAD,
         ),
         case(
-            "another broker's group tells who waits for an assignment, and a late record changes nothing",
+            "another broker's group answers members that wait for an assignment, and a late record changes nothing",
             (*ONE, joins("", new="b"), joins("a"), syncs("a", 2, a="one")),
             (ends(ErrorCode.NOT_COORDINATOR), stored(), beats("a", 2), commits("a", 2), joins("a")),
             [
@@ -458,7 +458,7 @@ def case(
             DEAD,
         ),
         case(
-            "anybody commits to a group without members, and nobody else to one with some",
+            "any client commits to a group without members, and only members to one with some",
             (),
             (commits("", -1), joins("", new="a"), commits("", -1), JOINED, commits("a", 1), commits("a", 0)),
             [
@@ -510,7 +510,7 @@ ASSIGNING = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, 
             id="a generation, from its first member to its assignment",
         ),
         pytest.param(ONE, (beats("a", 1), commits("a", 1), beats("a", 0)), [], id="nothing for heartbeats and commits"),
-        pytest.param(ONE, (asks_for_an_id("b"), unheard("b")), [], id="nothing of an id that nobody joins with"),
+        pytest.param(ONE, (asks_for_an_id("b"), unheard("b")), [], id="nothing of an unused id"),
         pytest.param(
             ONE,
             (joins("a"),),
@@ -568,7 +568,7 @@ ASSIGNING = (*ONE, joins("", new="b"), joins("a"), syncs("b", 2), syncs("a", 2, 
             ASSIGNING,
             (stored(ErrorCode.NOT_COORDINATOR),),
             ["CompletingRebalance to PreparingRebalance in 2 [a b]: the assignment could not be stored"],
-            id="an assignment that is not stored is told of by nobody",
+            id="an assignment that is not stored is not logged",
         ),
         pytest.param(
             STATIC,
@@ -642,8 +642,8 @@ def test_the_initial_delay_grows_with_new_members_up_to_the_rebalance_time_out()
         pytest.param((*ONE, commits("a", 1)), Timer(TimerKind.SESSION, "a"), SESSION_MS, id="a member that commits"),
         pytest.param((*ONE, joins("", new="b")), JOIN_TIMER, REBALANCE_MS, id="members that are to join again"),
         pytest.param((joins("", new="a"), JOINED), SYNC_TIMER, REBALANCE_MS, id="members that are to sync"),
-        pytest.param((*ONE, leaves("a")), Timer(TimerKind.SESSION, "a"), None, id="but nobody who has left"),
-        pytest.param((*ONE, leaves("a")), JOIN_TIMER, None, id="and nobody in an empty group"),
+        pytest.param((*ONE, leaves("a")), Timer(TimerKind.SESSION, "a"), None, id="but no member that has left"),
+        pytest.param((*ONE, leaves("a")), JOIN_TIMER, None, id="and none in an empty group"),
     ],
 )
 def test_who_is_waited_for_how_long(steps: tuple[Step, ...], timer: Timer, after_ms: int | None) -> None:

@@ -130,7 +130,8 @@ def test_a_group_has_kafkas_bytes() -> None:
         pytest.param(GROUP, id="with a static member"),
         pytest.param(replace(GROUP, members=(replace(MEMBER, instance_id=None),)), id="with a dynamic one"),
         pytest.param(
-            replace(GROUP, protocol=None, leader=None, members=(), state_since_ms=None), id="empty, since nobody knows"
+            replace(GROUP, protocol=None, leader=None, members=(), state_since_ms=None),
+            id="empty, since an unknown time",
         ),
         pytest.param(replace(GROUP, members=(replace(MEMBER, assignment=bytes(1 << 20)),)), id="with a MB assigned"),
     ],

@@ -119,7 +119,7 @@ async def test_a_whole_configuration_is_replaced_and_every_broker_is_notified(
         pytest.param(BROKER, "7", {}, ErrorCode.INVALID_REQUEST, id="another broker"),
         pytest.param(BROKER, "x", {}, ErrorCode.INVALID_REQUEST, id="a broker that is no number"),
         pytest.param(BROKER, "1", {"broker.rack": "r"}, ErrorCode.INVALID_REQUEST, id="only in the properties file"),
-        pytest.param(BROKER, "1", {"no.such": "r"}, ErrorCode.INVALID_REQUEST, id="a broker property nobody knows"),
+        pytest.param(BROKER, "1", {"no.such": "r"}, ErrorCode.INVALID_REQUEST, id="an unknown broker property"),
         pytest.param(BROKER, "", {"log.retention.ms": "x"}, ErrorCode.INVALID_REQUEST, id="malformed for all brokers"),
         pytest.param(99, "t", {}, ErrorCode.INVALID_REQUEST, id="neither topic nor broker"),
     ],

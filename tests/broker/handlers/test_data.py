@@ -161,7 +161,7 @@ async def epoch_end(
     [
         pytest.param(1, batch("a"), {}, 0, id="to the leader"),
         pytest.param(2, batch("a"), {}, 6, id="to a follower"),
-        pytest.param(1, batch("a"), {"partitions": (7,)}, 3, id="to a partition that nobody knows"),
+        pytest.param(1, batch("a"), {"partitions": (7,)}, 3, id="to an unknown partition"),
         pytest.param(1, batch("a"), {"acks": 2}, 21, id="with acks that do not exist"),
         pytest.param(1, batch("a"), {"topic": OFFSETS_TOPIC}, 17, id="to the committed offsets"),
         pytest.param(1, b"", {}, 87, id="without records"),
@@ -225,7 +225,7 @@ async def test_the_answer_is_on_the_state_change_log(cluster: ReplicaCluster) ->
 
 
 async def test_who_is_sent_away_is_told_where_the_leader_is(cluster: ReplicaCluster) -> None:
-    """KIP-951; nobody is told of a partition that this broker has not heard of."""
+    """KIP-951; unknown partitions are not mentioned."""
     topic = _Produced(
         name=TOPIC,
         partition_data=[_Produced.PartitionProduceData(index=index, records=batch("a")) for index in (0, 7)],
@@ -247,8 +247,8 @@ async def test_who_is_sent_away_is_told_where_the_leader_is(cluster: ReplicaClus
 @pytest.mark.parametrize(
     ("compression", "version", "error"),
     [
-        pytest.param("zstd", 9, 76, id="not by who cannot read it"),
-        pytest.param("zstd", 10, 0, id="by who can"),
+        pytest.param("zstd", 9, 76, id="not by a client that cannot read it"),
+        pytest.param("zstd", 10, 0, id="by a client that can"),
         pytest.param("gzip", 9, 0, id="nothing is asked where it is another codec"),
     ],
 )
@@ -273,7 +273,7 @@ async def test_what_a_topic_compresses_with_zstd_is_read(compression: str, versi
         pytest.param(1, 0, {"replica": 8}, 6, 0, id="a broker that is no replica is sent away"),
         pytest.param(2, 0, {"version": 10}, 6, 0, id="a follower serves no consumer that does not know of that"),
         pytest.param(2, 0, {"replica": 3}, 6, 0, id="nor any follower"),
-        pytest.param(1, 0, {"partitions": (5,)}, 3, 0, id="a partition that nobody knows"),
+        pytest.param(1, 0, {"partitions": (5,)}, 3, 0, id="an unknown partition"),
         pytest.param(1, 0, {"epoch": 1}, 0, 1, id="in the current leader epoch"),
         pytest.param(1, 0, {"epoch": 0}, 74, 0, id="in an older leader epoch"),
         pytest.param(1, 0, {"epoch": 2}, 75, 0, id="in a leader epoch that this broker does not know"),

@@ -258,7 +258,7 @@ async def test_whoever_asks_may_do_everything_with_a_cluster(handlers: MetadataH
     assert bytes(response.encode(version=1))[-5:] == (8096).to_bytes(4) + b"\0"
 
 
-@pytest.mark.parametrize(("endpoint_type", "error"), [(2, 114), (7, 115)], ids=["controllers", "nobody knows what"])
+@pytest.mark.parametrize(("endpoint_type", "error"), [(2, 114), (7, 115)], ids=["controllers", "an unknown type"])
 async def test_only_brokers_are_described(
     handlers: MetadataHandlers, context: Context, endpoint_type: int, error: int
 ) -> None:

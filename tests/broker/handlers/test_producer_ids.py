@@ -1,4 +1,4 @@
-"""InitProducerId: who gets an id, and who is told for good that there is none."""
+"""InitProducerId: ids, and final refusals."""
 
 from collections.abc import Callable
 

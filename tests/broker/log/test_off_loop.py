@@ -23,7 +23,7 @@ AT_MOST_S = 120
 
 
 class SlowDisk:
-    """Keeps whoever syncs from another thread waiting, until it is let go on or broken."""
+    """Blocks syncs from another thread, until it is let go on or broken."""
 
     def __init__(self) -> None:
         self.error: OSError | None = None
@@ -245,7 +245,7 @@ def grown(logs: LogManager) -> None:
 
 
 def cut(logs: LogManager) -> None:
-    """Cut into a segment that is being synced, and go on there with what nobody has synced."""
+    """Cut into a segment that is being synced, and continue there with unsynced data."""
     log = logs.get_or_create("t", 0)
     log.truncate_to(10)
     fill(log)

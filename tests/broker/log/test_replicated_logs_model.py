@@ -86,11 +86,11 @@ class ReplicatedLogs(RuleBasedStateMachine):
         self.tell(REPLICAS)
 
     def leaders(self) -> list[int]:
-        """Who believes that it leads."""
+        """Brokers that believe that they lead."""
         return [number for number, replica in enumerate(self.replicas) if replica.knows.leader == number]
 
     def followers(self, *, truncating: bool) -> list[int]:
-        """Who follows a broker that believes in the same leader epoch: others are fenced."""
+        """Followers in the leader's epoch: others are fenced."""
         return [
             number
             for number, (replica, knows) in enumerate((each, each.knows) for each in self.replicas)
@@ -165,7 +165,7 @@ class ReplicatedLogs(RuleBasedStateMachine):
 
     @rule(rounds=st.integers(1, 3))
     def go_on(self, rounds: int) -> None:
-        """Everybody hears the latest, and followers follow for a while."""
+        """All get the latest state, and followers fetch for a while."""
         self.tell(REPLICAS)
         for _ in range(rounds):
             for truncating in (True, False):
@@ -228,7 +228,7 @@ class ReplicatedLogs(RuleBasedStateMachine):
             self.hear(number)
 
     def propose(self, number: int, isr: frozenset[int]) -> None:
-        """A leader writes its ISR, compared by version: who was replaced cannot."""
+        """A leader writes its ISR, compared by version: a replaced one cannot."""
         knows = self.replicas[number].knows
         if (knows.leader_epoch, knows.isr) == (self.decided.leader_epoch, self.decided.isr):
             self.decided.isr = knows.isr = isr

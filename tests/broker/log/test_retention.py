@@ -32,7 +32,7 @@ def bases(log: Log) -> list[int]:
         pytest.param([0, HOUR_MS + 1], [0, 1], id="later"),
         pytest.param([0, HOUR_MS + 1, HOUR_MS + 2, 2 * HOUR_MS + 2], [0, 1, 3], id="the new segment counts anew"),
         pytest.param([2 * HOUR_MS, 0], [0], id="an older batch never"),
-        pytest.param([-1, 9 * HOUR_MS], [0], id="no timestamp tells nothing"),
+        pytest.param([-1, 9 * HOUR_MS], [0], id="no timestamp proves nothing"),
     ],
 )
 @pytest.mark.parametrize("reopened", [False, True])

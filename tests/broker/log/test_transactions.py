@@ -1,4 +1,4 @@
-"""Transactions in one log: which offset is stable, which transactions were aborted, who may write what."""
+"""Transactions in one log: which offset is stable, which transactions were aborted, and which writes are allowed."""
 
 import struct
 from collections.abc import Callable
@@ -171,7 +171,7 @@ def test_with_the_planted_bug_recovery_forgets_what_was_aborted(storage: MemoryS
     assert aborted(opened(storage, rules=rules_with(["aborted-forgotten-at-recovery"]))[0]) == []
 
 
-# --- who may write ---
+# --- allowed writes ---
 
 
 def refused(act: Callable[[], object]) -> str:

@@ -1,4 +1,4 @@
-"""Fetch sessions by themselves: their epochs, what is news, and who makes way for whom. As recorded of Kafka 3.9."""
+"""Fetch sessions by themselves: their epochs, changes, and evictions. As recorded of Kafka 3.9."""
 
 import random
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ def test_after_the_last_epoch_comes_the_first_again() -> None:
 
 
 @pytest.mark.parametrize("epoch", [1, -2], ids=["some epoch", "an epoch that is none"])
-@pytest.mark.parametrize("session", [0, 12345], ids=["no session", "a session that nobody has"])
+@pytest.mark.parametrize("session", [0, 12345], ids=["no session", "an unknown session"])
 def test_an_unknown_session_is_not_found(session: int, epoch: int) -> None:
     assert refused(Sessions(), session, epoch) == "FETCH_SESSION_ID_NOT_FOUND"
 

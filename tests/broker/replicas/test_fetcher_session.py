@@ -83,7 +83,7 @@ def test_a_leader_may_give_no_session_or_end_one() -> None:
         pytest.param(False, [A, B], False, id="a full answer with one more"),
         pytest.param(True, [], True, id="no news"),
         pytest.param(True, [A], True, id="news of one"),
-        pytest.param(True, [A, B], False, id="news of one that nobody asked about"),
+        pytest.param(True, [A, B], False, id="news of one that was not asked for"),
     ],
 )
 def test_an_answer_that_cannot_be_one_is_not_used(incremental: bool, named: list[tuple[str, int]], fits: bool) -> None:

@@ -1,4 +1,4 @@
-"""Idempotent producers against several brokers: a retry is written once, whoever leads when it comes."""
+"""Idempotent producers against several brokers: a retry is written once, with any leader at that time."""
 
 import pytest
 

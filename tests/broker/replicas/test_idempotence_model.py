@@ -94,7 +94,7 @@ class Story:
 
 
 UNFINISHED_DELETION = [*[("send", 1, 0)] * 3, ("elect", 2, 0), ("delete", 2, 0)]
-"""Nobody has followed when somebody else leads, who starts earlier for good: as in Kafka, it was not acknowledged."""
+"""No follower had it when another broker leads, which starts earlier for good: as in Kafka, it was not acknowledged."""
 
 
 @settings(max_examples=80)

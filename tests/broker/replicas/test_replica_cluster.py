@@ -55,7 +55,7 @@ async def test_a_planted_bug_answers_acks_all_before_anybody_else_has_the_record
 
 
 async def _diverged(cluster: ReplicaCluster) -> None:
-    """Broker 1 leads, commits two records, appends two more that nobody gets, and is replaced by broker 2."""
+    """Broker 1 leads, commits two records, appends two more that no broker fetches, and is replaced by broker 2."""
     await cluster.elect(1)
     await cluster.replicate(1, "a", "b")
     cluster.network.isolate(1)

@@ -50,9 +50,15 @@ def test_one_record_from_producer_to_commit_takes_two_fetches() -> None:
     [
         pytest.param(3, (1,), {}, 10, id="a leader that is the whole ISR commits all it has"),
         pytest.param(3, (1, 2, 3), {2: follower(8), 3: follower(6)}, 6, id="the slowest member of the ISR decides"),
-        pytest.param(3, (1, 2), {2: follower(8), 3: follower(6)}, 8, id="who lags outside the ISR does not count"),
         pytest.param(
-            3, (1, 2), {2: follower(8), 3: follower(6, caught_up_s=95)}, 6, id="who is caught up outside the ISR counts"
+            3, (1, 2), {2: follower(8), 3: follower(6)}, 8, id="a lagging replica outside the ISR does not count"
+        ),
+        pytest.param(
+            3,
+            (1, 2),
+            {2: follower(8), 3: follower(6, caught_up_s=95)},
+            6,
+            id="a caught-up replica outside the ISR counts",
         ),
         pytest.param(
             3,
@@ -116,7 +122,7 @@ def test_a_fetch_tells_whether_the_followers_end_moved() -> None:
         pytest.param(True, False, -1, NOW_S, id="a fresh leader knows no ends and gives the ISR the full lag time"),
         pytest.param(False, False, -1, NEVER_S, id="a fresh leader gives others no credit"),
         pytest.param(True, True, 8, NOW_S, id="a leader that stays keeps what it knows"),
-        pytest.param(False, True, 8, NEVER_S, id="but takes the credit of who is not in the ISR"),
+        pytest.param(False, True, 8, NEVER_S, id="but resets replicas outside the ISR"),
     ],
 )
 def test_the_start_of_a_term(in_isr: bool, was_leader: bool, log_end_offset: int, caught_up_s: float) -> None:
@@ -134,7 +140,9 @@ def test_the_start_of_a_term(in_isr: bool, was_leader: bool, log_end_offset: int
         pytest.param((1, 2), {2: follower(9, caught_up_s=90)}, [], id="behind for exactly the lag time"),
         pytest.param((1, 2), {2: follower(10)}, [], id="silent for ever, but nothing to fetch"),
         pytest.param((1,), {2: follower(0)}, [], id="not a member anyway"),
-        pytest.param((3, 1, 2), {2: follower(9), 3: follower(-1)}, [3, 2], id="all who lag go at once, in ISR order"),
+        pytest.param(
+            (3, 1, 2), {2: follower(9), 3: follower(-1)}, [3, 2], id="all lagging members go at once, in ISR order"
+        ),
     ],
 )
 def test_who_leaves_the_isr(isr: tuple[int, ...], followers: dict[int, FollowerProgress], expected: list[int]) -> None:

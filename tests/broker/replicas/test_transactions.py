@@ -1,4 +1,4 @@
-"""Transactions over several replicas: markers, what consumers that read committed get, and who asks the coordinator."""
+"""Transactions over several replicas: markers, committed reads, and questions to the coordinator."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -23,7 +23,7 @@ def test_a_silent_follower_leaves_between_one_and_one_and_a_half_lag_times(phase
         await timing.until(lambda: cut not in timing.state.isr, "shrink")
         # It was caught up last at its last fetch, which may be as old as a long poll (0.5 s).
         assert LAG_S - 0.5 <= timing.now_s - began_s <= LAG_S * 1.5 + LATENCY_S
-        assert timing.state.leader_epoch == 0, "the leader shrinks, nobody is elected"
+        assert timing.state.leader_epoch == 0, "the leader shrinks the ISR, no leader is elected"
 
     timed(story)
 

@@ -68,8 +68,8 @@ def test_all_hosts_at_once_lose_what_none_had_synced_and_live_on_alike() -> None
 def test_a_leader_that_is_back_before_any_controller_has_missed_it_leads_on_without_what_its_disk_has_lost() -> None:
     """As in Kafka before KIP-966: a new controller takes every leader that is registered for the one it was.
 
-    `PartitionStateMachine.initializePartitionState` looks only at who lives, and no controller that knew the broker's
-    earlier epoch (KIP-380) lives on.
+    `PartitionStateMachine.initializePartitionState` looks only at live brokers, and no controller that knew the
+    broker's earlier epoch (KIP-380) lives on.
     """
 
     async def story(timing: TimedCluster) -> None:
@@ -95,7 +95,7 @@ def test_a_leader_that_is_back_before_any_controller_has_missed_it_leads_on_with
         for other in others:
             other.resume()
         await timing.until(lambda: timing.controller == leader.broker_id, "a controller")
-        # Nobody has told the followers that their connections are dead: they wait for `replica.socket.timeout.ms`.
+        # The followers do not know that their connections are dead: they wait for `replica.socket.timeout.ms`.
         await timing.until(
             lambda: all(timing.events_of(other.broker_id, Truncate) for other in others), "truncation", within_s=40
         )

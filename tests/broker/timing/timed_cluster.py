@@ -110,7 +110,7 @@ class TimedCluster:
         return (await self.ask(broker_id, request, 11)).responses[0].partitions[0]
 
     async def keep_writing(self) -> None:
-        """Write to whoever leads, on and on; a write that fails is given up."""
+        """Write to the current leader continuously; a write that fails is given up."""
         number = 0
         while True:
             number += 1

@@ -300,7 +300,7 @@ async def test_clients_that_never_read_hold_no_more_than_they_may(server: Any, c
         await until(lambda: len(made.connections) == clients + 1 and made.responses.held_bytes > room - 10 * MB)
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(reading, fetching(20 * MB))
-        assert len(await loop.sock_recv(reading, 100)) == 100, "who reads is served all the same"
+        assert len(await loop.sock_recv(reading, 100)) == 100, "a reading client is served all the same"
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

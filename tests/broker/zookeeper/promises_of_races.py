@@ -1,4 +1,4 @@
-"""More of what the broker relies on: who may write after whom, what a number or a version says, what is heard when."""
+"""More of what the broker relies on: the order of writes, the meaning of numbers and versions, the order of events."""
 
 import asyncio
 
@@ -135,7 +135,7 @@ async def _child_before_parent(bench: Bench) -> None:
 
 
 async def _dead_by_order(bench: Bench) -> None:
-    """All ephemerals of a session go at once: whoever hears of one does not find another."""
+    """All ephemerals of a session go at once: after the event of one, no other is left."""
     zk, owner = bench.sessions[0], await bench.session()
     paths = [f"{bench.root}/{name}" for name in "abc"]
     for path in paths:
@@ -156,7 +156,7 @@ RACES = [
     pytest.param(_expired_in_the_middle, id="a write that waits when its session ends is never carried out"),
     pytest.param(_another_life, id="a znode made anew begins with version 0 and a later czxid"),
     pytest.param(_numbers_once, id="a sequential number is given once, deletions count for nothing"),
-    pytest.param(_in_one_breath, id="calls that nobody waited for read what the ones before wrote"),
+    pytest.param(_in_one_breath, id="pipelined calls read what earlier ones wrote"),
     pytest.param(_absent_through_a_cut, id="a znode that appears during a cut is not missed"),
     pytest.param(_child_before_parent, id="a creation is told to the znode's handler, then to the parent's"),
     pytest.param(_dead_by_order, id="a session's ephemerals are gone together"),

@@ -120,7 +120,7 @@ async def _ephemerals(bench: Bench) -> None:
 async def _node_watch(bench: Bench) -> None:
     zk, other, path = bench.sessions[0], await bench.session(), f"{bench.root}/a"
     zk.watch_node(path, bench.record)
-    await other.create(path, b"")  # not armed yet: nobody read
+    await other.create(path, b"")  # not armed yet: nothing was read
     await other.delete(path)
     await zk.exists(path)
     await other.create(path, b"")
@@ -339,10 +339,10 @@ PROMISES = [
     pytest.param(_order, id="calls are carried out in the order they were made"),
     pytest.param(_watch_before_answer, id="a watch is told before what it announces can be read"),
     pytest.param(_watches_of_a_deletion, id="a deletion is told to both handlers of the path and to the parent's"),
-    pytest.param(_watches_of_a_multi, id="a multi that fails tells nobody, one that succeeds tells of each op"),
+    pytest.param(_watches_of_a_multi, id="a multi that fails fires no watch, one that succeeds fires one for each op"),
     pytest.param(_transactions_in_order, id="all sessions' writes have one order, a multi one place in it"),
     pytest.param(_one_winner, id="of two writes that exclude each other exactly one succeeds"),
-    pytest.param(_succession, id="whoever watched an ephemeral can take its place when its session has ended"),
+    pytest.param(_succession, id="a client that watched an ephemeral can take its place when its session has ended"),
     pytest.param(_forced_expiry, id="a session ended by others: the watchers hear, then its owner, and nothing works"),
     pytest.param(_lost_connection, id="a lost connection: calls wait in order, handlers are told and not armed"),
     pytest.param(_silence, id="a session that is silent too long is over, and its owner hears when it is back"),

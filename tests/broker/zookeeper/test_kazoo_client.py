@@ -68,11 +68,11 @@ async def test_after_a_lost_connection_every_handler_is_told_and_can_be_armed_ag
     session_id = zk.session_id
     subject.proxy.cut()
     await subject.reaches(SessionState.SUSPENDED)
-    await subject.direct.set(path, b"changed while nobody could hear", 0)
+    await subject.direct.set(path, b"changed while disconnected", 0)
     subject.proxy.mend()
     await subject.reaches(SessionState.CONNECTED)
     assert subject.watches == [(WatchType.MAYBE, path), (WatchType.MAYBE, path)]
-    assert (await zk.get(path))[0] == b"changed while nobody could hear"
+    assert (await zk.get(path))[0] == b"changed while disconnected"
     await zk.children(path)
     await subject.direct.set(path, b"again", 1)
     await subject.direct.create(f"{path}/child", b"")

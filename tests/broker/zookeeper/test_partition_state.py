@@ -38,7 +38,7 @@ def somebody_writes(state: PartitionStateZnode) -> Callable[[Ensemble], None]:
 @pytest.mark.parametrize(
     ("meanwhile", "result", "version"),
     [
-        pytest.param(lambda server: None, "ok", 1, id="nobody else wrote"),
+        pytest.param(lambda server: None, "ok", 1, id="no other client wrote"),
         pytest.param(answer_lost, "ok", 1, id="our own write, its answer lost, is found"),
         pytest.param(somebody_writes(OTHER_LEADER), "badversion", -1, id="a controller wrote"),
         pytest.param(somebody_writes(LATER_EPOCH), "badversion", -1, id="the same ISR, but a later epoch"),

@@ -31,7 +31,7 @@ class StampedStateLog(RecordingStateLog):
 
 
 class Watched:
-    """A session over the fake, with hooks that tell what they see."""
+    """A session over the fake, with hooks that record their calls."""
 
     def __init__(self) -> None:
         self.server = Ensemble()

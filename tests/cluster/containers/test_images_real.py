@@ -22,7 +22,7 @@ AS_THE_DRIVER_RUNS_THEM: dict[str, Any] = {
 
 
 class Quiet:
-    """Tells nobody how a build goes on."""
+    """Drops the progress of a build."""
 
     def started(self, step: str, doing: str) -> None: ...
     def line(self, text: str) -> None: ...

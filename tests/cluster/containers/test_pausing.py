@@ -39,7 +39,7 @@ def test_a_container_is_frozen(answers: list[str]) -> None:
 @pytest.mark.parametrize(
     ("answers", "within_s", "reason"),
     [
-        pytest.param([ALREADY], 120.0, ALREADY, id="somebody else has frozen it"),
+        pytest.param([ALREADY], 120.0, ALREADY, id="another process has frozen it"),
         pytest.param(["No such container"], 120.0, "No such container", id="it is not there"),
         pytest.param([GAVE_UP], -1.0, GAVE_UP, id="time is over"),
     ],

@@ -61,7 +61,7 @@ async def test_every_sync_takes_longer_until_the_delayer_ends_and_the_process_go
         taken = await until(times, lambda seen: len(seen) > 1, what="slow syncs", timeout_s=AT_MOST_S)
         assert min(taken) >= 0.2
         getattr(delayer, end)()
-    await until(tracer, lambda pid: pid == "0", what="nobody who traces", timeout_s=AT_MOST_S)
+    await until(tracer, lambda pid: pid == "0", what="no tracer", timeout_s=AT_MOST_S)
     assert server.poll() is None
 
 

@@ -1,4 +1,4 @@
-"""A file system of one's own that is kept full for a while, and that is gone with those who see it."""
+"""A file system of one's own that is kept full for a while, and that is gone with the processes that see it."""
 # ruff: noqa: ASYNC240 - small local files only
 
 import os

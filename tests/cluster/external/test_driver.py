@@ -1,4 +1,4 @@
-"""A cluster that somebody else started, here by another driver: what is done to it, refused, and undone."""
+"""An existing cluster, here started by another driver: what is done to it, refused, and undone."""
 
 import dataclasses
 import signal
@@ -32,7 +32,7 @@ PREFIX = "chaos-0123456789-"
 
 @pytest.fixture
 async def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessDriver]:
-    """A cluster of two brokers that belongs to somebody else."""
+    """An existing cluster of two brokers."""
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT}:{CHECKOUT / 'plugins'}")
     driver = ProcessDriver(tmp_path / "theirs", "theirs")
     await driver.start(ClusterRequest(brokers=2, properties=QUICK))
@@ -245,7 +245,7 @@ async def test_clients_have_ended_before_anything_is_undone(
         ),
         pytest.param({"prefix": "the"}, "topics already whose names begin as the run's will: theirs", id="topics"),
         pytest.param({"prefix": ""}, "no external cluster, or no topic prefix, is given", id="no prefix"),
-        pytest.param({"bootstrap_servers": "127.0.0.1:1"}, "127.0.0.1:1 does not answer", id="nobody there"),
+        pytest.param({"bootstrap_servers": "127.0.0.1:1"}, "127.0.0.1:1 does not answer", id="no server there"),
     ],
 )
 async def test_what_is_not_the_cluster_that_is_meant_is_not_touched(

@@ -1,4 +1,4 @@
-"""What is written down of a cluster of somebody else's, and read again by whoever is left."""
+"""The notes about an existing cluster, and reading them in another process."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

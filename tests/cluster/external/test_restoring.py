@@ -1,4 +1,4 @@
-"""What was done to a cluster of somebody else's is undone, whatever goes wrong on the way."""
+"""Changes of an existing cluster are undone, whatever goes wrong on the way."""
 
 import contextlib
 import json
@@ -94,7 +94,7 @@ def test_undoing_has_the_time_that_all_its_steps_may_take(cluster: ExternalClust
     [
         pytest.param(True, ["paused"], "paused", id="a paused one for which too many wait"),
         pytest.param(False, ["paused"], "stopped", id="one that ended while it was paused"),
-        pytest.param(False, [], "stopped", id="one that nobody paused"),
+        pytest.param(False, [], "stopped", id="one that was not paused"),
     ],
 )
 async def test_a_broker_that_says_nothing_is_paused_if_it_is_there(

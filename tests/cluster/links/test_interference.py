@@ -1,4 +1,4 @@
-"""Who holds links, and what passes as that changes."""
+"""Interference on links, and what passes as it changes."""
 
 import asyncio
 from contextvars import copy_context

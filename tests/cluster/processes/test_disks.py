@@ -141,7 +141,7 @@ async def test_a_full_disk_fails_and_is_as_before_when_it_has_space_again(driver
     producer.purge()
 
     folder = status.broker(0).log_dir
-    assert list(folder.iterdir()) == [], "nobody else sees it"
+    assert list(folder.iterdir()) == [], "no other process sees it"
     assert await driver.copy_data() == []
     assert (folder / segment(driver)).stat().st_size > 0
 

@@ -384,7 +384,7 @@ async def test_the_end_of_a_probe_that_went_away_is_forgotten(stage: Stage) -> N
         reader, _ = await stage.probe_end(b'{"name": "x", "link": ["broker-1", "broker-0"]}\n')
         return await reader.read(1)
 
-    await until(sent, lambda seen: seen == b"", what="nobody to send to", timeout_s=LONG_S)
+    await until(sent, lambda seen: seen == b"", what="no receiver", timeout_s=LONG_S)
 
 
 @pytest.mark.parametrize("stage", [{"127.0.0.9": "broker-1"}], indirect=True)

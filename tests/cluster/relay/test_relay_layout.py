@@ -1,4 +1,4 @@
-"""Where a relay listens, for whom, and where that leads."""
+"""Where a relay listens, for which host, and where it forwards to."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ COMBINED = {id_: BrokerPorts(client=30 + id_, peer=40 + id_, controller=50 + id_
 def led(
     zookeeper: dict[int, ZookeeperPorts], brokers: dict[int, BrokerPorts], quorum: dict[int, int]
 ) -> list[tuple[str | None, str, int]]:
-    """Return of each port of the relay who alone knows it, and which port of whom it leads to."""
+    """Return, for each port of the relay, its only client, and the port and host that it leads to."""
     layout = ClusterLayout(
         root=Path(),
         run_id="r",
@@ -66,7 +66,7 @@ OF_BROKERS = [
             COMBINED,
             {},
             [(None, "broker-0", 50), (None, "broker-1", 51)],
-            id="a broker that is a controller has one more, whoever comes",
+            id="a broker that is a controller has one more, for any client",
         ),
         pytest.param(
             {},

@@ -174,7 +174,7 @@ async def test_the_clock_of_a_process_that_is_no_child_counts_from_where_it_is_s
     assert shown() == setting_of(Clock(since_ns=0), anew_ns)
     await call(folder, "clock_started", name="c", started_ns=anew_ns)
     await call(folder, "reset_clock", name="c")
-    assert not (folder / CLOCKS / "c").exists(), "nobody has set it"
+    assert not (folder / CLOCKS / "c").exists(), "it was not set"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_the_clock_of_a_process_that_is_no_child_counts_from_where_it_is_s
         pytest.param("signal", {"name": "b", "signal": "TERM"}, "no process b", id="an unknown process"),
         pytest.param("spawn", {"name": "../a", "argv": SLEEP, "log": "l"}, "cannot name", id="a name that is a path"),
         pytest.param("spawn", {"name": "a", "argv": ["/no/such"], "log": "l"}, "No such file", id="a missing program"),
-        pytest.param("ports", {"count": 1_000_000}, "may have 500", id="more ports than anybody needs"),
+        pytest.param("ports", {"count": 1_000_000}, "may have 500", id="more ports than any cluster needs"),
     ],
 )
 async def test_a_command_that_cannot_be_carried_out_is_refused(

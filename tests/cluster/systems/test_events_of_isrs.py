@@ -1,4 +1,4 @@
-"""What lines of real Kafka 3.9.1 tell of the ISRs that leaders want; each is as a broker wrote it."""
+"""Events of proposed ISRs from lines of real Kafka 3.9.1, each as a broker wrote it."""
 
 from dataclasses import replace
 
@@ -83,7 +83,7 @@ def events_of(lines: list[str]) -> list[Event]:
             [LEADER, UNWANTED], [replace(wanted(83), kind="shrink", new=[0])], id="a follower that lags is left out"
         ),
         pytest.param([FOLLOWER.format(2), WANTED, FETCHED.format(1, 83)], [], id="only a leader proposes"),
-        pytest.param([LEADER, IN_SYNC, FETCHED.format(1, 83)], [], id="nobody is proposed"),
+        pytest.param([LEADER, IN_SYNC, FETCHED.format(1, 83)], [], id="no follower is proposed"),
     ],
 )
 def test_what_leaders_propose(lines: list[str], events: list[Event]) -> None:

@@ -1,4 +1,4 @@
-"""What lines of real Kafka 3.9.1 tell of answers to producers, and when; each is as a broker wrote it."""
+"""Events of answers to producers from lines of real Kafka 3.9.1, each as a broker wrote it."""
 
 import json
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def answers(lines: Sequence[str]) -> tuple[list[Event], LogReader]:
         ),
         pytest.param([LEADER, APPENDED, RAISED, COMPLETED], [], id="it ends before all was logged"),
         pytest.param([LEADER, APPENDED, COMPLETED, START, *ONE_SECOND], [], id="it is killed before all was logged"),
-        pytest.param([LEADER, APPENDED, REFUSED, *ONE_SECOND], [], id="an error tells nothing of the ISR"),
+        pytest.param([LEADER, APPENDED, REFUSED, *ONE_SECOND], [], id="an error has no ISR"),
         pytest.param([LEADER, APPENDED, UNANSWERED, *ONE_SECOND], [], id="acks=0 has no answer"),
         pytest.param([LEADER, COMPLETED, *ONE_SECOND], [], id="where the batch ends was not told"),
         pytest.param(

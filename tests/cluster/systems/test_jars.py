@@ -66,7 +66,7 @@ def test_without_maven_the_folder_for_jars_is_named(monkeypatch: pytest.MonkeyPa
         pytest.param(lambda folder: (folder / JAR).write_text("x"), [JAR], id="a jar is another"),
         pytest.param(lambda folder: (folder / "more.jar").write_text("x"), ["more.jar"], id="there is one more"),
         pytest.param(lambda folder: (folder / JAR).unlink(), [JAR], id="one is gone"),
-        pytest.param(lambda folder: (folder / CHECKSUMS).unlink(), [], id="nobody knows what there was"),
+        pytest.param(lambda folder: (folder / CHECKSUMS).unlink(), [], id="the earlier content is unknown"),
     ],
 )
 def test_jars_that_were_changed_are_named(tmp_path: Path, does: object, names: list[str]) -> None:

@@ -216,7 +216,7 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             id="it cleans a log up to an offset, and what was clean before too",
         ),
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it hands over and stops"),
-        pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops and has nobody to hand over to"),
+        pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops and has no replica to hand over to"),
         pytest.param(
             [HANDED_OVER, START, STOPPED],
             [STARTED, BrokerStop(controlled=False)],
@@ -226,7 +226,7 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
         pytest.param(
             [FOLLOWER.format(2), APPENDED], [follows(2, -1), appended("follower", 2)], id="it appends as follower"
         ),
-        pytest.param([APPENDED], [], id="what is appended in no role is nobody's"),
+        pytest.param([APPENDED], [], id="an append without a role has no leader"),
         pytest.param(
             [LEADER, MARKED, IN_SYNC, MARKED],
             [leads(), marked([0, 2], 3), marked([0, 2, 1], 6)],
@@ -282,9 +282,9 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [LogDirectoryFailure(error="Error while appending records to orders-1 in dir /var/lib/kafka", replicas=3)],
             id="a directory fails",
         ),
-        pytest.param([DELETED], [], id="a log that nobody wanted deleted tells of no request"),
-        pytest.param([START[:-4]], [], id="a torn line tells nothing"),
-        pytest.param(["\tat kafka.Kafka.main(Kafka.scala)", ""], [], id="the lines of a stack trace tell nothing"),
+        pytest.param([DELETED], [], id="a log deleted without a request has none"),
+        pytest.param([START[:-4]], [], id="a torn line gives nothing"),
+        pytest.param(["\tat kafka.Kafka.main(Kafka.scala)", ""], [], id="the lines of a stack trace give nothing"),
         pytest.param([f"{AT}kafka.log.LogManager: starting"], [], id="another logger may say the same"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What lines of real Kafka 4.4.0 tell where they differ from those of 3.9.1; each is as a broker wrote it."""
+"""Events from lines of real Kafka 4.4.0 that differ from those of 3.9.1, each as a broker wrote it."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def in_java(line: str) -> str:
         pytest.param([BEGUN], [STARTED], id="a process starts"),
         pytest.param([INCARNATED, REGISTERED], [BrokerRegistered(czxid=19)], id="it is registered"),
         pytest.param([LED], [ControllerElected(controller_epoch=1, epoch_zk_version=None)], id="it leads the quorum"),
-        pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops, and nobody let it go"),
+        pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops, and no controller let it go"),
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
         pytest.param([LEADER], [leads()], id="it leads a partition, in the words of before"),
         pytest.param([LEADER, in_java(APPENDED)], [leads(), appended("leader", 1)], id="it appends"),

@@ -35,7 +35,7 @@ VERSION = "2026-11-22 21:59:23,694 INFO org.apache.kafka.common.utils.AppInfoPar
         ),
         pytest.param("kafka:3.9.1", "4.4.0", "releases to upgrade to: none", id="the last one with ZooKeeper"),
         pytest.param("kafka:3.3.2", "3.9", "no Apache Kafka '3.9'; known releases: 0.10.2.2,", id="no release"),
-        pytest.param("external", "3.9.1", "brokers of a cluster of somebody else's are never", id="somebody else's"),
+        pytest.param("external", "3.9.1", "brokers of an existing cluster are never", id="an existing cluster"),
     ],
 )  # fmt: skip
 def test_a_release_that_no_broker_can_be_upgraded_to_is_refused(system: str, release: str, reason: str) -> None:
@@ -64,7 +64,7 @@ def test_a_later_release_tells_what_an_earlier_one_does_so_that_it_is_judged_by_
     ("cluster", "properties"),
     [
         pytest.param("3.3.2", {PROTOCOL: "3.3"}, id="two parts of the version"),
-        pytest.param("2.4.1", {PROTOCOL: "2.4"}, id="a format that nobody has to state"),
+        pytest.param("2.4.1", {PROTOCOL: "2.4"}, id="a format that needs no setting"),
         pytest.param("2.3.1", {PROTOCOL: "2.3", FORMAT: "2.3"}, id="a format that is stated"),
         pytest.param("0.10.2.2", {PROTOCOL: "0.10.2", FORMAT: "0.10.2"}, id="three parts of an early version"),
         pytest.param("4.4.0", {}, id="a quorum that sees to it itself"),
@@ -121,7 +121,7 @@ def test_the_rest_of_its_properties_stays_and_it_logs_what_the_later_release_can
             VERSION.format("1.1.1").replace("version:", "version :"), "1.1.1", id="as earlier releases say it"
         ),
         pytest.param(VERSION.format("3.9.1").replace("version", "commitId"), "", id="a line beside it"),
-        pytest.param(VERSION.format("3.9.1").replace("AppInfoParser", "Other"), "", id="somebody else's line"),
+        pytest.param(VERSION.format("3.9.1").replace("AppInfoParser", "Other"), "", id="a line of another logger"),
         pytest.param(f"{START}\n", "", id="none that says it"),
     ],
 )
@@ -147,7 +147,7 @@ LED_IN_ANOTHER_WAY = LEADER.replace(" with topic id Some(bFV-Q8sqR2iGdZWuXB0LBQ)
             [START, REGISTERED, LEADER, APPENDED],
             ["broker_start", "broker_registered", "become_leader"] * 2,
             [],
-            id="what only the later one tells is left out",
+            id="lines of the later one alone are left out",
         ),
         pytest.param(
             [START, APPENDED],
@@ -161,7 +161,7 @@ LED_IN_ANOTHER_WAY = LEADER.replace(" with topic id Some(bFV-Q8sqR2iGdZWuXB0LBQ)
             [START, APPENDED.replace("and messages", "of")],
             ["broker_start", "become_leader", "broker_start"],
             [],
-            id="what only the later one tells may be worded in any way",
+            id="lines of the later one alone may have any wording",
         ),
         pytest.param(
             [START, LED_IN_ANOTHER_WAY],
