@@ -58,7 +58,7 @@ class Mix:
             "refused": len(steps.get(InjectionStep.INCONCLUSIVE, set()) - begun),
             "not seen": len(steps.get(InjectionStep.INCONCLUSIVE, set()) & begun),
             "failed": len(steps.get(InjectionStep.FAILED, ())),
-            "made good": sum(each.compensated for each in self.results),
+            "replaced": sum(each.compensated for each in self.results),
         }
 
 
@@ -100,7 +100,7 @@ def mix_of(plan: Plan, journal: Sequence[JournalEntry]) -> Mix:
 def table_of(sums: Mapping[str, Sum]) -> Table:
     """Return a row for each scenario."""
     table = Table(title="mixes")
-    names = ("confirmed", "postponed", "refused", "not seen", "failed", "made good")
+    names = ("confirmed", "postponed", "refused", "not seen", "failed", "replaced")
     table.add_column("scenario", no_wrap=True)
     for name in ("mixes", "conclusive", *names):
         table.add_column(name, justify="right")

@@ -154,7 +154,7 @@ def simulated(side: Side, runs: Path, name: str, scenario: str, seed: int) -> Fa
 
 
 def digest(content: bytes) -> str:
-    """Return what tells two contents apart."""
+    """Return a text that differs for different contents."""
     return f"{hashlib.sha256(content).hexdigest()[:16]}, {len(content)} bytes"
 
 

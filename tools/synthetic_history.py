@@ -57,7 +57,7 @@ def generate(
             history.cycle()
         history.end()
     if not clients_alone:
-        folder.phases.touch()  # whoever judges it logs there, which is no sign of damage where it was sealed
+        folder.phases.touch()  # judging logs there, which must not count as damage of a sealed run
         seal(folder)
     return folder, sum(client.operations for client in (*history.producers, *history.consumers))
 
@@ -218,7 +218,7 @@ class _History:
 
 
 class _Chain:
-    """Numbers and chains the lines of a file, as whoever writes evidence does."""
+    """Numbers and chains the lines of a file, as writers of evidence do."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -78,7 +78,7 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
 
 
 def stored(frame: DataFrame) -> DataFrame:
-    """Return the same rows, for who uses them more than once: planned and computed once, on a local master."""
+    """Return the same rows, for repeated use: planned and computed once, on a local master."""
     return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
 
 

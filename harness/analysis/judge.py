@@ -129,7 +129,7 @@ def judge_sources(
         questions: No run is in two of them; the answers have their order.
         into: Where findings and facts go.
         keep: Whether the facts are written.
-        progress: Whoever wants to see how it goes on.
+        progress: Receives the progress.
 
     Raises:
         PluginError: there is no check of one of the names.
@@ -229,7 +229,7 @@ def _read_by(checks_of: Iterable[tuple[Question, Sequence[Check]]]) -> set[str]:
 
 
 def _counts(facts: Facts, run_ids: Sequence[str], written: Folder | None) -> dict[str, dict[str, int]]:
-    """Return how many rows each fact has, by run id and fact; no job tells it of one run whose facts are written."""
+    """Return the number of rows of each fact, by run id and fact; without a job for one run with written facts."""
     if len(run_ids) == 1 and isinstance(written, Path):
         return {run_ids[0]: written_counts(written)}
     return row_counts(facts, run_ids)

@@ -1,4 +1,4 @@
-"""Which records of a large history do all sources tell alike, so that no sliced check has anything to say of them?
+"""The records of a large history on which all sources agree, so that no sliced check has a finding about them.
 
 One scan sums up, for each block of 64 offsets of a partition, what each source tells: the sends that were
 acknowledged, each reader's polls, each replica's records. A source's offsets are a bit each, so that as many bits as
@@ -141,8 +141,8 @@ def _ids(broker: Column) -> Column:
 def _marks(facts: Facts) -> DataFrame:
     """One row an offset whose block stays: where epochs begin, truncations and logs end, and readers jump ahead.
 
-    Faults show there. All records that follow a jump, up to the first that anybody read, stay by that: blocks that
-    nobody read from are not clean.
+    Faults show there. This keeps all records that follow a jump, up to the first that was read: blocks that
+    were not read are not clean.
     """
     ahead = facts[POLL_STEPS.name].where(F.col("offset") > F.col("previous_offset") + 1)
     ends = {

@@ -1,4 +1,4 @@
-"""Which answers depend on a setting that is not stated? Checks are asked again with each at its most lenient."""
+"""Finds answers that depend on an unstated setting: checks run again with each of these at its most lenient."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ def cases(own: Sequence[Sign], other: Sign) -> Mapping[str, Case]:
         "many processes that do little": fails(sign(own[0], wrong, cpu_percent=94, load_percent=400)),
         "a machine that is starved": unknown(
             sign(own[0], wrong, cpu_percent=95, load_percent=200),
-            text="nobody can tell why it is not: its processors were busy for 95 %, its load was 200 % of them",
+            text="the cause is unknown: it is not; its processors were busy for 95 %, its load was 200 % of them",
         ),
         "a harness that is a little late": fails(sign(own[0], wrong, late_ms=1999)),
         "a harness that was kept from running": unknown(sign(own[0], wrong, late_ms=2000), text="ran 2000 ms late"),

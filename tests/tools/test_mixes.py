@@ -13,7 +13,7 @@ from tools.mixes import Sum, longer, mix_of, mixes_of
 LIGHT = str(Path(tools.mixes.__file__).with_name("mix-light.yaml"))
 SEEN = ("intended", "injected", "confirmed", "healed")
 UNSEEN = ("intended", "injected", "inconclusive", "healed")
-NOTHING = dict.fromkeys(("confirmed", "postponed", "refused", "not seen", "failed", "made good"), 0)
+NOTHING = dict.fromkeys(("confirmed", "postponed", "refused", "not seen", "failed", "replaced"), 0)
 
 
 def planned(number: int, *, spare: bool) -> PlannedFault:
@@ -31,13 +31,13 @@ def planned(number: int, *, spare: bool) -> PlannedFault:
         pytest.param(
             [("postponed", "inconclusive"), SEEN, SEEN],
             True,
-            {"confirmed": 2, "postponed": 1, "refused": 1, "made good": 1},
+            {"confirmed": 2, "postponed": 1, "refused": 1, "replaced": 1},
             id="one is refused, and a spare confirmed",
         ),
         pytest.param(
             [UNSEEN, SEEN, SEEN],
             True,
-            {"confirmed": 2, "not seen": 1, "made good": 1},
+            {"confirmed": 2, "not seen": 1, "replaced": 1},
             id="one is not seen, but a spare",
         ),
         pytest.param([UNSEEN, SEEN, UNSEEN], False, {"confirmed": 1, "not seen": 2}, id="a spare is not seen either"),

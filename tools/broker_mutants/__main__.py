@@ -7,8 +7,8 @@ administration-light, groups-light, compaction, smoke) is simulated with it; his
 intact broker are judged by all checks. A mutant is *unreached* where no history differs, *unseen* where all that differ
 held, *in doubt* where checks cannot tell or there is no history, and *found* where a check fails.
 
-Mutants that no history can tell from the broker stand in `equivalent.yaml`, with the reason, and are set apart. The
-file has a line a mutant, written as soon as the mutant is through. Ends 0; 2 where nothing can be measured.
+Mutants that no history can distinguish from the broker are in `equivalent.yaml`, with the reason, and are set apart.
+The file has a line a mutant, written as soon as the mutant is through. Ends 0; 2 where nothing can be measured.
 """
 
 import argparse

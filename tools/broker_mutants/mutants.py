@@ -52,7 +52,7 @@ LEFT_OUT = {
 """Modules of these rooms that virtual time never runs, or that decide nothing, with the reason."""
 SHOWING = frozenset({"__repr__", "__str__"})
 LOGGING = "_log_"
-"""Begins the names of functions that return nothing and only tell what the broker does."""
+"""Prefix of functions that return nothing and only log."""
 TEXTS = (ast.JoinedStr, ast.Raise, ast.Assert)
 DECLARING = frozenset({"annotation", "args", "decorator_list", "returns"})
 HOLDING_STATEMENTS = (ast.ExceptHandler, ast.match_case)

@@ -33,7 +33,7 @@ EXTREMES = {"min": "max", "max": "min"}
 WAKE_UPS = frozenset({"set", "wake", "set_result", "notify", "notify_all", "put", "put_nowait"})
 REMOVALS = frozenset({"pop", "popitem", "discard", "remove", "clear"})
 TELLING = frozenset({"emit", "debug", "info", "warning", "error", "exception"})
-"""Methods that tell what the broker does."""
+"""Methods that log."""
 VERSIONS = ("epoch", "version", "generation")
 """A name with one of these holds a number by which writes and requests are fenced."""
 ANY_VERSION = -1
@@ -104,7 +104,7 @@ def returns_nothing(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def tells(statement: ast.stmt) -> bool:
-    """Return whether a statement is a text, or only tells what the broker does."""
+    """Return whether a statement is a text, or only logs."""
     return _is_text(statement) or (isinstance(statement, ast.Expr) and called(_waited(statement.value)) in TELLING)
 
 

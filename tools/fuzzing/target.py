@@ -33,7 +33,7 @@ from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 ANSWER_TIMEOUT_S = 100.0
-"""Of virtual time: who answers later hangs, unless the request allows it."""
+"""Of virtual time: a later answer counts as a hang, unless the request allows it."""
 MAX_REQUEST_BYTES = 1_000_000
 _HOST, _CLIENT_PORT, _PEER_PORT = "fuzzed", 9092, 9093
 _PROPERTIES = {
@@ -210,7 +210,7 @@ class FuzzedBroker:
                 await self._request(CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=False), 4)
 
     async def _finish(self) -> None:
-        """See that it still serves, and that nobody waits any more."""
+        """Check that it still serves, and that no request is left waiting."""
         if self.broker.failed.is_set():
             self.note("end", "the broker has failed", b"")
         try:

@@ -237,7 +237,7 @@ def _wrong_verdict(kill: Kill, place: Place) -> Iterator[str]:
 
 
 def whole_run(scenario: Path, driver: str, place: Place) -> RunFolder:
-    """Carry out a run that nobody kills.
+    """Carry out a run without kills.
 
     Raises:
         SystemExit: it failed. A busy machine may have kept it from proving something.
@@ -245,7 +245,7 @@ def whole_run(scenario: Path, driver: str, place: Place) -> RunFolder:
     status = place.experiment(scenario, driver).wait(timeout=LONGEST_S)
     run = place.run()
     if run is None or status not in (ExitCode.HELD, ExitCode.INCONCLUSIVE):
-        raise SystemExit(f"a run that nobody kills ended with {status}: {place.log}")
+        raise SystemExit(f"a run without kills ended with {status}: {place.log}")
     return run
 
 

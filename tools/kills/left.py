@@ -1,7 +1,7 @@
-"""What is left of a run on this machine, whoever was to remove it? A sentence for each thing.
+"""Leftovers of a run on this machine, whichever process was to remove them: a sentence for each.
 
 What carries no name of the run is known by the kernel's namespaces: those of its processes are noted while they live.
-The kernel gives the number of one that is gone to another one; so who began later does not count.
+The kernel reuses the number of one that is gone; so processes that began later do not count.
 """
 
 import os
@@ -66,7 +66,7 @@ def left_of(place: Place, namespaces: Namespaces) -> Iterator[str]:
 
 
 def _in_namespaces(namespaces: Namespaces) -> Iterator[str]:
-    """Yield who is still in one of them: beside a server in its container, or behind the supervisor's mounts."""
+    """Yield the processes still in one of them: beside a server in its container, or behind the supervisor's mounts."""
     for process in psutil.process_iter():
         shared = namespaces.names.intersection(_namespaces(process.pid))
         try:

@@ -31,7 +31,7 @@ VICTIMS = {
     Victim.CLIENT: (Phase.DRIVE,),
     Victim.GUARD: WHILE_IT_LIVES,
 }
-"""Who is killed, and in which phases there is one."""
+"""The killed processes, and the phases in which there is one."""
 
 
 def cells(driver: str) -> list[tuple[Victim, Phase]]:
@@ -120,9 +120,9 @@ def _wrong_verdict(run: RunFolder) -> Iterator[str]:
 
 
 def whole_run_one_by_one(scenario: Path, driver: str, place: Place) -> RunFolder:
-    """Carry out a run, phase by phase, that nobody kills; raises SystemExit if a phase fails."""
+    """Carry out a run, phase by phase, without kills; raises SystemExit if a phase fails."""
     run = create(scenario, driver, place)
     for phase in Phase:
         if status := place.start_phase(phase, run).wait(timeout=LONGEST_S):
-            raise SystemExit(f"{phase} of a run that nobody kills ended with {status}: {place.log}")
+            raise SystemExit(f"{phase} of a run without kills ended with {status}: {place.log}")
     return run

@@ -82,7 +82,7 @@ def write_page(folder: Path, results: Sequence[Result], night: Night) -> Path:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file at once, so that nobody reads half of it."""
+    """Write a file at once, so that no reader sees half of it."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)

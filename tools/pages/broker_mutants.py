@@ -20,7 +20,7 @@ _HEAD = """\
 plants one mistake at a time in a protocol room of `harness/broker` and puts the mutant to the standing battery:
 schedules of `storm-sweep`, `tools/mix-light.yaml`, `tools/administration-light.yaml`, `tools/groups-light.yaml`,
 `compaction` and `smoke`. A sample is drawn by its seed from all mutants, by their keys, so most of it is the same after
-the broker has changed. Mutants that no history can tell from the broker are set apart, with the reason, in
+the broker has changed. Mutants that no history can distinguish from the broker are set apart, with the reason, in
 `tools/broker_mutants/equivalent.yaml`.
 
 | outcome | means |

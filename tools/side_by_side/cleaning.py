@@ -47,7 +47,7 @@ LOOK_EVERY_S = 0.1
 BEGAN_MS = 1_700_000_000_000
 """Timestamps count from here, whatever the time is."""
 FUTURE_MS = 50 * 365 * 86_400_000
-"""So much later than those timestamps is in nobody's past."""
+"""A time later than all those timestamps."""
 A_YEAR_MS = 365 * 86_400_000
 NOW_MS = range(BEGAN_MS + A_YEAR_MS, BEGAN_MS + 40 * A_YEAR_MS)
 """Timestamps of markers, which a broker gives."""
@@ -156,7 +156,7 @@ class Script:
         await self.write((f"filling-{self._written}", "x" * 900), later_ms=later_ms)
 
     async def clean(self, policy: str = "compact", **more: str) -> None:
-        """Let the topic be compacted, tell what is left when nothing changes any more, and stop that again."""
+        """Compact the topic, return what is left when nothing changes any more, and stop the compaction."""
         before = await self._everything()
         await self._configure(policy, **more)
         seen, since_s = before, asyncio.get_running_loop().time()

@@ -26,7 +26,7 @@ class Transcriber:
     ids: Mapping[str, int]
     """Broker ids by part."""
     controller: int
-    """Broker id of the first controller; who of the others follows it is chance."""
+    """Broker id of the first controller; its successor is random."""
     controller_epoch: int
     """What it was at the beginning; later ones are told as so many more."""
 

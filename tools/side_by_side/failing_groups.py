@@ -1,4 +1,4 @@
-"""Situations in which a group's coordinator fails, request by request: what do those who are left answer?
+"""Situations in which a group's coordinator fails, request by request, with the answers of the other brokers.
 
 `failing-groups-3.9.json` has what Kafka 3.9 answered, three brokers each time, to
 `python -m tools.side_by_side.failing_groups`. A test plays the same to this project's brokers in virtual time.
@@ -24,7 +24,7 @@ Situation = Callable[[Script, Brokers], Awaitable[None]]
 
 
 async def killed_before_it_answers(s: Script, brokers: Brokers) -> None:
-    """The coordinator dies when a follower has the assignment and nobody was told of it: it counts."""
+    """The coordinator dies when a follower has the assignment and no member was told of it: it counts."""
     await (await s.member())
     lost = (await s.find_coordinator()).node_id
     silent, survivor = (each for each in IDS if each != lost)
@@ -62,7 +62,7 @@ async def killed_before_it_writes(s: Script, brokers: Brokers) -> None:
 
 
 async def offline(s: Script, brokers: Brokers) -> None:
-    """Nobody is left who has the group: until its broker is back the others say that they do not coordinate it."""
+    """No coordinator of the group is left: until its broker is back the others say that they do not coordinate it."""
     await s.stable()
     await s.commit(5, "m1", 1)
     lost = (await s.find_coordinator()).node_id

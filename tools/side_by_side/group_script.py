@@ -81,7 +81,7 @@ class Script:
         self.say(f"find v{version}: {self._shown((await self._ask(self.host, self.port, request, version)).to_dict())}")
 
     async def _coordinates(self, host: str, port: int) -> bool:
-        """Whether a broker knows the group's members: it says of nobody that he is none."""
+        """Whether a broker knows the group's members: it denies no membership."""
         try:
             answer = await self._ask(host, port, m.HeartbeatRequest(group_id=self.group), 0)
         except PeerError:  # others have not noticed yet that it is gone
@@ -140,13 +140,13 @@ class Script:
             self.say(line)
         return joined
 
-    def joined(self, joined: Any, who: str) -> str:
+    def joined(self, joined: Any, client: str) -> str:
         """Return the answer to a join in words."""
         ids = [joined.member_id, *sorted(each.member_id for each in joined.members)]
         names = {member_id: self.name(member_id) for member_id in ids}
         members = sorted((names[each.member_id], each.group_instance_id, len(each.metadata)) for each in joined.members)
         return (
-            f"join {who}: {joined.error_code} as {names[joined.member_id]!r} generation {joined.generation_id} "
+            f"join {client}: {joined.error_code} as {names[joined.member_id]!r} generation {joined.generation_id} "
             f"protocol {joined.protocol_name!r} leader {self.name(joined.leader)!r} members {members} "
             f"skip {joined.skip_assignment}"
         )
@@ -200,7 +200,7 @@ class Script:
         await self.sync("m1", 1, {"m1": b"all"}, quietly=True)
 
     async def stable_pair(self) -> None:
-        """Make m1, who leads, and m2 the members of a stable group of generation 2."""
+        """Make m1, the leader, and m2 the members of a stable group of generation 2."""
         await self.stable()
         second = await self.member()
         await self.rejoined("m1", second)
@@ -330,7 +330,7 @@ class Script:
         self.say(f"list {states}: {listed.error_code} {groups}")
 
     async def list_in_version(self, version: int) -> None:
-        """Say every field in which ListGroups tells of the group, and whether it names it."""
+        """Say every field of the group in ListGroups, and whether the group is listed."""
         listed = (await self.ask(m.ListGroupsRequest(states_filter=[], types_filter=[]), version)).to_dict()
         listed["groups"] = [each for each in listed["groups"] if each["group_id"] == self.group]
         self.say(f"ListGroups v{version}: {self._shown(listed)}")

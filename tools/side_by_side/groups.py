@@ -121,7 +121,7 @@ async def cooperative(s: Script) -> None:
 
 
 async def static_bounce_before_handover(s: Script) -> None:
-    """An instance that is to give a partition up comes back with nothing: the group goes on, and nobody gets it."""
+    """An instance that is to give a partition up comes back with nothing: the group goes on, and no member gets it."""
     await (await s.member(instance="a", protocols=owning(0, 1)))
     await s.sync("m1", 1, {"m1": b"both"}, instance="a", quietly=True)
     second = await s.member(instance="b", protocols=owning())
@@ -162,7 +162,7 @@ async def expiry(s: Script) -> None:
 
 
 async def id_expires(s: Script) -> None:
-    """An id that nobody has joined with is worth nothing when its group was looked at meanwhile."""
+    """An id that was never used to join expires, even if its group was described meanwhile."""
     await s.join()
     await asyncio.sleep(EXPIRED_S)
     await s.list()
@@ -170,7 +170,7 @@ async def id_expires(s: Script) -> None:
 
 
 async def full(s: Script) -> None:
-    """Two members are all that a group may have; while it waits for members, whoever comes first."""
+    """Two members are all that a group may have; while it waits for members, the first ones to come."""
     await s.stable_pair()
     await s.join()
     await s.join(version=3)
@@ -189,7 +189,7 @@ async def full(s: Script) -> None:
 
 
 async def refused_joins(s: Script) -> None:
-    """Who cannot join."""
+    """Refused joins."""
     await s.join("somebody")
     await s.list()
     await s.join(protocols=())
@@ -218,7 +218,7 @@ async def no_group_id(s: Script) -> None:
 
 
 async def zombies(s: Script) -> None:
-    """Who is no member of this generation commits nothing."""
+    """A client outside this generation commits nothing."""
     await s.stable_pair()
     for member, generation in (("m1", 2), ("m1", 1), ("m1", 3), ("m9", 2), ("", -1), ("m1", -1), ("", 2)):
         await s.commit(5, member, generation)
@@ -232,7 +232,7 @@ async def zombies(s: Script) -> None:
 
 
 async def static_bounce(s: Script) -> None:
-    """An instance that comes back goes on in its generation; whoever has its old id is fenced."""
+    """An instance that comes back goes on in its generation; its old id is fenced."""
     await (await s.member(instance="i"))
     await s.sync("m1", 1, {"m1": b"all"}, instance="i", quietly=True)
     await s.join(instance="i")
@@ -253,7 +253,7 @@ async def static_bounce(s: Script) -> None:
 
 
 async def static_follower_bounce(s: Script) -> None:
-    """A static follower that comes back disturbs nobody, unless it says something that changes the protocol."""
+    """A static follower that comes back causes no rebalance, unless it changes the protocol."""
     await (await s.member(instance="a"))
     await s.sync("m1", 1, {"m1": b"all"}, instance="a", quietly=True)
     second = await s.member(instance="b")
@@ -281,7 +281,7 @@ async def static_bounce_while_assigning(s: Script) -> None:
 
 
 async def rejoins(s: Script) -> None:
-    """A follower that says the same is told its generation; the leader, or whoever says something else, rebalances."""
+    """A follower that rejoins unchanged keeps its generation; the leader, or a changed member, causes a rebalance."""
     await s.stable_pair()
     await s.join("m2")
     await s.describe()
@@ -311,7 +311,7 @@ async def votes(s: Script) -> None:
 
 
 async def wrong_protocol_at_sync(s: Script) -> None:
-    """Who thinks that another protocol was chosen has no assignment (KIP-559)."""
+    """A member that expects another protocol than the chosen one gets no assignment (KIP-559)."""
     await (await s.member())
     await s.sync("m1", 1, {"m1": b"all"}, version=5, protocol="roundrobin")
     await s.sync("m1", 1, {"m1": b"all"}, version=5, protocol=None)
@@ -388,7 +388,7 @@ async def other_types(s: Script) -> None:
 
 
 async def garbage(s: Script) -> None:
-    """Nobody understands what the member subscribes to, and the group works."""
+    """The member's subscription is unreadable, and the group works."""
     garbage = (("range", b"\0\0\xff"),)
     await (await s.member(protocols=garbage))
     await s.sync("m1", 1, {"m1": b"\xff" * 9})
@@ -432,7 +432,7 @@ async def session_ends(s: Script) -> None:
 
 
 async def rebalance_time_ends(s: Script) -> None:
-    """Who does not join again in time is left behind."""
+    """A member that does not rejoin in time is removed."""
     await s.stable(rebalance_ms=1_000)
     s.say(s.joined(await (await s.member(rebalance_ms=1_000)), "m2"))
     await s.heartbeat("m1", 1)
@@ -440,7 +440,7 @@ async def rebalance_time_ends(s: Script) -> None:
 
 
 async def never_synced(s: Script) -> None:
-    """Who never asks for its assignment is left behind too, though it is heard of."""
+    """A member that never asks for its assignment is removed too, even with heartbeats."""
     await (await s.member(rebalance_ms=1_000))
     for _ in range(3):
         await asyncio.sleep(0.2)
@@ -503,13 +503,13 @@ async def initial_delay(s: Script) -> None:
 
 
 async def _say_when(s: Script, began_s: float, *joining: Awaitable[Any]) -> None:
-    """Say after how many whole seconds members have joined, in which generation, and who is told of how many."""
+    """Say after how many whole seconds members have joined, in which generation, and the members in each answer."""
     joined = await asyncio.gather(*joining)
     s.say(f"{int(now_s() - began_s)} s: {[(each.generation_id, len(each.members)) for each in joined]}")
 
 
 async def initial_delay_ends(s: Script) -> None:
-    """Who keeps coming puts the first generation off for the members' rebalance time at most."""
+    """Members that keep coming delay the first generation for the members' rebalance time at most."""
     await s.committed()
     began_s = now_s()
     coming = []

@@ -100,7 +100,7 @@ class Stage:
         await sessions.expire(self._peer.zookeeper_connect, registration.session)
 
     def delete_znode(self, path: str) -> None:
-        """Delete a znode behind everybody's back."""
+        """Delete a znode without any client of the cluster."""
         client = KazooClient(hosts=self._peer.zookeeper_connect)
         client.start()
         try:
@@ -161,7 +161,7 @@ class Stage:
             self.missed.append(f"{records} records with acks={acks}: {failed[0] if failed else 'no answer'}")
 
     def until_isr(self, parts: str, leader: str | None = None) -> None:
-        """Wait until exactly these are in sync, in whatever order, and somebody of them, or `leader`, leads."""
+        """Wait until exactly these are in sync, in any order, and one of them, or `leader`, leads."""
         members = {self.ids[part] for part in parts}
         leaders = {self.ids[leader]} if leader else members
 
@@ -172,7 +172,7 @@ class Stage:
         self.until(f"in sync {parts}" + (f" under {leader}" if leader else ""), reached)
 
     def until_leader(self, part: str | None = None) -> None:
-        """Wait until a broker leads partition 0; None for nobody."""
+        """Wait until a broker leads partition 0; None for no leader."""
         broker_id = -1 if part is None else self.ids[part]
 
         def reached(seen: ZooKeeperState) -> bool:

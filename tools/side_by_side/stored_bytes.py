@@ -1,6 +1,6 @@
 """The bytes of a record of `__consumer_offsets`, without what differs each time: ids, times, and where a client was.
 
-They are compared as they are, so whoever wrote them must have put every field where Kafka puts it.
+They are compared as they are, so the writer must have put every field where Kafka puts it.
 """
 
 import struct

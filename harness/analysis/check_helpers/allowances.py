@@ -1,4 +1,4 @@
-"""Reasons why anomalies of several checks are lawful."""
+"""Reasons that excuse anomalies of several checks."""
 
 from dataclasses import replace
 

@@ -82,7 +82,7 @@ COMPACTIONS_TOLD = Assumption(
     broken=lambda topic_configs, claims: topic_configs.where(
         F.col("compacted") & ~F.col("topic").startswith("__")
     ).join(claims.select("run_id").distinct(), on="run_id", how="left_anti"),
-    reason="{topic} is compacted, and no broker's log tells what cleaners took",
+    reason="{topic} is compacted, and no broker's log has what cleaners removed",
     of_compaction=True,
 )
 """Brokers that compact what is judged say so; of internal topics, which always are, little is ever taken in a run."""

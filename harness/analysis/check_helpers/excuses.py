@@ -19,7 +19,7 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
 
     That is what was asked for after the last cut (an answer may come later, being under way), and what is in a
     partition none of whose replicas was cut off. Where that cannot be told the excuse stands: of runs without a journal
-    of faults, of partitions whose replicas nobody has named, and of findings that name no partition or no instant.
+    of faults, of partitions with unknown replicas, and of findings that name no partition or no instant.
     """
     stored_anywhere = [check.name for check in checks if any(each.anywhere for each in check.excused_by)]
     journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))

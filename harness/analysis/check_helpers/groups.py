@@ -19,7 +19,7 @@ def _untold(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
 COORDINATORS_TELL = Assumption(
     facts=("ownerships", "group_states"),
     broken=_untold,
-    reason="groups had members, and no coordinator's log tells of them",
+    reason="groups had members, and no coordinator's log has them",
 )
 """Where groups have members, their coordinators say what became of them."""
 
@@ -57,12 +57,12 @@ def with_unclean_offsets_topic(rows: DataFrame, leader_epochs: DataFrame, settin
     return rows.join(runs, on="run_id", how="left")
 
 
-def left_to_nobody(looks: DataFrame, generations: DataFrame) -> DataFrame:
-    """Return which partitions nobody has, and nobody is ever to have, by a hole in Kafka's own protocol.
+def left_unassigned(looks: DataFrame, generations: DataFrame) -> DataFrame:
+    """Return the partitions without an owner that stay so, by a gap in Kafka's own protocol.
 
     A member that is to give a partition back asks for the rebalance in which another one gets it (KIP-429). An instance
     that comes back before that rebalance is over has nothing to give back and does not ask, and a stable group goes on
-    without a rebalance (KIP-345). So until the look the last assignment that was stored gave the partition to nobody,
+    without a rebalance (KIP-345). So until the look the last stored assignment gave the partition to no member,
     its coordinator has begun no rebalance since, and the instance that had it before has got another member id since.
 
     Args:

@@ -58,7 +58,7 @@ def not_starved(signs: Sequence[Sign]) -> Assumption:
         facts=("liveness",),
         broken=lambda liveness: _missing(liveness, signs).where(F.col("hindrance").isNull() & _starved()),
         reason=(
-            "the machine was starved, so nobody can tell why {detail}: its processors were busy for {cpu_percent} %, "
+            "the machine was starved, so the cause is unknown: {detail}; its processors were busy for {cpu_percent} %, "
             "its load was {load_percent} % of them, the harness ran {late_ms} ms late"
         ),
     )

@@ -11,7 +11,7 @@ REQUIREMENT_FACTS = ("partition_states", "topic_configs")
 
 
 def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-    """Add how many it took: `at_least`, and `at_most`; null where nobody knows.
+    """Add the topic's requirement: `at_least`, and `at_most`; null if unknown.
 
     A topic with fewer replicas than its `min.insync.replicas` needs all of them. One that never said its own has what
     the scenario says, and that may be more elsewhere; of internal topics, whose default no scenario names, nothing is

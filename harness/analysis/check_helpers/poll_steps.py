@@ -83,9 +83,9 @@ def note_if_moved(severity: Column) -> Column:
 def with_moves(steps: DataFrame, ownerships: DataFrame) -> DataFrame:
     """Return the steps with `moved`: a rebalance may have moved the reader, as no ownership of its own spans the step.
 
-    What began last before the step must have begun before the poll that it comes from: who is told anew of a partition
-    that it has kept was moved too. It must not end before the poll to which the step leads has ended: a rebalance may
-    come within a poll. Where a history does not tell of ownerships, any of its members may have been moved.
+    What began last before the step must have begun before the poll that it comes from: a member that gets a partition
+    again that it has kept was moved too. It must not end before the poll to which the step leads has ended: a rebalance
+    may come within a poll. In a history without ownerships any of its members may have been moved.
     """
     key = [*PARTITION_KEY, "process"]
     owned = ownerships.select(*key, F.struct(F.col("index").alias("since"), "until_index", "until_ns").alias("owned"))

@@ -20,10 +20,10 @@ def is_acknowledged() -> Column:
 
 @made_once
 def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
-    """One row an acknowledged record whose value nobody read from its partition, at whatever offset.
+    """One row an acknowledged record whose value was not read from its partition, at any offset.
 
     Columns: those of `sends`, and of its partition the `spans` of its readers, the last offset that was read and its
-    value, null where nobody read.
+    value, null if nothing was read.
     """
     span = (
         polls.groupBy(*PARTITION_KEY, "process")

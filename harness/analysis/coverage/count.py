@@ -55,7 +55,7 @@ _GROUPED = {kind.encode() for kind in _OF_GROUPS}
 
 
 def coverage_of(folder: RunFolder) -> Coverage:
-    """Return what the run folder's evidence tells of that; lines that nobody can read count for nothing."""
+    """Return the coverage in the run folder's evidence; unreadable lines do not count."""
     evidence = folder.evidence()
     brokers = _Brokers(transitions={}, errors={}, groups=set(), lines=[])
     for path in evidence["state_changes"]:
@@ -83,7 +83,7 @@ class _Brokers:
     errors: Counts
     groups: set[str]
     lines: list[tuple[int, int, str, Mapping[str, Any]]]
-    """Instant, number, kind and content of the lines that say who was what."""
+    """Instant, number, kind and content of the lines about roles."""
 
     def read(self, path: Path) -> None:
         """Take in the lines of one broker."""

@@ -26,13 +26,13 @@ from harness.values import OFFSETS_TOPIC
 _OF_ROLES: tuple[type[Event], ...] = (BecomeFollower, BecomeLeader, BrokerStart, BrokerStop, ControllerElected)
 _OF_SYNC: tuple[type[Event], ...] = (Election, IsrRemove, IsrResult, PartitionStateChange)
 KINDS = {kind.ev for kind in (*_OF_ROLES, *_OF_SYNC)}
-"""Of the lines that tell of either."""
+"""Kinds of lines about either."""
 
 Partition = tuple[str, int]
 
 
 class Situation:
-    """Who leads and follows what, which controller there is, and which partition's ISR lacks somebody."""
+    """Leaders, followers and controller of a cluster, and partitions with an incomplete ISR."""
 
     def __init__(self, groups: Iterable[str]) -> None:
         self._groups = frozenset(groups)

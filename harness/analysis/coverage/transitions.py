@@ -1,4 +1,4 @@
-"""Which transitions do brokers tell of, by state machine, and which ones are there?"""
+"""The transitions that brokers log, by state machine, and all transitions that exist."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -64,11 +64,11 @@ _STATELESS: dict[type[Event], tuple[str, Callable[[Line], str]]] = {
     LogDirectoryFailure: (LOG, lambda line: "directory failed"),
     Truncate: (LOG, lambda line: f"truncated: {line['reason']}"),
 }
-"""What one line tells by itself."""
+"""Transitions that one line shows by itself."""
 _OF_LINES = {kind.ev: transition for kind, transition in _STATELESS.items()}
 _OF_LIFE = {BrokerStart.ev: STARTED, BrokerRegistered.ev: REGISTERED, BrokerStop.ev: STOPPED}
 KINDS = {*_OF_LINES, *_OF_LIFE, ZkSession.ev}
-"""Of the lines that tell of transitions."""
+"""Kinds of lines that show transitions."""
 
 
 class Transitions:

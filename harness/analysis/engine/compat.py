@@ -1,6 +1,6 @@
 """In what do the engines that judge differ? Apache Spark in a JVM of this process, and what Spark Connect reaches.
 
-Whoever judges asks here, and uses frames and columns as all engines have them for the rest.
+Judging code uses this module where engines differ, and frames and columns that all engines have for the rest.
 """
 
 import shutil

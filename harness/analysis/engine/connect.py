@@ -26,14 +26,14 @@ _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Has PySpark look for IPython with each call."""
 _LOST, _UNAVAILABLE = "SparkConnectGrpcException", "StatusCode.UNAVAILABLE"
-"""What PySpark makes of a call that nobody answered; its class cannot be imported without the client's libraries."""
+"""PySpark's error of a call without an answer; its class needs the client's libraries to be imported."""
 
 
 @contextmanager
 def sail_session(scratch: Path) -> Iterator[SparkSession]:
     """Yield a session with a server of Sail in this process, which keeps what it stores in `scratch`.
 
-    It listens on the loopback interface until the session ends, and asks nobody who connects for a name.
+    It listens on the loopback interface until the session ends, without authentication.
 
     Raises:
         NotInstalled: the extra `sail` is not installed.
@@ -75,7 +75,7 @@ def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSes
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # whoever calls is told by an error
+    filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # the caller gets an error
     with _environment(_MODE, "1"):
         spark = ConnectSession.builder.remote(address).create()
         spark.client.set_retry_policies([DefaultPolicy(max_retries=retries)])
@@ -89,7 +89,7 @@ def remote_session(address: str, *, retries: int = RETRIES) -> Iterator[SparkSes
             yield spark  # type: ignore[misc]  # PySpark's two sessions share their methods, but no class
         except (PySparkException, SparkError) as error:
             gone = lost(error)
-            spark.release_session_on_close = not (gone or isinstance(error, SparkError))  # nobody is there who could
+            spark.release_session_on_close = not (gone or isinstance(error, SparkError))  # the server is gone
             if gone:
                 raise gone from error
             raise
@@ -116,7 +116,7 @@ def _details(error: PySparkException) -> str:
 
 
 def _reach(address: str) -> None:
-    """Return when somebody takes a connection there: PySpark itself would try for ten minutes."""
+    """Return when a server accepts connections there: PySpark itself would retry for ten minutes."""
     url = urlsplit(place_of(address))
     try:
         host, port = url.hostname, url.port or DEFAULT_PORT

@@ -1,4 +1,4 @@
-"""The JVM behind a session: how it is started and ended, and that somebody notices when it ends by itself."""
+"""The JVM behind a session: its start, its end, and the detection of an early end."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ from harness.system.scratch import SCRATCH_VARIABLE
 
 STOP_TIMEOUT_S = 10
 LOST_TIMEOUT_S = 5
-"""From a connection that breaks to the exit status of who broke it."""
+"""From a broken connection to the exit status of the process that broke it."""
 TAIL_LINES = 5
 FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 """A line of a stack trace, which says where and not what."""
@@ -34,7 +34,7 @@ NUMBER = re.compile(r"\d+|@\w+")
 OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 MORE_MEMORY = "CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
 CONNECTION = "py4j"
-"""Logs a traceback for each call that a broken connection ends; what becomes of it is said once, by who called."""
+"""Logs a traceback for each call that a broken connection ends; the caller reports it once."""
 
 
 _in_use = threading.Event()
@@ -70,7 +70,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
             signal.signal(signal.SIGINT, on_interrupt)
     accumulators: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if accumulators is not None:
-        accumulators.handle_error = lambda *_: None  # that the JVM has ended is said once, by who waits for it
+        accumulators.handle_error = lambda *_: None  # the waiting call reports the end of the JVM, once
     _in_use.set()
     return spark
 
@@ -93,7 +93,7 @@ def raise_if_engine_lost(error: Exception) -> None:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Say that Spark has ended by one SparkError, whatever that shows as; also where somebody made an answer of it."""
+    """Raise one SparkError when Spark has ended, in whatever form that shows; also if it was turned into an answer."""
     try:
         yield
     except Exception as error:
@@ -146,7 +146,7 @@ def _lost() -> SparkError | None:
     """Return the end of Spark, if this process has a session and its JVM has ended or given it up."""
     gateway, process, context = SparkContext._gateway, _process(), SparkContext._active_spark_context
     if gateway is None and _in_use.is_set():
-        return SparkError("Spark was ended with this process")  # a thread that nobody waits for any more is told
+        return SparkError("Spark was ended with this process")  # for a thread without a waiter
     if gateway is None or process is None or context is None:
         return None
     try:

@@ -87,7 +87,7 @@ def spark_session(
         master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
         lasting: Whether it has work for minutes, not seconds.
         size_bytes: Of what is to be judged; if it is large, the session lasts.
-        progress: Whoever wants to see how it goes on.
+        progress: Receives the progress.
         anywhere: Whether its work takes no more than Spark Connect has, so that the engine does it that was chosen.
 
     Raises:

@@ -1,4 +1,4 @@
-"""For how long could nobody write to a partition, although somebody tried?"""
+"""Times without an acknowledged write to a partition, although some were tried."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

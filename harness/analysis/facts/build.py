@@ -198,7 +198,7 @@ def _empty(sources: Sources, names: Collection[str]) -> Facts:
 
 
 def through_disk(sources: Sources) -> bool:
-    """Return whether facts are files of their own to whoever asks them: those of runs that no task has together."""
+    """Return whether facts are files for their readers: those of runs that no task has together."""
     return not sources.together
 
 

@@ -30,7 +30,7 @@ _EPOCH_OF_ONE = """if(
 
 
 def completed(lines: DataFrame) -> DataFrame:
-    """One row an operation: its arguments, when it began and ended, how, and how many lines tell of it.
+    """One row an operation: its arguments, when it began and ended, how, and its number of lines.
 
     Without an end it is an info. Of two ends ok outranks info and info outranks fail, as their names sort backwards.
     """

@@ -21,7 +21,7 @@ def compactions(state_changes: StateChanges) -> DataFrame:
 def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFrame) -> DataFrame:
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
-    Any replica counts: who copies from a leader that has cleaned its log lacks what that one lacks.
+    Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
     """
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
     known = (

@@ -1,4 +1,4 @@
-"""Who led which partition in which epoch, by ZooKeeper's history and by the brokers' own logs?"""
+"""Leaders by partition and epoch, by ZooKeeper's history and the brokers' own logs."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -48,7 +48,7 @@ def partition_states(history: DataFrame, state_changes: StateChanges) -> DataFra
 
 
 def _with_writer(states: DataFrame, state_changes: StateChanges) -> DataFrame:
-    """Add who wrote each version, where exactly one broker says that it did."""
+    """Add the writer of each version, if exactly one broker logged the write."""
     writes = (
         state_changes.of("zk_write")
         .where((F.col("result") == "ok") & (F.col("new_version") >= 0))
@@ -89,7 +89,7 @@ def isr_changes(states: DataFrame) -> DataFrame:
 
 
 def may_be_empty() -> Column:
-    """Say whether a version of a state may have no ISR: others may lead, or nobody does and who led last is known.
+    """Say whether a version of a state may have no ISR: others may lead, or the last leader is known and there is none.
 
     KIP-966: where a broker's log may lack what its page cache had, the controller takes it out of the ISR and of the
     eligible replicas, and remembers it as the last known leader, to elect it once it is back.

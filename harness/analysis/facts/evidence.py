@@ -127,7 +127,7 @@ def _damaged(dumps: DataFrame) -> DataFrame:
 
 
 def _repeated_values(sends: DataFrame) -> DataFrame:
-    """Value ids that were sent more than once: with them nobody can tell what became of a record."""
+    """Value ids that were sent more than once: with them the fate of a record is unknown."""
     return (
         sends.groupBy("run_id", "value")
         .agg(F.count("*").alias("times"))

@@ -1,4 +1,4 @@
-"""When was each fault intended, injected, confirmed and healed, and whom did it hit?"""
+"""When each fault was intended, injected, confirmed and healed, and its targets."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

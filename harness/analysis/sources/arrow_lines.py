@@ -1,7 +1,7 @@
 """How does Arrow read lines? As objects that follow one another, refusing more than Spark does, with few exceptions.
 
 It takes NaN and Infinity, a byte order mark before the first object, and one that goes on in the next line; `null` in
-the place of an object ends the process. Whoever does not know the lines looks for these first.
+the place of an object ends the process. Callers with unknown lines check for these first.
 """
 
 from typing import Any

@@ -170,7 +170,7 @@ _ENOUGH_WITHOUT = {
 
 
 def missing_events(facts: Collection[str], emits: Collection[str]) -> dict[str, list[str]]:
-    """Return the kinds of state changes that facts lack, by fact, where brokers tell only of some; none if of all."""
+    """Return the kinds of state changes that facts lack, by fact, if brokers log only some; empty if they log all."""
     lacking = {fact: _events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) - set(emits) for fact in facts}
     return {fact: sorted(events) for fact, events in lacking.items() if events}
 

@@ -1,7 +1,7 @@
 """The lines of the brokers' logs by the kind of their event, as facts take them.
 
 Each scan of a table in memory copies every column of every row. The kinds that come with every record have tables of
-their own, those about groups share one, and each has their columns alone, so that whoever wants a rare kind does not go
+their own, those about groups share one, and each has their columns alone, so that reading a rare kind does not go
 through them.
 """
 

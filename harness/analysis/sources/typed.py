@@ -63,7 +63,7 @@ OPERATIONS = T.StructType(
         _long("lines"),
     ]
 )
-"""One row an operation: when it began and ended, how, and how many lines tell of it."""
+"""One row an operation: when it began and ended, how, and its number of lines."""
 
 
 def _of_fact(fact: Table) -> T.StructType:

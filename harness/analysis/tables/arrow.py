@@ -1,4 +1,4 @@
-"""The types of facts' columns as Arrow has them, for who reads or makes facts without Spark."""
+"""The types of facts' columns in Arrow, for code that reads or makes facts without Spark."""
 
 import pyarrow as pa
 

@@ -6,7 +6,7 @@ PROTOCOL_TABLES = Tables()
 
 ELECTIONS = PROTOCOL_TABLES.declare(
     "elections",
-    "one decision of a controller about who leads a partition, with all that it looked at",
+    "one decision of a controller about a partition's leader, with its inputs",
     *LINE,
     *NAMED,
     Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
@@ -173,7 +173,7 @@ METADATA_CACHES = PROTOCOL_TABLES.declare(
     BROKER,
     Column("incarnation", "string", "that life"),
     Column("ended_ns", "bigint", "when the last client's operation began or ended"),
-    Column("live_brokers", "array<int>", "who lived by that cache; null where it was never told or the log lacks it"),
+    Column("live_brokers", "array<int>", "live brokers in that cache; null without an update or if the log lacks it"),
     *NAMED,
     Column("seq", "bigint", "line that said so last"),
     Column("leader", "int", "leader; -1 for none"),

@@ -98,7 +98,7 @@ PARTITION_STATES = _DECLARED.declare(
     Column("previous_leader_epoch", "int", "leader epoch at the version seen before"),
     Column("previous_isr", "array<int>", "in-sync replicas at the version seen before"),
     Column("previous_eligible", "array<int>", "those that were eligible at the version seen before"),
-    Column("previous_last_known", "array<int>", "who had led last at the version seen before"),
+    Column("previous_last_known", "array<int>", "last leader at the version seen before"),
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event, phrase
-from harness.analysis.check_helpers.groups import left_to_nobody
+from harness.analysis.check_helpers.groups import left_unassigned
 from harness.analysis.check_helpers.liveness import OfLiveness, not_starved
 from harness.analysis.subjects import signs_of
 from harness.contracts.checks import Assumption, Check, Settings, Subject
@@ -51,7 +51,7 @@ class Service(OfLiveness, Check):
 def _with_holes(liveness: DataFrame, generations: DataFrame) -> DataFrame:
     """Add `instance`, `generation` and `members` where a group does not read what it has assigned to no member."""
     looks = liveness.select("run_id", F.col("process").alias("group"), F.col("time_ns").alias("looked_ns"))
-    holes = left_to_nobody(looks, generations).withColumnRenamed("group", "process")
+    holes = left_unassigned(looks, generations).withColumnRenamed("group", "process")
     because = phrase(
         "generation {generation} gives it to no member: {instance} was to give it back, rejoined under another member "
         "id, and no rebalance follows (a gap in Kafka's protocol, KIP-345 with KIP-429)"

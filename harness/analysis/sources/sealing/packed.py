@@ -1,4 +1,4 @@
-"""How do typed tables of many runs go from those who simulate to whoever judges? As bytes, a stream a run and table."""
+"""Passes typed tables of many runs from simulation to judging: as bytes, a stream a run and table."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
