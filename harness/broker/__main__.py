@@ -37,7 +37,7 @@ from harness.properties_file import ENCODING, properties_in
 _log = logging.getLogger("harness.broker.process")
 
 START_ERRORS = (ConfigError, ZooKeeperError, StorageError, BrokerIdTaken, OSError)
-"""What can keep a broker from starting: the message of each says it all."""
+"""Errors that keep a broker from starting; each message is complete."""
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def _options() -> argparse.Namespace:
 
 
 class _Component(logging.Filter):
-    """Names a line's component: the module within the broker."""
+    """Adds a line's component: the module within the broker."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.component = record.name.removeprefix("harness.broker.")
@@ -72,7 +72,7 @@ class _Component(logging.Filter):
 
 
 class _OneLine(logging.Formatter):
-    """Keeps what clients send, topic names for example, from writing lines of their own."""
+    """Keeps text from clients, topic names for example, from starting new lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         return "".join(char if char.isprintable() else repr(char)[1:-1] for char in super().formatMessage(record))
@@ -133,7 +133,7 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
 
 
 def _noting(path: Path) -> Synced:
-    """Return what notes how much of each file is on the disk for certain, a line each."""
+    """Return a listener that writes how much of each file is certainly on the disk, a line each."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     return lambda number, size, more: _write(file, sync_line(number, size, more=more))
 
@@ -163,7 +163,7 @@ def _surroundings(config: BrokerConfig, state_file: int, *synced: Synced) -> Sur
 
 
 def _exporter(config: BrokerConfig) -> Exporter | None:
-    """Return what serves the metrics; its library is imported only when it is wanted."""
+    """Return the metrics server; its library is imported only on request."""
     if config["prometheus.port"] is None:
         return None
     from harness.broker.metrics.prometheus import PrometheusExporter
@@ -174,7 +174,7 @@ def _exporter(config: BrokerConfig) -> Exporter | None:
 def _write(file: int, line: bytes) -> None:
     """Write one line with one call, so that a kill cannot leave more than the last one torn.
 
-    When that fails the process ends there and then: what it did next would be missing from its evidence.
+    When that fails the process ends at once: its next actions would be missing from its evidence.
     """
     try:
         written = os.write(file, line)

@@ -1,4 +1,4 @@
-"""How does a broker do long work and work that comes again and again, so that it hears its clients meanwhile?
+"""Runs long and periodic work of a broker, so that it serves its clients meanwhile.
 
 Long work is cut by count and not by the clock, so that a schedule in virtual time is the same on every machine.
 """
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PARTITIONS_A_REQUEST = 50
-"""Of a LeaderAndIsr, which its receiver obeys in one step: it makes folders and files for each that is new."""
+"""Of a LeaderAndIsr, which its receiver handles in one step: it creates folders and files for each new one."""
 DECISIONS_A_STEP = 200
 """Of the controller: an election, a change of state, a request to ZooKeeper."""
 
@@ -33,15 +33,15 @@ async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: st
 
 
 def sliced(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Yield the items in order, so many at a time."""
+    """Yield the items in order, in slices of this size."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
 class InSteps(Generic[T]):
-    """Gives the items in order, and lets others have the loop after so many.
+    """Yields the items in order, and gives others the loop after each slice.
 
-    No generator: one that is not read to its end would be closed by a task of its own, at an unknown instant.
+    Not a generator: one that is not read to its end would be closed by a task of its own, at an unknown instant.
     """
 
     def __init__(self, items: Sequence[T]) -> None:

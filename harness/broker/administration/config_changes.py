@@ -1,4 +1,4 @@
-"""Changes what is configured for a topic or for brokers: checks a request, then writes it where every broker sees it.
+"""Changes configurations of topics or brokers: checks a request, then writes it where every broker sees it.
 
 Any broker does this, not the controller alone; the last writer wins. After Kafka's `ZkAdminManager`. An unknown
 property of a broker is refused, which Kafka would store for plugins.
@@ -40,7 +40,7 @@ _PROPERTY_NAMES = frozenset(prop.name for prop in PROPERTIES)
 
 
 class ConfigRefused(Exception):
-    """A configuration may not be read or changed so; carries the code and the sentence of the answer."""
+    """A configuration may not be read or changed so; has the error code and message of the answer."""
 
     def __init__(self, error: ErrorCode, message: str | None) -> None:
         super().__init__(message)
@@ -49,14 +49,14 @@ class ConfigRefused(Exception):
 
 
 class Resource(IntEnum):
-    """Kafka's numbers of what can be configured."""
+    """Kafka's numbers of configuration resources."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class Operation(IntEnum):
-    """Kafka's numbers of what can be done to a property (KIP-339)."""
+    """Kafka's numbers of operations on a property (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -66,14 +66,14 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Whose configuration: a topic's, a broker's, or that of all brokers."""
+    """The subject of a configuration: a topic, a broker, or all brokers."""
 
     kind: str
     name: str
 
     @property
     def path(self) -> str:
-        """Where it stands."""
+        """Its znode."""
         return topic_config_path(self.name) if self.kind == TOPICS_KIND else broker_config_path(self.name)
 
 
@@ -96,7 +96,7 @@ class ConfigChanges:
     session: ZooKeeperSession
 
     def target(self, resource_type: int, name: str) -> Target:
-        """Return whose configuration a request means to change.
+        """Return the subject of a request.
 
         Raises:
             ConfigRefused: the broker id is unknown, or another broker's.
@@ -115,7 +115,7 @@ class ConfigChanges:
         return Target(kind=BROKERS_KIND, name=name)
 
     async def replace(self, target: Target, properties: Mapping[str, str | None], *, validate_only: bool) -> None:
-        """Let a target have these properties and no others (AlterConfigs).
+        """Set exactly these properties of a target (AlterConfigs).
 
         Raises:
             ConfigRefused: a rule is broken, or ZooKeeper did not take it.
@@ -159,7 +159,7 @@ class ConfigChanges:
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operation {step.operation}")
 
     def _words(self, target: Target, step: Step, config: Mapping[str, str]) -> list[str]:
-        """Return what a property that holds a list holds now."""
+        """Return the present elements of a list property."""
         known = BY_NAME.get(step.name) if target.kind == TOPICS_KIND else DYNAMIC.get(step.name)
         if known is None or known.parse.code is not TypeCode.LIST:
             word = Operation(step.operation).name.lower()

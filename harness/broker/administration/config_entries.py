@@ -1,4 +1,4 @@
-"""What holds for a topic or a broker, and where each value comes from: the lines of DescribeConfigs. Pure.
+"""Effective values of a topic or a broker, and their sources: the lines of DescribeConfigs. Pure.
 
 After Kafka's `ConfigHelper`: a value's source is that of its first synonym, and synonyms go from the nearest to the
 farthest: topic, this broker, all brokers, properties file, default.
@@ -15,7 +15,7 @@ from harness.broker.configs.topic_properties import DYNAMIC, TOPIC_PROPERTIES, T
 
 
 class Source(IntEnum):
-    """Kafka's numbers of where a value comes from."""
+    """Kafka's numbers of a value's source."""
 
     TOPIC = 1
     BROKER = 2
@@ -26,7 +26,7 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """One value that holds, or would hold if a nearer one did not."""
+    """One value that applies, or would apply without a nearer one."""
 
     name: str
     value: str | None
@@ -50,13 +50,13 @@ _BY_NAME: dict[str, Property] = {prop.name: prop for prop in PROPERTIES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigView:
-    """All that is set for one broker."""
+    """All settings of one broker."""
 
     config: BrokerConfig
     layers: BrokerLayers
 
     def topic(self, own: Mapping[str, str]) -> list[ConfigEntry]:
-        """Return every property of a topic that sets `own` for itself."""
+        """Return every property of a topic, with its own values `own`."""
         return [self._of_topic(prop, own) for prop in TOPIC_PROPERTIES]
 
     def broker(self) -> list[ConfigEntry]:
@@ -64,7 +64,7 @@ class ConfigView:
         return [_entry(p.name, self._synonyms(p.name), p, read_only=p.name not in DYNAMIC) for p in PROPERTIES]
 
     def all_brokers(self) -> list[ConfigEntry]:
-        """Return what is set for all brokers, and nothing else."""
+        """Return what is set for all brokers."""
         return [
             _entry(name, [Synonym(name=name, value=text, source=Source.ALL_BROKERS)], _BY_NAME[name], read_only=False)
             for name, text in sorted(self.layers.default.items())

@@ -1,7 +1,7 @@
-"""Asks the controller to move this broker's leads away before it stops, so that clients hardly notice.
+"""Asks the controller to move this broker's leaders away before it stops, so that clients hardly notice.
 
 The request is repeated a few times: the controller may be changing, or have no other replica in sync at the moment. A
-broker that cannot hand over stops all the same (`KafkaServer.controlledShutdown`).
+broker that cannot hand over stops anyway (`KafkaServer.controlledShutdown`).
 """
 
 import asyncio
@@ -23,7 +23,7 @@ VERSION = 3
 
 
 class _NotDone(Exception):
-    """One try came to nothing; the message says why."""
+    """One try failed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ControlledShutdown:
     transport: Transport
 
     async def run(self, broker_epoch: int) -> bool:
-        """Ask until nothing is led here any more, and return whether it came to that."""
+        """Ask until this broker leads nothing, and return whether that was reached."""
         for tries_left in reversed(range(self.config["controlled.shutdown.max.retries"])):
             try:
                 await self._ask(broker_epoch)

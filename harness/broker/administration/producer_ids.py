@@ -28,7 +28,7 @@ class ProducerIds:
         """Return a fresh id.
 
         Raises:
-            ZooKeeperError: a new block was needed and could not be had; nothing is used up.
+            ZooKeeperError: a new block was needed and could not be claimed; no id is used up.
             MalformedZnode: the last block cannot be read.
         """
         async with self._claiming:

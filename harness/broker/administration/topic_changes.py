@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MorePartitions:
-    """A wish that a topic has more partitions."""
+    """A request for more partitions of a topic."""
 
     topic: str
     count: int
-    """How many it is to have then."""
+    """The new number of partitions."""
     assignments: Sequence[Sequence[int]] | None
     """Brokers of each added partition; None for the broker to choose."""
 
@@ -36,10 +36,10 @@ def added_partitions(
     alive_brokers: Sequence[int],
     racks: Mapping[int, str] = MappingProxyType({}),
 ) -> Placement:
-    """Return where the added partitions go; pure.
+    """Return the replicas of the added partitions; pure.
 
     Raises:
-        TopicRefused: the first rule that the wish breaks.
+        TopicRefused: the first rule that the request breaks.
     """
     count = len(known)
     if wanted.count < count:
@@ -68,7 +68,7 @@ def added_partitions(
 def _check_placement(
     assignments: Sequence[Sequence[int]], added: int, replication_factor: int, alive_brokers: Sequence[int]
 ) -> None:
-    """Raise TopicRefused when a placement by hand cannot be had; unlike at creation, dead brokers are refused."""
+    """Raise TopicRefused when a manual placement is not possible; unlike at creation, dead brokers are refused."""
     unknown = sorted({broker for replicas in assignments for broker in replicas} - set(alive_brokers))
     if unknown:
         problem = f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}."
@@ -87,13 +87,13 @@ def _check_placement(
 
 @dataclass(slots=True)
 class TopicChanges:
-    """Carries checked wishes to ZooKeeper."""
+    """Writes checked requests to ZooKeeper."""
 
     metadata: MetadataCache
     session: ZooKeeperSession
 
     async def delete(self, name: str) -> None:
-        """Have a topic deleted; one that is on its way out already is fine.
+        """Request the deletion of a topic; one that is being deleted already is fine.
 
         Raises:
             TopicRefused: there is no such topic, or ZooKeeper did not take it.
@@ -113,7 +113,7 @@ class TopicChanges:
             _log.info("topic.deletion wanted name=%s", name)
 
     async def add_partitions(self, wanted: MorePartitions, *, validate_only: bool = False) -> int:
-        """Give a topic more partitions, or only check that it could be, and return how many it has then.
+        """Add partitions to a topic, or only check the request, and return the new number of partitions.
 
         Raises:
             TopicRefused: a rule is broken, or ZooKeeper did not take it.

@@ -1,8 +1,8 @@
-"""What is configured, kept in step with ZooKeeper: for this broker while it runs, and for every topic.
+"""Configurations in step with ZooKeeper: of this broker while it runs, and of every topic.
 
-A topic's own properties hold over the broker's: those set for this broker alone, over those set for all brokers, over
-its properties file. Each is read when the broker first hears of it, and again whenever `/config/changes` names it;
-after a lost connection or session everything is read anew. As Kafka's `ZkConfigManager` and `DynamicBrokerConfig`.
+A topic's own properties override the broker's: those set for this broker alone, then those set for all brokers, then
+its properties file. Each is read when the broker first learns of it, and again whenever `/config/changes` names it;
+after a lost connection or session everything is read again. As Kafka's `ZkConfigManager` and `DynamicBrokerConfig`.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class BrokerLayers:
 
 
 class TopicConfigs:
-    """Answers what holds for a topic; `start` reads all that ZooKeeper has and follows it from then on."""
+    """Effective properties of topics; `start` reads all from ZooKeeper and follows it from then on."""
 
     def __init__(self, config: BrokerConfig, session: ZooKeeperSession) -> None:
         self.layers = BrokerLayers()
@@ -68,11 +68,11 @@ class TopicConfigs:
         self._broker_listeners: list[BrokerListener] = []
 
     def of(self, topic: str) -> Mapping[str, Any]:
-        """Return every property of a topic with its own type; the broker's for a topic not heard of."""
+        """Return every property of a topic with its own type; the broker's for an unknown topic."""
         return self._known.get(topic, self._defaults)
 
     def broker(self, name: str) -> Any:
-        """Return a property of this broker as it holds now."""
+        """Return the present value of a property of this broker."""
         return self._broker[name]
 
     def on_change(self, listener: Listener) -> None:
@@ -122,7 +122,7 @@ class TopicConfigs:
         self._known[topic] = {**self._defaults, **own}
 
     async def _read_broker(self) -> None:
-        """Read both layers of this broker, and let its topics inherit what holds then."""
+        """Read both layers of this broker, and update its topics."""
         own = await self._read_layer(str(self._config.broker_id))
         default = await self._read_layer(ALL_BROKERS)
         self.layers = BrokerLayers(own=own, default=default)
@@ -137,7 +137,7 @@ class TopicConfigs:
             listener(before, self._broker)
 
     async def _read_layer(self, name: str) -> dict[str, str]:
-        """Return what is set for a broker or for all; what makes no sense counts as nothing, all of it, as in Kafka."""
+        """Return what is set for a broker or for all; invalid content counts as empty, all of it, as in Kafka."""
         try:
             properties = await read_config(self._session.current, broker_config_path(name))
             parse_dynamic_config(properties)
@@ -211,7 +211,7 @@ class TopicConfigs:
 
 
 async def _named(zk: ZooKeeper, notification: str) -> tuple[str, str] | None:
-    """Return kind and name of what a notification is about; None when it is gone or makes no sense."""
+    """Return kind and name of a notification's subject; None when it is gone or invalid."""
     path = config_change_path(notification)
     try:
         data, _ = await zk.get(path)

@@ -30,14 +30,14 @@ class _AllLed:
 
     metadata: MetadataCache
     partitions: Mapping[str, int]
-    """How many of each topic."""
+    """Number of partitions of each topic."""
 
     def missing(self) -> list[str]:
         """Return the topics that are not there yet, sorted."""
         return [topic for topic, count in sorted(self.partitions.items()) if self._led(topic) < count]
 
     def try_complete(self, changed: str | None) -> bool:
-        """Whether all is there; whatever changed, every topic is looked at."""
+        """Whether all exist; every topic is checked at every change."""
         return not self.missing()
 
     def _led(self, topic: str) -> int:
@@ -46,7 +46,7 @@ class _AllLed:
 
 @dataclass(slots=True)
 class _AllGone:
-    """Waits until the metadata cache knows none of some topics any more."""
+    """Waits until the metadata cache has none of some topics any more."""
 
     metadata: MetadataCache
     topics: Collection[str]
@@ -56,7 +56,7 @@ class _AllGone:
         return [topic for topic in sorted(self.topics) if self.metadata.partitions(topic)]
 
     def try_complete(self, changed: str | None) -> bool:
-        """Whether all are gone; whatever changed, every topic is looked at."""
+        """Whether all are gone; every topic is checked at every change."""
         return not self.remaining()
 
 
@@ -71,7 +71,7 @@ class TopicCreator:
     _waiting: Purgatory[str] = field(default_factory=Purgatory)
 
     async def create(self, request: TopicRequest, *, validate_only: bool = False) -> NewTopic:
-        """Write a topic to ZooKeeper, or only check that it could be, and return it as it is.
+        """Write a topic to ZooKeeper, or only check the request, and return it as written.
 
         Raises:
             TopicRefused: a rule is broken, the topic exists, or ZooKeeper did not take it.
@@ -103,14 +103,14 @@ class TopicCreator:
     async def create_internal(self, name: str) -> ErrorCode:
         """Create `__consumer_offsets` or `__transaction_state`, and return why it cannot be used yet.
 
-        With fewer live brokers than it is to have replicas it is not created: it would have too few for ever.
+        With fewer live brokers than its replicas it is not created: it would have too few for ever.
         """
         request = self._internal(name)
         assert request is not None, f"{name} is no internal topic"
         return await self._create_unless_there(request)
 
     def _internal(self, name: str) -> TopicRequest | None:
-        """Return an internal topic as the properties have it; None for any other."""
+        """Return an internal topic by its properties; None for any other."""
         if name == OFFSETS_TOPIC:
             prefix, config = "offsets.topic", {"compression.type": "producer"}
         elif name == TRANSACTIONS_TOPIC:
@@ -134,13 +134,13 @@ class TopicCreator:
         )
 
     async def wait_led(self, partitions: Mapping[str, int], timeout_s: float) -> list[str]:
-        """Wait until the topics have a leader everywhere, and return those that did not get there in time."""
+        """Wait until the topics have leaders everywhere, and return those that have not in time."""
         operation = _AllLed(self.metadata, partitions)
         await self._waiting.wait(operation, partitions, timeout_s)
         return operation.missing()
 
     async def wait_gone(self, topics: Collection[str], timeout_s: float) -> list[str]:
-        """Wait until this broker has forgotten deleted topics; return those it still knows when the time is over."""
+        """Wait until this broker has removed deleted topics; return those it still has when the time is over."""
         operation = _AllGone(self.metadata, topics)
         if operation.remaining():
             await self._waiting.wait(operation, topics, timeout_s)

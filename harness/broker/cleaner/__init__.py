@@ -1,1 +1,1 @@
-"""Compaction: which logs are cleaned, how far, and what of them stays (Kafka's `LogCleaner`)."""
+"""Compaction: which logs are cleaned, how far, and what stays (Kafka's `LogCleaner`)."""

@@ -1,4 +1,4 @@
-"""Which logs are to be cleaned, and from where to where (Kafka's `LogCleanerManager`). Pure."""
+"""Chooses the logs to clean, and their ranges (Kafka's `LogCleanerManager`). Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -17,15 +17,15 @@ class Cleanable:
     log: Log
     first_dirty_offset: int
     end_offset: int
-    """Before this everything may be cleaned: the start of the first segment that may not."""
+    """Everything before this may be cleaned: the start of the first segment that may not."""
     clean_bytes: int
     dirty_bytes: int
     delay_ms: int
-    """For how long it has been due by `max.compaction.lag.ms`."""
+    """How long it has been due by `max.compaction.lag.ms`."""
 
     @property
     def ratio(self) -> float:
-        """How much of it is dirty."""
+        """Its dirty share."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
@@ -36,10 +36,10 @@ class Cleanable:
 
 
 def cleanable(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """Return what of a log can be cleaned.
+    """Return the cleanable part of a log.
 
-    Never the last segment, never one that is not all before `stable_offset`, nor one with a record that is younger than
-    `min.compaction.lag.ms`, nor what comes after it.
+    Excluded are the last segment, the first segment that is not all before `stable_offset` or has a record younger than
+    `min.compaction.lag.ms`, and all after it.
     """
     first_dirty = _first_dirty_offset(log)
     last = log.segments[-1].base_offset
@@ -60,12 +60,12 @@ def cleanable(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
 
 
 def dirtiest(logs: Iterable[Cleanable]) -> Cleanable | None:
-    """Return the one of these to begin with; None when none is due."""
+    """Return the log to clean first; None when none is due."""
     return max((each for each in logs if each.is_due), key=lambda each: each.ratio, default=None)
 
 
 def between(log: Log, start: int, end: int) -> list[Segment]:
-    """Return the segments that begin before `end`, from the one that holds `start` on."""
+    """Return the segments that begin before `end`, from the one with `start` on."""
     if start >= end:
         return []
     first = bisect_right(log.segments, start, key=lambda segment: segment.base_offset) - 1
@@ -73,7 +73,7 @@ def between(log: Log, start: int, end: int) -> list[Segment]:
 
 
 def groups(segments: Sequence[Segment], log: Log, end_offset: int) -> list[list[Segment]]:
-    """Return neighbours that become one segment each, as large as the log's settings allow (`groupSegmentsBySize`)."""
+    """Return neighbours to merge into a segment each, as large as the log's settings allow (`groupSegmentsBySize`)."""
     result: list[list[Segment]] = []
     size = offsets = times = 0
     for number, segment in enumerate(segments):
@@ -94,7 +94,7 @@ def groups(segments: Sequence[Segment], log: Log, end_offset: int) -> list[list[
 
 
 def _first_dirty_offset(log: Log) -> int:
-    """Return where the last cleaning ended; a log that lies elsewhere is all dirty (`cleanableOffsets`)."""
+    """Return the end of the last cleaning; a log that lies elsewhere is all dirty (`cleanableOffsets`)."""
     cleaned_to = log.log_start_offset if log.cleaned_to is None else log.cleaned_to
     return cleaned_to if log.log_start_offset <= cleaned_to <= log.log_end_offset else log.log_start_offset
 

@@ -1,7 +1,7 @@
-"""Cleaners: each takes the dirtiest log that no other one has, again and again (Kafka's `LogCleaner`).
+"""Cleaners: each takes the dirtiest log that no other one has, repeatedly (Kafka's `LogCleaner`).
 
-Leaders and followers clean what they hold, each for itself. A log that cannot be cleaned is left alone from then on,
-as it is, until the broker starts again.
+Leaders and followers each clean their own logs. A log that cannot be cleaned is left alone until the broker starts
+again.
 """
 
 import asyncio
@@ -41,14 +41,14 @@ class LogCleaner:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _in_progress: set[TopicPartition] = field(default_factory=set)
     _uncleanable: dict[TopicPartition, Log] = field(default_factory=dict)
-    """With the log that it was: another one of that name may be cleaned."""
+    """With the log object: another one of that name may be cleaned."""
     _last: dict[int, LastCleaning] = field(default_factory=dict)
     _dirtiest_ratio: float = 0.0
     _looked_ms: int = 0
     _pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin to count."""
+        """Start counters."""
         self._pace = Pace(bytes_per_second=self.config["log.cleaner.io.max.bytes.per.second"])
         self._looked_ms = self.wall_ms()
 
@@ -61,14 +61,14 @@ class LogCleaner:
             ]
 
     async def stop(self) -> None:
-        """End; what is half made is removed."""
+        """Stop; unfinished segments are removed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
     def statistics(self) -> CleanerStatistics:
-        """Return how the cleaners are now."""
+        """Return the cleaners' gauges."""
         now_ms = self.wall_ms()
         partitions = dict.fromkeys(self.replicas.logs.names, 0)
         dirty_bytes = partitions.copy()
@@ -88,7 +88,7 @@ class LogCleaner:
         )
 
     async def clean_dirtiest(self, number: int = 0) -> bool:
-        """Clean the log that is most in need of it, and return whether there was one that could be."""
+        """Clean the log that needs it most, and return whether there was one."""
         chosen, delay_ms = self._choose()
         if chosen is None:
             return False
@@ -117,7 +117,7 @@ class LogCleaner:
                 await asyncio.sleep(pause_s)
 
     def _choose(self) -> tuple[Cleanable | None, int]:
-        """Return the dirtiest log that is due, and the longest delay of any."""
+        """Return the dirtiest due log, and the longest delay of any."""
         now_ms = self._looked_ms = self.wall_ms()
         uncleanable = self._uncleanable_now()
         candidates = [
@@ -129,7 +129,7 @@ class LogCleaner:
         return dirtiest(candidates), max((each.delay_ms for each in candidates), default=0)
 
     def _stable_offset(self, partition: Partition) -> int:
-        """Return before which offset everything is decided."""
+        """Return the offset before which every transaction is decided."""
         stops = partition.rules.cleaning_stops_at_open_transactions
         return partition.last_stable_offset if stops else partition.high_watermark
 
@@ -137,7 +137,7 @@ class LogCleaner:
         return partition.log.settings.compacts and partition.key not in self._in_progress and not partition.offline
 
     def _uncleanable_now(self) -> dict[TopicPartition, Log]:
-        """Return what is left alone, without what was deleted since."""
+        """Return the logs left alone, without deleted ones."""
         of_today = {partition.key: partition.log for partition in self.replicas.all()}
         self._uncleanable = {key: log for key, log in self._uncleanable.items() if of_today.get(key) is log}
         return self._uncleanable
@@ -164,7 +164,7 @@ class LogCleaner:
                 await self.replicas.logs.checkpoint_cleaner_offsets(directory)
         except Abandoned:
             _log.info("cleaning.abandoned log=%s", log.folder)
-        except OSError as error:  # its directory has heard of it
+        except OSError as error:  # its directory has the error
             _log.error("cleaning.failed log=%s error=%s", log.folder, error)
         except Exception as error:  # noqa: BLE001  a log that cannot be cleaned must not keep the others dirty
             self._uncleanable[log.topic, log.partition] = log

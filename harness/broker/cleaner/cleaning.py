@@ -1,7 +1,7 @@
-"""Cleans one log: of each key the last record stays, in as few segments as that takes (Kafka's `Cleaner`).
+"""Cleans one log: the last record of each key stays, in as few segments as possible (Kafka's `Cleaner`).
 
-It works on the loop, a little at a time; between two steps appends and reads go on, and a log can be cut, closed or
-configured otherwise. So after each step, and before segments are replaced, it is looked whether that has happened.
+It works on the loop, in small steps; between two steps appends and reads continue, and a log can be truncated, closed
+or reconfigured. So after each step, and before segments are replaced, it checks for that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,19 +29,19 @@ from harness.broker.log.segment import Segment
 from harness.broker.log.swap import CLEANED, replace_segments
 
 _WRITE_BYTES = 8 * STEP_BYTES
-"""So much is gathered before it is written."""
+"""Bytes gathered before a write."""
 
 
 class Abandoned(Exception):
-    """The log was cut, shortened or closed meanwhile, or is not compacted any more; nothing of it is lost."""
+    """The log was truncated, shortened or closed meanwhile, or is not compacted any more; nothing of it is lost."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Cleaned:
-    """What a cleaning came to."""
+    """The result of a cleaning."""
 
     end_offset: int = 0
-    """Where the next one begins."""
+    """Start of the next cleaning."""
     bytes_read: int = 0
     bytes_written: int = 0
     records_read: int = 0
@@ -57,7 +57,7 @@ class Cleaning:
 
     chosen: Cleanable
     capacity: int
-    """Keys at most; what does not fit waits for the next cleaning."""
+    """Limit of keys; the rest waits for the next cleaning."""
     read_bytes: int
     now_ms: int
     pace: Pace
@@ -68,16 +68,16 @@ class Cleaning:
     _cuts: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember what the log is like."""
+        """Remember the log's state."""
         self._cuts = self.chosen.log.cuts
 
     async def run(self) -> Cleaned:
-        """Clean, and return what came of it.
+        """Clean, and return the result.
 
         Raises:
-            Abandoned: it cannot go on.
-            CorruptBatch, MalformedRecords: the log holds what cannot be read, and goes on to hold it.
-            OSError: the disk refused.
+            Abandoned: it cannot continue.
+            CorruptBatch, MalformedRecords: the log has unreadable content, and keeps it.
+            OSError: the disk failed.
         """
         log, result = self.chosen.log, self.result
         offsets = await self._last_offsets()
@@ -122,7 +122,7 @@ class Cleaning:
     def _note(
         self, batch: memoryview, header: BatchHeader, offsets: OffsetMap, transactions: CleanedTransactions
     ) -> bool:
-        """Put a batch's records into the map; whether all found room."""
+        """Put a batch's records into the map; return whether all fit."""
         first = self.chosen.first_dirty_offset
         records = []
         if header.is_control:
@@ -139,7 +139,7 @@ class Cleaning:
     async def _needed_batches(self) -> set[int]:
         """Return the base offsets of the last batches of each producer, of as many as a log remembers (KIP-98).
 
-        Kafka keeps the last one alone; a restarted log here finds the others among its batches.
+        Kafka keeps only the last one; a restarted log here finds the others among its batches.
         """
         log = self.chosen.log
         for _ in log.producer_history.recall(list(log.segments)):
@@ -162,12 +162,12 @@ class Cleaning:
             self.replacing(log, first, self.result.end_offset)
             replace_segments(log, group, cleaned)
         finally:
-            if cleaned.path.endswith(CLEANED):  # once it is swapped in, it is what counts
-                with suppress(OSError):  # what is left of it goes at the next start
+            if cleaned.path.endswith(CLEANED):  # once swapped in, it counts
+                with suppress(OSError):  # leftovers are removed at the next start
                     cleaned.delete()
 
     async def _filter(self, segment: Segment, cleaned: Segment, rules: Filter) -> None:
-        """Write what stays of a segment to the one that is being made."""
+        """Write the remaining records of a segment to the new one."""
         position = size = 0
         retained: list[bytes | memoryview] = []
         while position < segment.size:
@@ -188,7 +188,7 @@ class Cleaning:
             self.result.bytes_written += sum(map(len, retained))
 
     async def _read(self, segment: Segment, position: int) -> bytes:
-        """Return whole batches, one at least, when others have had the loop.
+        """Return whole batches, at least one, after others had the loop.
 
         Raises:
             CorruptBatch: there is no whole batch.

@@ -1,4 +1,4 @@
-"""What stays of one batch, and the bytes that it is written as (Kafka's `MemoryRecords.filterTo`, `Cleaner`)."""
+"""Filters one batch, and builds its new bytes (Kafka's `MemoryRecords.filterTo`, `Cleaner`)."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _CODEC = 0x07
 
 @dataclass(slots=True, kw_only=True)
 class Filter:
-    """Decides for one cleaning of one log; counts what it has seen."""
+    """Decides for one cleaning of one log; counts what it has read."""
 
     offsets: OffsetMap
     needed: Container[int]
@@ -31,13 +31,13 @@ class Filter:
     without_key: int = 0
 
     def apply(self, batch: memoryview, header: BatchHeader) -> bytes | memoryview | None:
-        """Return what the batch is from now on; None when nothing of it stays.
+        """Return the new batch; None when nothing of it stays.
 
-        Its offsets, epochs and producer stay what they were. A batch with a tombstone says from now on when that may
-        go. So does a marker of whose transaction nothing is left; records of aborted transactions go at once.
+        Its offsets, epochs and producer stay the same. A batch with a tombstone gets the time at which it may be
+        removed. So does a marker without remaining records; records of aborted transactions are removed at once.
 
         Raises:
-            MalformedRecords: the records cannot be decompressed, or do not add up.
+            MalformedRecords: the records cannot be decompressed, or are inconsistent.
         """
         if header.is_control:
             return self._control(batch, header)

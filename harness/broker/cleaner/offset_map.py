@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 ENTRY_BYTES = 200
-"""What an entry takes at most, measured: key, offset, and the table's share while it grows."""
+"""Most bytes of an entry, measured: key, offset, and the table's share while it grows."""
 _LONGEST_KEY = 31
-"""Longer keys stand by a digest, which has one byte more, so that neither is taken for the other."""
+"""Longer keys are stored as a digest with one byte more, so that the two kinds never collide."""
 _PARTS = 64
-"""A table that grows is copied; one of many, a small one."""
+"""A growing table is copied; with many small tables a copy is small."""
 _KEYS_A_STRETCH = 8
 _MOST_STRETCHES = 64
-"""More are not looked through for one batch: it is read instead."""
+"""With more, a batch is read instead of checked by stretches."""
 
 
 class OffsetMap:
@@ -23,17 +23,17 @@ class OffsetMap:
         self.capacity = capacity
         self.first = first
         self.latest = first - 1
-        """The map knows every record up to here."""
+        """The map has every record up to here."""
         self.size = 0
-        """How many keys there are."""
+        """Number of keys."""
         self.without_key = 0
-        """How many records had none."""
+        """Number of records without a key."""
         self._parts: tuple[dict[bytes, int], ...] = tuple({} for _ in range(_PARTS))
         self._shift = 0
         self._stretches: set[int] | None = None
 
     def put(self, key: bytes | None, offset: int) -> bool:
-        """Take note of a record; False when the map is full (`Cleaner.buildOffsetMapForSegment`)."""
+        """Add a record; False when the map is full (`Cleaner.buildOffsetMapForSegment`)."""
         if self.size >= self.capacity:
             return False
         self.latest = offset
@@ -47,15 +47,15 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """Return the last offset of a key; -1 for a key that is not there."""
+        """Return the last offset of a key; -1 for an unknown key."""
         short = _short(key)
         return self._parts[hash(short) % _PARTS].get(short, -1)
 
     def find_stretches(self) -> Iterator[None]:
-        """Find out in many small steps about where the last records stand; the map is whole by now.
+        """Find, in many small steps, the stretches with last records; the map is complete by now.
 
-        A stretch is so long that eight keys stand in one if they stand evenly: that keeps the set of stretches small
-        beside the map.
+        A stretch is long enough for eight keys if they are spread evenly, which keeps the set of stretches small beside
+        the map.
         """
         self._shift = ((self.latest - self.first + 1) * _KEYS_A_STRETCH // max(1, self.size)).bit_length()
         stretches: set[int] = set()
@@ -65,7 +65,7 @@ class OffsetMap:
         self._stretches = stretches
 
     def none_is_last(self, first: int, last: int) -> bool:
-        """Return whether surely none of these offsets is a key's last one; False also where that is not known."""
+        """Return whether certainly none of these offsets is a key's last one; False also if unknown."""
         if self._stretches is None or first < self.first or last > self.latest:
             return False
         stretches = range(first >> self._shift, (last >> self._shift) + 1)
@@ -73,7 +73,7 @@ class OffsetMap:
 
 
 def capacity_of(buffer_bytes: int, load_factor: float) -> int:
-    """Return how many keys fit into so much memory (`log.cleaner.dedupe.buffer.size`), filled up to that factor."""
+    """Return how many keys fit into this memory (`log.cleaner.dedupe.buffer.size`), at this load factor."""
     return int(buffer_bytes * load_factor) // ENTRY_BYTES
 
 

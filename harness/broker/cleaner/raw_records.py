@@ -1,4 +1,4 @@
-"""Records as ranges of bytes: as much of each as a cleaner looks at, so that all else can be copied as it is."""
+"""Records as ranges of bytes: only the parts that a cleaner needs, so that all else is copied unchanged."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,12 +9,12 @@ _MAX_VARINT_BITS = 70
 
 
 class RawRecord(NamedTuple):
-    """Where one record stands in the records section of its batch, and what a cleaner decides by."""
+    """The place of one record in its batch, and the fields that a cleaner needs."""
 
     start: int
-    """Where its length stands."""
+    """Position of its length."""
     offset_at: int
-    """Where its offset delta stands, and all that comes after the timestamp."""
+    """Position of its offset delta, and of all after the timestamp."""
     end: int
     timestamp_delta: int
     offset_delta: int
@@ -72,7 +72,7 @@ def raw_records(payload: bytes, count: int) -> list[RawRecord]:
 
 
 def with_base_timestamp(payload: bytes, records: Iterable[RawRecord], shift_ms: int) -> bytes:
-    """Return these records, of a batch whose base timestamp is so much earlier than before."""
+    """Return these records for a base timestamp that is earlier by this much."""
     if not shift_ms:
         return b"".join(payload[record.start : record.end] for record in records)
     out = bytearray()

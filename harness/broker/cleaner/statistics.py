@@ -1,38 +1,38 @@
-"""How the cleaners are, in numbers (the gauges of Kafka's `LogCleaner` and `LogCleanerManager`)."""
+"""Gauges of the cleaners (those of Kafka's `LogCleaner` and `LogCleanerManager`)."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCleaning:
-    """What the last cleaning of one cleaner came to."""
+    """The result of a cleaner's last cleaning."""
 
     bytes_read: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
     buffer_utilization: float = 0.0
     delay_ms: int = 0
-    """For how long some log had been due by `max.compaction.lag.ms` when it began."""
+    """How long some log had been due by `max.compaction.lag.ms` when it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerStatistics:
-    """One look at all cleaners of a broker."""
+    """A snapshot of all cleaners of a broker."""
 
     last: tuple[LastCleaning, ...] = ()
     """Of each cleaner."""
     dirtiest_ratio: float = 0.0
-    """Of all logs that could be cleaned, when it was looked last."""
+    """Of all cleanable logs, at the last check."""
     since_last_look_ms: int = 0
     dead_cleaners: int = 0
     uncleanable_partitions: dict[str, int] = field(default_factory=dict)
     """By data directory."""
     uncleanable_bytes: dict[str, int] = field(default_factory=dict)
-    """What of them is dirty, by data directory."""
+    """Their dirty bytes, by data directory."""
 
     @property
     def recopy_percent(self) -> int:
-        """How much of what was read stayed."""
+        """Share of the read bytes that stayed."""
         read = sum(each.bytes_read for each in self.last)
         return int(100 * sum(each.bytes_written for each in self.last) / max(read, 1))
 

@@ -34,7 +34,7 @@ LEAST_DEDUPE_BYTES = 1 << 20
 """Of each cleaner (`LogCleaner`)."""
 PLAINTEXT = "PLAINTEXT"
 SECURED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Protocols of listeners that are not here: what bears such a name must never be served in plain text."""
+"""Protocols of listeners that are not built: a listener of such a name must never be served in plain text."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
 
 
@@ -45,7 +45,7 @@ class Endpoint:
     name: str
     """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers; upper case, as Kafka has all of them."""
     host: str
-    """An address of IPv6 without its brackets."""
+    """An IPv6 address without brackets."""
     port: int
 
     @classmethod
@@ -60,7 +60,7 @@ class Endpoint:
         return cls(name=name, host=host, port=int(port))
 
     def __str__(self) -> str:
-        """Return it as Kafka writes it: an address of IPv6 in brackets."""
+        """Return it as Kafka writes it: an IPv6 address in brackets."""
         return (
             f"{self.name}://[{self.host}]:{self.port}" if ":" in self.host else f"{self.name}://{self.host}:{self.port}"
         )
@@ -223,14 +223,14 @@ class BrokerConfig:
 
     values: Mapping[str, Any]
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the properties file says, as text; the rest of `values` are defaults."""
+    """Content of the properties file, as text; the rest of `values` are defaults."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
     @property
     def without_effect(self) -> list[str]:
-        """What the properties file says that has no effect here, in alphabetical order (docs/reference/settings.md)."""
+        """Properties of the file that have no effect here, in alphabetical order (docs/reference/settings.md)."""
         return sorted(self.properties.keys() & {each.name for each in WITHOUT_EFFECT})
 
     @property
@@ -250,7 +250,7 @@ class BrokerConfig:
 
     @property
     def peer_listener(self) -> str:
-        """The name of the listener for other brokers: the only one, or PLAINTEXT, if nothing else is said."""
+        """The name of the listener for other brokers: the only one, or PLAINTEXT, unless set."""
         names = [endpoint.name for endpoint in self.endpoints]
         return self.values["inter.broker.listener.name"] or (names[0] if len(names) == 1 else PLAINTEXT)
 
@@ -261,7 +261,7 @@ class BrokerConfig:
 
     @property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients and brokers connect to, in the order it is registered; by default the listeners.
+        """Addresses for clients and brokers, in the order of registration; by default the listeners.
 
         A broker that binds every address and advertises none is known by the machine's name.
         """
@@ -297,13 +297,13 @@ def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
 
 
 def _unusable(name: str, known: Mapping[str, Property]) -> str:
-    """Return the sentence about a property that does not exist here."""
+    """Return a sentence about an unknown property."""
     why = refusal(name)
     return unknown("property", name, known) if why is None else f"{name} is refused: {why}"
 
 
 def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which limits let nothing in, by the same rules."""
+    """Yield limits that would admit no connection, by the same rules."""
     buffer_bytes = values["log.cleaner.dedupe.buffer.size"] // max(values["log.cleaner.threads"], 1)
     if values["log.cleaner.enable"] and buffer_bytes <= LEAST_DEDUPE_BYTES:
         yield f"log.cleaner.dedupe.buffer.size must be more than {LEAST_DEDUPE_BYTES} for each of log.cleaner.threads"
@@ -321,7 +321,7 @@ def _is_every_address(host: str) -> bool:
 
 
 def listener_problems(config: BrokerConfig) -> Iterator[str]:
-    """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
+    """Yield inconsistencies, by the rules of Kafka's `KafkaConfig.validateValues`."""
     bound = [endpoint.name for endpoint in config.endpoints]
     advertised = [endpoint.name for endpoint in config.advertised_endpoints]
     for key, names in (("listeners", bound), ("advertised.listeners", advertised)):

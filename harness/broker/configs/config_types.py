@@ -1,4 +1,4 @@
-"""The types of configuration properties: how text becomes a value, and how DescribeConfigs shows it."""
+"""The types of configuration properties: parsing, and their form in DescribeConfigs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ConfigType:
     parse: Callable[[str], Any]
 
     def __call__(self, text: str) -> Any:
-        """Return the value that the text stands for."""
+        """Return the value of a text."""
         return self.parse(text)
 
 
@@ -45,10 +45,10 @@ class Property:
 
     name: str
     default: str | None
-    """Text as in a properties file; None when it must be given."""
+    """Text as in a properties file; None when it is required."""
     parse: ConfigType
     idle: str = ""
-    """Why it does not matter here; empty where it does."""
+    """Why it has no effect here; empty if it has one."""
 
 
 def integer(low: int, high: int = INT_MAX) -> ConfigType:
@@ -96,7 +96,7 @@ def ratio() -> ConfigType:
 
 
 def positive() -> ConfigType:
-    """Return Kafka's DOUBLE above 0, since nothing can be done at no speed and with no memory."""
+    """Return Kafka's DOUBLE above 0: no work is possible without speed or memory."""
 
     def parse(text: str) -> float:
         value = float(text)
@@ -119,7 +119,7 @@ def choice(*allowed: str) -> ConfigType:
 
 
 def only(value: str, code: TypeCode = TypeCode.STRING, *, why: str = "this broker has no other way") -> ConfigType:
-    """Return a type of one value: any other would ask for what is not there."""
+    """Return a type of one value: any other would need a missing feature."""
 
     def parse(text: str) -> str:
         if text.strip().lower() != value.lower():
@@ -130,7 +130,7 @@ def only(value: str, code: TypeCode = TypeCode.STRING, *, why: str = "this broke
 
 
 def listing(*allowed: str) -> ConfigType:
-    """Return words between commas, of the allowed ones if any are named."""
+    """Return a comma-separated list, of the allowed elements if any are named."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = tuple(word.strip() for word in text.split(",") if word.strip())
@@ -166,7 +166,7 @@ COMPRESSION_TYPE = choice("uncompressed", "zstd", "lz4", "snappy", "gzip", "prod
 
 
 def as_text(value: Any) -> str | None:
-    """Return a value as it would stand in a properties file; None for one that is not set."""
+    """Return a value as in a properties file; None for one that is not set."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -175,6 +175,6 @@ def as_text(value: Any) -> str | None:
 
 
 def unknown(what: str, name: str, known: Mapping[str, object]) -> str:
-    """Return the sentence about a name that does not exist, with the nearest one that does."""
+    """Return a sentence about an unknown name, with the nearest known one."""
     near = get_close_matches(name, known, n=1)
     return f"unknown {what} {name}" + (f" (did you mean {near[0]}?)" if near else "")

@@ -1,6 +1,6 @@
-"""Kafka's properties that are accepted because they do not matter here, each with the reason; one row a property.
+"""Kafka's properties that are accepted without an effect here, each with the reason; one row a property.
 
-What would matter at another value is accepted at Kafka's default only, and refused by name otherwise.
+A property that would matter at another value is accepted at Kafka's default only, and refused by name otherwise.
 """
 
 from harness.broker.configs.config_types import (

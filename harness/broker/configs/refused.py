@@ -1,4 +1,4 @@
-"""Kafka's properties that cannot be honoured here: each is refused by name, with the reason and what to do."""
+"""Kafka's properties that cannot be honoured here: each is refused by name, with the reason and the remedy."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -58,10 +58,10 @@ REFUSED_FAMILIES: Mapping[str, str] = MappingProxyType(
         "zookeeper.ssl.": "ZooKeeper is reached without TLS: remove the line",
     }
 )
-"""By what their names begin with."""
+"""By the prefix of their names."""
 
 
 def refusal(name: str) -> str | None:
-    """Return why a property is refused and what to do; None for one that Kafka does not know either."""
+    """Return why a property is refused and the remedy; None for one that Kafka does not know either."""
     families = (why for prefix, why in REFUSED_FAMILIES.items() if name.startswith(prefix))
     return REFUSED.get(name) or next(families, None)

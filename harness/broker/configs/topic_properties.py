@@ -1,6 +1,6 @@
-"""What a topic may set for itself: Kafka's names, types, bounds and defaults (`LogConfig`, `TopicConfig`).
+"""Properties of topics: Kafka's names, types, bounds and defaults (`LogConfig`, `TopicConfig`).
 
-Each has the broker's property that holds when the topic says nothing.
+Each has the broker's property that applies when the topic sets none.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProperty:
-    """One property that a topic may set for itself."""
+    """One property of topics."""
 
     name: str
     parse: ConfigType
@@ -41,10 +41,10 @@ class TopicProperty:
     the topic's unit; none when `default` holds."""
     default: Any = None
     idle: str = ""
-    """Why it does not matter here; empty where it does."""
+    """Why it has no effect here; empty if it has one."""
 
     def inherited(self, values: Mapping[str, Any]) -> Any:
-        """Return what holds for a topic that says nothing, from a broker's properties."""
+        """Return the value for a topic without its own, from a broker's properties."""
         own = ((values[name], factor) for name, factor in self.brokers if values[name] is not None)
         value, factor = next(own, (self.default, 1))
         return value if factor == 1 else value * factor  # a flag times one would be a number
@@ -132,12 +132,12 @@ def parse_topic_config(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def inherited(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what topics inherit of a broker whose properties have these values."""
+    """Return the values that topics inherit from a broker with these properties."""
     return {prop.name: prop.inherited(values) for prop in TOPIC_PROPERTIES}
 
 
 PER_BROKER = frozenset({"advertised.listeners"})
-"""Those of `DYNAMIC` that no two brokers can share."""
+"""Those of `DYNAMIC` that two brokers cannot share."""
 DYNAMIC: dict[str, Property] = {
     prop.name: prop
     for prop in PROPERTIES

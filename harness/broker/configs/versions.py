@@ -1,4 +1,4 @@
-"""Kafka's names of its own versions, as properties have them: `MetadataVersion.fromVersionString` of Kafka 3.9."""
+"""Names of Kafka's own versions in properties: `MetadataVersion.fromVersionString` of Kafka 3.9."""
 
 from harness.broker.configs.config_types import ConfigType, TypeCode
 
@@ -10,9 +10,9 @@ _STEPS = {
     "3.3": 4,
     "3.7": 5,
 }
-"""How many steps there were to each release; its own name stands for the last."""
+"""Number of steps to each release; its own name stands for the last."""
 _AHEAD = {"4.0": 2}
-"""3.9 does not know its release by name yet."""
+"""3.9 does not know this release by name yet."""
 _VERSIONS = {
     **{name: name for name in _BEFORE_STEPS},
     **{
@@ -25,7 +25,7 @@ _VERSIONS = {
 
 
 def known_version(text: str) -> str:
-    """Return the version that a text stands for; what follows a release, as in 2.5.1, does not matter.
+    """Return the version of a text; a suffix after a release, as in 2.5.1, is ignored.
 
     Raises:
         ValueError: Kafka 3.9 knows no such version.
@@ -51,4 +51,4 @@ def _protocol_2_5(text: str) -> str:
 VERSION = ConfigType(TypeCode.STRING, _checked)
 """Any of them."""
 PROTOCOL_2_5 = ConfigType(TypeCode.STRING, _protocol_2_5)
-"""The one that brokers speak with each other here."""
+"""The one that brokers use between each other here."""

@@ -1,1 +1,1 @@
-"""The controller: every broker carries it, the one named in `/controller` is active."""
+"""The controller: every broker has one; that of the broker named in `/controller` is active."""

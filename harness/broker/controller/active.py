@@ -1,7 +1,7 @@
-"""A broker in office as controller: taking over, and resigning. One object is one controller epoch.
+"""The active controller: its take-over, and its resignation. One object is one controller epoch.
 
-After Kafka's `KafkaController`. Handlers are registered before anything is read, and every event reads anew, which arms
-its watch again: so nothing that happens is missed.
+After Kafka's `KafkaController`. Handlers are registered before anything is read, and every event reads again, which
+arms its watch again: so no change is missed.
 """
 
 import logging
@@ -44,12 +44,12 @@ SELECTOR_PROFILES: dict[str, Mapping[Strategy, Selector]] = {
 
 
 class ActiveController:
-    """One term in office; its methods run on the event queue's task, one at a time."""
+    """One controller epoch; its methods run on the event queue's task, one at a time."""
 
     def __init__(
         self, settings: ControllerSettings, epoch: ControllerEpoch, put: Put, unclean_default: Callable[[], bool]
     ) -> None:
-        """`unclean_default` is the broker's own `unclean.leader.election.enable`, as it holds when it is asked."""
+        """`unclean_default` returns the broker's present `unclean.leader.election.enable`."""
         self.epoch = epoch
         self._settings = settings
         self._put = put
@@ -103,7 +103,7 @@ class ActiveController:
         self._notifications = Notifications(self._env, self._replicas)
 
     async def take_over(self) -> None:
-        """Learn the state of the cluster and put it in order (`onControllerFailover`, in its order).
+        """Read the state of the cluster and repair it (`onControllerFailover`, in its order).
 
         Raises:
             ControllerMovedError: another controller has taken over meanwhile.
@@ -123,7 +123,7 @@ class ActiveController:
             self._channels.add_broker(self._context.live[broker_id].registration)
         self.reassignments.load()
         await self._deletion.load()
-        # Before any LeaderAndIsr: a follower accepts its leader only when it knows that broker to be alive.
+        # Before any LeaderAndIsr: a follower accepts only a leader in its list of live brokers.
         self._env.tell_metadata(self._context.live_or_shutting_down)
         await self._replicas.start()
         await self._partitions.start()
@@ -135,7 +135,7 @@ class ActiveController:
         self.elections.start()
 
     async def resign(self, reason: str) -> None:
-        """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`).
+        """Stop acting as controller; queued requests to brokers are lost (`onControllerResignation`).
 
         All but the last clean-up is done before this gives way to any other task.
         """
@@ -180,7 +180,7 @@ class ActiveController:
         self._put(name, while_in_office)
 
     def _answered(self, request: ControlRequest, response: ApiMessage) -> None:
-        """A broker has answered: what follows of it is an event of its own."""
+        """A broker has answered: the consequence is an event of its own."""
         if response.error_code:
             log.error("answer.refused broker=%d api=%s error=%d", request.broker_id, request.api, response.error_code)
         if request.api == "LeaderAndIsr":
@@ -195,7 +195,7 @@ class ActiveController:
                 self._enqueue("TopicDeletionStopReplicaResponseReceived", answered)
 
     async def _leader_and_isr_answered(self, request: ControlRequest, response: ApiMessage) -> None:
-        """Event LeaderAndIsrResponseReceived: learn which replicas are on a failed log directory, and which are not."""
+        """Event LeaderAndIsrResponseReceived: update which replicas are on a failed log directory."""
         if response.error_code:
             return
         errors = {(e.topic_name, e.partition_index): ErrorCode(e.error_code) for e in response.partition_errors}
@@ -208,4 +208,4 @@ class ActiveController:
 
 
 async def _nothing_follows() -> None:
-    """Event UpdateMetadataResponseReceived: an error was logged when it came, and nothing is done about it."""
+    """Event UpdateMetadataResponseReceived: an error was logged on arrival; nothing else to do."""

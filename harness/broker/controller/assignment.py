@@ -1,6 +1,6 @@
-"""Which brokers are to hold a partition, and what of that a running reassignment adds and removes (KIP-455). Pure.
+"""The brokers of a partition, and those that a running reassignment adds and removes (KIP-455). Pure.
 
-After Kafka's `ReplicaAssignment`. While a reassignment runs, `replicas` is the target followed by what is still to go.
+After Kafka's `ReplicaAssignment`. During a reassignment, `replicas` is the target followed by the ones to remove.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Assignment:
     """The assignment of one partition."""
 
     replicas: tuple[int, ...]
-    """All that hold the partition, in order; the first is the preferred leader."""
+    """All brokers of the partition, in order; the first is the preferred leader."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
 
@@ -22,16 +22,16 @@ class Assignment:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Return the replicas as they were before the running reassignment; a cancellation goes back there."""
+        """Return the replicas before the running reassignment, which a cancellation restores."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Return the replicas as they will be."""
+        """Return the replicas after it."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     def reassigned_to(self, target: tuple[int, ...]) -> "Assignment":
-        """Return the assignment on the way to `target`, from the origin of a reassignment that is running already."""
+        """Return the assignment on the way to `target`, from the origin of a running reassignment."""
         replicas = tuple(dict.fromkeys((*target, *self.origin)))
         return Assignment(
             replicas=replicas,

@@ -1,4 +1,4 @@
-"""Which brokers came, went, or bounced since the controller last looked? Pure."""
+"""Brokers that came, went, or bounced since the controller's last look. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class BrokerDiff:
     new: tuple[int, ...] = ()
     dead: tuple[int, ...] = ()
     bounced: tuple[int, ...] = ()
-    """Registered anew since: a fast restart, or a new session. Handled as a failure and a start (KIP-380)."""
+    """Registered again since: a fast restart, or a new session. Handled as a failure and a start (KIP-380)."""
 
     def __bool__(self) -> bool:
         return bool(self.new or self.dead or self.bounced)

@@ -1,4 +1,4 @@
-"""What the active controller does when brokers come, go, change, or ask to leave."""
+"""The active controller's reaction when brokers come, go, change, or ask to leave."""
 
 import logging
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class BrokerEvents:
-    """Keeps the live brokers of the context, and acts on every change of them."""
+    """Keeps the context's live brokers, and handles every change of them."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BrokerEvents:
         self._reassignments = reassignments
 
     def watch(self) -> None:
-        """Register for brokers that come and go."""
+        """Register for the list of brokers."""
         self._env.session.current.watch_children(BROKER_IDS, self._env.on_watch("BrokerChange", self.changed))
 
     async def load(self) -> None:
@@ -64,7 +64,7 @@ class BrokerEvents:
         await all_of(zk.exists(broker_path(broker_id)) for broker_id in broker_ids)
 
     def unwatch_registrations(self, broker_ids: Sequence[int]) -> None:
-        """Forget the handlers of these brokers' registrations."""
+        """Remove the handlers of these brokers' registrations."""
         for broker_id in broker_ids:
             self._env.session.current.unwatch_node(broker_path(broker_id))
 
@@ -175,7 +175,7 @@ class BrokerEvents:
 
     def _on_registration(self, broker_id: int) -> Watch:
         def handler(kind: WatchType, path: str) -> None:
-            if kind in (WatchType.DATA, WatchType.MAYBE):  # that it is gone is the news of BrokerChange
+            if kind in (WatchType.DATA, WatchType.MAYBE):  # a removal is handled by BrokerChange
                 self._env.enqueue("BrokerModifications", lambda: self.modified(broker_id))
 
         return handler

@@ -1,7 +1,7 @@
-"""Carries control requests to the brokers: a queue, a task and a connection a broker, nothing reordered or dropped.
+"""Sends control requests to the brokers: a queue, a task and a connection a broker, nothing reordered or dropped.
 
-After Kafka's `ControllerChannelManager` and `RequestSendThread`. A request built under an old belief is still sent:
-refusing it is the receiver's business, by controller epoch, broker epoch and leader epoch.
+After Kafka's `ControllerChannelManager` and `RequestSendThread`. A request from outdated state is still sent: its
+receiver refuses it by controller epoch, broker epoch and leader epoch.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class ControllerChannels:
         self._channels: dict[int, _Channel] = {}
 
     def add_broker(self, registration: BrokerRegistration) -> None:
-        """Open a channel to a broker; nothing happens when there is one."""
+        """Open a channel to a broker; no-op if there is one."""
         broker_id = registration.broker_id
         endpoint = registration.endpoint(self._settings.peer_listener)
         if endpoint is None:
@@ -52,19 +52,19 @@ class ControllerChannels:
             self._channels[broker_id] = _Channel(self._settings, broker_id, endpoint)
 
     async def remove_broker(self, broker_id: int) -> None:
-        """Close a channel; what is queued in it is lost."""
+        """Close a channel; its queue is lost."""
         channel = self._channels.pop(broker_id, None)
         if channel is not None:
             channel.close()
             await channel.closed()
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         for channel in self._channels.values():
             channel.close()
 
     async def closed(self) -> None:
-        """Return when all channels have come to an end."""
+        """Return when all channels have ended."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.closed()
@@ -79,7 +79,7 @@ class ControllerChannels:
 
 
 class _Channel:
-    """Sends to one broker, one request in flight, each again and again until it is answered."""
+    """Sends to one broker, one request in flight, each repeated until it is answered."""
 
     def __init__(self, settings: ChannelSettings, broker_id: int, endpoint: Endpoint) -> None:
         self._settings = settings
@@ -99,7 +99,7 @@ class _Channel:
         self._disconnect()
 
     async def closed(self) -> None:
-        """Return when the sender has come to an end."""
+        """Return when the sender has ended."""
         await asyncio.gather(self._sender, return_exceptions=True)
         self._disconnect()
 
@@ -128,7 +128,7 @@ class _Channel:
         self._settings.answered(request, response)
 
     async def _exchange(self, request: ControlRequest, correlation_id: int) -> ApiMessage:
-        """Return the broker's answer, however many tries it takes."""
+        """Return the broker's answer, after any number of tries."""
         while True:
             try:
                 connection = await self._connect()

@@ -1,6 +1,6 @@
-"""Everything the active controller believes about the cluster; only the task that processes its events changes it.
+"""The active controller's view of the cluster; only the task that processes its events changes it.
 
-ZooKeeper has the truth. What stands here may be behind, so decisions that are written re-read what they change.
+ZooKeeper has the truth. The view may be behind, so decisions that are written re-read what they change.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,19 +22,19 @@ Replica = tuple[str, int, int]
 
 @dataclass(slots=True, kw_only=True)
 class ControllerContext:
-    """One controller's view during one controller epoch."""
+    """The view during one controller epoch."""
 
     epoch: ControllerEpoch
     live: dict[int, LiveBroker] = field(default_factory=dict)
     """All registered brokers, those that are shutting down included."""
     shutting_down: set[int] = field(default_factory=set)
-    """Asked for a controlled shutdown; forgotten once seen dead."""
+    """Asked for a controlled shutdown; removed once seen dead."""
     topics: dict[str, TopicAssignment] = field(default_factory=dict)
     leadership: dict[TopicPartition, VersionedState] = field(default_factory=dict)
     partition_status: dict[TopicPartition, PartitionStatus] = field(default_factory=dict)
     replica_status: dict[Replica, ReplicaStatus] = field(default_factory=dict)
     offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
-    """Replicas whose log directory has failed, by broker id; forgotten when the broker starts anew."""
+    """Replicas whose log directory has failed, by broker id; removed when the broker starts again."""
     reassigning: set[TopicPartition] = field(default_factory=set)
     """Partitions whose replicas are being replaced; their topics are not deleted meanwhile."""
     deleting: set[str] = field(default_factory=set)
@@ -55,7 +55,7 @@ class ControllerContext:
         return sorted(self.live)
 
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
-        """Whether a replica may lead: its broker lives and is not about to leave, and its log directory works."""
+        """Whether a replica may lead: its broker is alive and not shutting down, and its log directory works."""
         return (
             broker_id in self.live
             and broker_id not in self.shutting_down
@@ -63,11 +63,11 @@ class ControllerContext:
         )
 
     def live_for(self, partition: TopicPartition) -> frozenset[int]:
-        """Return the registered brokers, shutting down ones included, but for those whose log of it has failed."""
+        """Return registered brokers, including those shutting down, without those with a failed log directory of it."""
         return frozenset(b for b in self.live if partition not in self.offline_dirs.get(b, ()))
 
     def assignment(self, partition: TopicPartition) -> Assignment:
-        """Return what is assigned to a partition; nothing to an unknown one."""
+        """Return the assignment of a partition; empty for an unknown one."""
         topic, number = partition
         known = self.topics.get(topic)
         if known is None:
@@ -79,7 +79,7 @@ class ControllerContext:
         )
 
     def assign(self, partition: TopicPartition, assignment: Assignment) -> None:
-        """Take over a changed assignment of a partition of a known topic."""
+        """Set a changed assignment of a partition of a known topic."""
         topic, number = partition
         self.topics[topic] = self.topics[topic].with_partition(
             number, assignment.replicas, adding=assignment.adding, removing=assignment.removing
@@ -129,20 +129,20 @@ class ControllerContext:
         return [] if known is None else self.replicas_of((topic, number) for number in sorted(known.partitions))
 
     def remove_replica(self, replica: Replica) -> None:
-        """Forget a replica that was deleted: its state, and that its broker was to hold it."""
+        """Remove a deleted replica: its state, and its place in the assignment."""
         topic, number, broker_id = replica
         self.replica_status.pop(replica, None)
         if topic in self.topics and number in self.topics[topic].partitions:
             self.assign((topic, number), self.assignment((topic, number)).without(broker_id))
 
     def remove_broker(self, broker_id: int) -> None:
-        """Forget a registration, that the broker was shutting down, and which of its log directories had failed."""
+        """Remove a registration, its shutdown, and its failed log directories."""
         self.live.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
         self.offline_dirs.pop(broker_id, None)
 
     def dirs_answered(self, broker_id: int, errors: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition]:
-        """Take over a broker's answer about its replicas; return those whose log directory is found failed now."""
+        """Set a broker's answer about its replicas; return those whose log directory has failed now."""
         known = self.offline_dirs.get(broker_id, set())
         working = {partition for partition, error in errors.items() if error is ErrorCode.NONE}
         failed = {partition for partition, error in errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR}
@@ -150,7 +150,7 @@ class ControllerContext:
         return sorted(failed - known)
 
     def remove_topic(self, topic: str) -> None:
-        """Forget all about a topic."""
+        """Remove a topic."""
         self.topics.pop(topic, None)
         self.deleting.discard(topic)
         self.deletion_started.discard(topic)

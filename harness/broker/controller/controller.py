@@ -1,6 +1,6 @@
-"""Every broker's controller: runs for election, acts while it is elected, and knows when it is not any more.
+"""Every broker's controller: runs for election, acts while elected, and resigns when it is not any more.
 
-After Kafka's `KafkaController`. All that happens is an event on one queue; watches, requests and answers only enqueue.
+After Kafka's `KafkaController`. Every change is an event on one queue; watches, requests and answers only enqueue.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GIVE_UP_PAUSE_S = 1.0
-"""After a failed take-over: others go first, and a reason that stays is met once a second, not without end."""
+"""After a failed take-over: other brokers go first, and a lasting cause is met once a second."""
 
 
 EXPIRED, MOVED = "session expired", "moved"
@@ -95,14 +95,14 @@ class Controller:
 
     @property
     def statistics(self) -> ControllerStatistics:
-        """The nine gauges of Kafka's controller, as they are now."""
+        """The nine gauges of Kafka's controller, at present."""
         if self._active is None or not self.is_active:
             return ControllerStatistics(active_controller_id=self._controller_id)
         return self._active.statistics(self._controller_id)
 
     @property
     def event_times(self) -> EventTimes:
-        """What the controller does now, and how long its events took so far."""
+        """The controller's current event, and the durations of events so far."""
         return self._queue.times
 
     @property
@@ -116,7 +116,7 @@ class Controller:
         return self._settings.counters.unclean_leader_elections
 
     def is_deleting(self, topic: str) -> bool:
-        """Whether a topic is to be deleted, as far as this broker is controller and knows."""
+        """Whether a topic is to be deleted, if this broker is controller and knows."""
         return self._active is not None and self._active.is_deleting(topic)
 
     async def start(self) -> None:
@@ -131,7 +131,7 @@ class Controller:
         await self._resign("stopped")
 
     async def before_new_session(self) -> None:
-        """The session has expired: resign, and return once no event of the old session is running any more."""
+        """The session has expired: resign, and return once no event of the old session runs."""
         if self._queue.running:
             await self._queue.clear_and_put("Expire", self._expire).started.wait()
 
@@ -145,7 +145,7 @@ class Controller:
         """Move leaders away from a broker that wants to stop; return the partitions it still leads.
 
         Raises:
-            ControllerMovedError: this broker is not controller, or could not see it through; ask again.
+            ControllerMovedError: this broker is not controller, or could not finish; ask again.
             StaleBrokerEpochError: an earlier incarnation of the broker asks.
             BrokerNotAvailableError: the broker is not registered.
         """
@@ -158,18 +158,18 @@ class Controller:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition], kind: ElectionKind
     ) -> dict[TopicPartition, ElectionResult]:
-        """Hold the elections that an admin asks for, and return what became of each partition.
+        """Hold the elections that an administrator requests, and return the result of each partition.
 
         Raises:
-            ControllerMovedError: this broker is not controller, or could not see it through.
+            ControllerMovedError: this broker is not controller, or could not finish.
         """
         return await self._ask(ELECTION_EVENT, lambda active: active.elections.elect(partitions, kind, trigger="admin"))
 
     async def reassign(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Reassigned]:
-        """Begin or cancel reassignments, and return what became of each wish.
+        """Begin or cancel reassignments, and return the result of each request.
 
         Raises:
-            ControllerMovedError: this broker is not controller, or could not see it through.
+            ControllerMovedError: this broker is not controller, or could not finish.
         """
         return await self._ask("ApiPartitionReassignment", lambda active: active.reassignments.requested(wishes))
 
@@ -192,10 +192,10 @@ class Controller:
         *,
         refusals: tuple[type[Exception], ...] = (),
     ) -> T:
-        """Do something for a client as an event, and return the result or raise what it raised of `refusals`.
+        """Handle a client's request as an event, and return its result or raise its error, if one of `refusals`.
 
         Raises:
-            ControllerMovedError: this broker is not controller, or could not see it through.
+            ControllerMovedError: this broker is not controller, or could not finish.
         """
         if not self._queue.running:
             raise ControllerMovedError(f"broker {self._broker_id} does not act as controller any more")
@@ -225,7 +225,7 @@ class Controller:
         return await answer
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
-        """A topic's configuration was read: if it allows unclean election, leaderless partitions get another chance."""
+        """A topic's configuration was read: if it allows unclean election, leaderless partitions are tried again."""
 
         async def process() -> None:
             if self._active is not None:
@@ -291,7 +291,7 @@ class Controller:
             await self._resign(MOVED)
 
     async def _trigger_move(self) -> None:
-        """Give the office up, so that another broker, or this one anew, is elected."""
+        """Give up the role, so that another broker, or this one again, is elected."""
         self._controller_id = await read_controller(self._settings.session.current)
         held, epoch = self.is_active, None if self._active is None else self._active.epoch
         await self._resign("gave up")

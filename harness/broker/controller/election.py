@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 
 NO_CONTROLLER = -1
 INITIAL_EPOCH = 0
-"""What `/controller_epoch` is created with; the first controller has epoch 1."""
+"""Initial value of `/controller_epoch`; the first controller has epoch 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerEpoch:
-    """A controller's term of office."""
+    """A controller's epoch."""
 
     value: int
     zk_version: int
@@ -93,7 +93,7 @@ async def _read_or_create_epoch(zk: ZooKeeper) -> tuple[int, int]:
 
 
 async def _read_back(zk: ZooKeeper, broker_id: int, wanted: int) -> ControllerEpoch:
-    """Decide whether the multi that failed had in fact been carried out, its answer lost with the connection."""
+    """Check whether a failed multi had been carried out, with its answer lost with the connection."""
     holder = await read_controller(zk)
     data, stat = await zk.get(CONTROLLER_EPOCH)
     if holder == broker_id and decode_controller_epoch(data) == wanted:

@@ -1,4 +1,4 @@
-"""What the parts of one active controller work with."""
+"""Shared parts of one active controller."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ UNCLEAN = "unclean.leader.election.enable"
 
 @dataclass(slots=True)
 class ControllerCounters:
-    """What a broker's controller counts over all its terms."""
+    """A broker's counters over all its terms as controller."""
 
     unclean_leader_elections: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """What a broker gives its controller."""
+    """Settings that a broker passes to its controller."""
 
     config: BrokerConfig
     session: ZooKeeperSession
@@ -43,7 +43,7 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """One controller's view, its way to write, and its ways to tell the brokers and to queue events."""
+    """One controller's view, its writes, its requests to brokers, and its event queue."""
 
     context: ControllerContext
     session: ZooKeeperSession
@@ -51,27 +51,27 @@ class Environment:
     batch: RequestBatch
     send: Callable[[ControlRequest], None]
     enqueue: Callable[[str, Callable[[], Awaitable[object]]], None]
-    """Queue an event by name; it is carried out only while this controller is in office."""
+    """Queue an event by name; it is carried out only while this controller is active."""
     counters: ControllerCounters
     unclean_default: Callable[[], bool]
     """The broker's own `unclean.leader.election.enable`."""
     rules: ProtocolRules
     selectors: Mapping[Strategy, Selector]
     profile: str = "2.5"
-    """The Kafka that the selectors are of: 2.5 or 0.8."""
+    """Kafka's version of the selectors: 2.5 or 0.8."""
 
     @property
     def unclean_empties_isr(self) -> bool:
-        """Kafka 0.8: where unclean election is allowed, the last member of an ISR leaves it too."""
+        """Kafka 0.8: if unclean election is allowed, the last member leaves the ISR too."""
         return self.profile == "0.8"
 
     @property
     def state_log(self) -> StateLog:
-        """Where the controller says what it does."""
+        """The controller's state-change log."""
         return self.writes.state_log
 
     async def unclean_allowed(self, topic: str) -> bool | str:
-        """Return whether a replica of this topic outside the ISR may lead; the reason when that cannot be read."""
+        """Return whether a replica of this topic outside the ISR may lead; the reason if that cannot be read."""
         try:
             config = await read_topic_config(self.session.current, topic)
             own = parse_topic_config({UNCLEAN: config[UNCLEAN]}) if UNCLEAN in config else {}
@@ -88,7 +88,7 @@ class Environment:
         return handler
 
     def send_batch(self) -> None:
-        """Hand everything that the batch holds to the channels."""
+        """Pass the whole batch to the channels."""
         for request in self.batch.take():
             self.send(request)
 

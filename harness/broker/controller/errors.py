@@ -1,4 +1,4 @@
-"""How the controller says no."""
+"""Errors of the controller."""
 
 
 class ControllerMovedError(Exception):
@@ -10,7 +10,7 @@ class StaleBrokerEpochError(Exception):
 
 
 class BrokerNotAvailableError(Exception):
-    """The broker is not alive as far as the controller knows."""
+    """The broker is not alive, by the controller's view."""
 
 
 class StateChangeFailed(Exception):

@@ -1,7 +1,6 @@
-"""The controller's events, one after the other: a single task takes them in order, so the controller needs no lock.
+"""The controller's events, one after the other: a single task takes them in order, so no lock is needed.
 
-After Kafka's `ControllerEventManager`. An event that fails, however it does, is logged and lost, never tried
-again.
+After Kafka's `ControllerEventManager`. An event that fails in any way is logged and dropped, never retried.
 """
 
 import asyncio
@@ -28,13 +27,13 @@ class QueuedEvent:
         self.name = name
         self.queued_at = queued_at
         self.started = asyncio.Event()
-        """Set once processing has begun, which means that every event before has ended."""
+        """Set once processing has begun; every earlier event has ended by then."""
         self._process = process
         self._preempt = preempt
         self._spent = False
 
     async def process(self) -> None:
-        """Carry the event out, unless it is spent."""
+        """Carry out the event, unless it is spent."""
         if not self._spent:
             self._spent = True
             self.started.set()
@@ -51,8 +50,8 @@ class QueuedEvent:
 class EventQueue:
     """First in, first out, with one consumer.
 
-    `moved` is awaited when an event finds that another broker is controller, `stuck` when the brokers cannot be told
-    of a change any more; `controller_epoch` is for the state-change log.
+    `moved` is awaited when an event finds that another broker is controller, `stuck` when brokers cannot be notified of
+    a change any more; `controller_epoch` is for the state-change log.
     """
 
     def __init__(

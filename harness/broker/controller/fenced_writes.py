@@ -1,4 +1,4 @@
-"""The controller's writes to ZooKeeper: each holds only while `/controller_epoch` is its own (KAFKA-6082)."""
+"""The controller's writes to ZooKeeper: each succeeds only while `/controller_epoch` is its own (KAFKA-6082)."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ class FencedWrites:
         self.state_log = state_log
 
     async def write(self, op: Write) -> OpResult:
-        """Carry out one write; return its result, which for a failed one is its own error as if sent alone.
+        """Carry out one write; return its result; a failed one has its own error, as if sent alone.
 
         Raises:
             ControllerMovedError: another controller has taken over; nothing was written.
@@ -56,7 +56,7 @@ class FencedWrites:
         return result
 
     async def write_all(self, ops: Sequence[Write]) -> list[OpResult]:
-        """Carry out independent writes, many on the way at once; return their results in order.
+        """Carry out independent writes, many in flight at once; return their results in order.
 
         Raises:
             ControllerMovedError: another controller has taken over; some may have been written before.

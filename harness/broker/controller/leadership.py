@@ -1,6 +1,6 @@
-"""What the controller writes into a partition's state: each decision that changes leader or ISR, pure.
+"""The controller's writes to a partition's state: each decision that changes leader or ISR, pure.
 
-Every one of them raises the leader epoch by one and carries the epoch of the controller that decides.
+Each raises the leader epoch by one and has the epoch of the deciding controller.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ INITIAL_LEADER_EPOCH = 0
 
 
 def initial(live_replicas: tuple[int, ...], controller_epoch: int) -> PartitionStateZnode:
-    """Return the first state of a partition: its first live replica leads, and all that live are in the ISR."""
+    """Return the first state of a partition: its first live replica leads, and all live ones are in the ISR."""
     return PartitionStateZnode(
         leader=live_replicas[0],
         leader_epoch=INITIAL_LEADER_EPOCH,
@@ -43,8 +43,8 @@ def without_replica(
 ) -> PartitionStateZnode | None:
     """Return the state once `replica` is out of the ISR, or None when it is not in it.
 
-    A leader that leaves makes the partition leaderless (-1). With `keep_last` the last member stays in the ISR, so
-    that it can be elected cleanly when it comes back; in Kafka 0.8 only where unclean election is not allowed.
+    A leader that leaves makes the partition leaderless (-1). With `keep_last` the last member stays in the ISR, so that
+    it can be elected cleanly on its return; in Kafka 0.8 only if unclean election is not allowed.
     """
     if replica not in state.isr:
         return None

@@ -1,4 +1,4 @@
-"""What brokers tell the controller through ZooKeeper: a leader changed an ISR, a log directory failed."""
+"""Notifications of brokers through ZooKeeper: a leader changed an ISR, a log directory failed."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Notifications:
-    """Takes notifications in, acts on them, and removes them."""
+    """Reads notifications, handles them, and removes them."""
 
     def __init__(self, environment: Environment, replicas: ReplicaMachine) -> None:
         self._env = environment
@@ -38,12 +38,12 @@ class Notifications:
         zk.watch_children(ISR_CHANGES, self._env.on_watch("IsrChangeNotification", self.isr_changed))
 
     def unwatch(self) -> None:
-        """Forget both handlers."""
+        """Remove both handlers."""
         for path in (ISR_CHANGES, LOG_DIR_EVENTS):
             self._env.session.current.unwatch_children(path)
 
     async def drop(self) -> None:
-        """Delete notifications to the controller before: the state that they point at is read anyway."""
+        """Delete notifications to the earlier controller: the state that they name is read anyway."""
         for path in (LOG_DIR_EVENTS, ISR_CHANGES):
             await self._delete(path, await self._env.session.current.children(path))
 
@@ -59,7 +59,7 @@ class Notifications:
         await self._delete(ISR_CHANGES, names)
 
     async def log_dir_failed(self) -> None:
-        """Event LogDirEventNotification: ask brokers about all their replicas; those that fail are known by the answer.
+        """Event LogDirEventNotification: ask brokers about all their replicas; the answers name the failed ones.
 
         The notifications are deleted even when asking fails, as in Kafka.
         """
@@ -71,7 +71,7 @@ class Notifications:
             await self._delete(LOG_DIR_EVENTS, names)
 
     async def _read(self, parent: str, decode: Callable[[str, bytes], T]) -> tuple[list[str], list[T]]:
-        """Return the names of all notifications, and what those say that make sense."""
+        """Return the names of all notifications, and the content of the valid ones."""
         names = await self._env.session.current.children(parent)
         notifications = await all_of(self._read_one(f"{parent}/{name}", decode) for name in names)
         return names, [each for each in notifications if each is not None]

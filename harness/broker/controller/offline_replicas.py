@@ -1,4 +1,4 @@
-"""Replicas went offline, with their brokers or with a log directory: elect first, then take them out of the ISRs."""
+"""Replicas that went offline, with their brokers or a log directory: first elect leaders, then shrink the ISRs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class OfflineReplicas:
     deletion: TopicDeletion
 
     async def handle(self, offline: Sequence[Replica], *, trigger: str) -> None:
-        """Do all that follows; the context knows already that these replicas are not online."""
+        """Handle all consequences; the context has these replicas as offline already."""
         context = self.environment.context
         lost = context.partitions_with_offline_leader()
         await self.partitions.change(lost, PartitionStatus.OFFLINE)

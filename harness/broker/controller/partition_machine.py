@@ -1,4 +1,4 @@
-"""Brings partitions from state to state, and elects their leaders (Kafka's `ZkPartitionStateMachine`)."""
+"""Moves partitions between states, and elects their leaders (Kafka's `ZkPartitionStateMachine`)."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Contest:
-    """Why and how leaders are elected this time."""
+    """Cause and strategy of an election."""
 
     strategy: Strategy
     trigger: str
@@ -45,16 +45,16 @@ class _Ballot:
 
 
 class PartitionMachine:
-    """The partitions' states; a change that fails is logged and leaves the partition where it was."""
+    """The partitions' states; a failed change is logged and leaves the state unchanged."""
 
     def __init__(self, environment: Environment) -> None:
         self._env = environment
         self._context = environment.context
         self._failures: dict[TopicPartition, str] = {}
-        """Of the change that is under way."""
+        """Failures of the current change."""
 
     async def start(self) -> None:
-        """Take the states from what was read of ZooKeeper, then elect leaders where there are none."""
+        """Set the states from ZooKeeper's content, then elect missing leaders."""
         for partition in self._context.partitions():
             if partition not in self._context.leadership:
                 status = PartitionStatus.NEW
@@ -66,7 +66,7 @@ class PartitionMachine:
         await self.elect_missing(trigger="failover")
 
     async def elect_missing(self, *, trigger: str, topic: str | None = None) -> None:
-        """Try to give every partition without a leader one, of one topic or of all that are not to be deleted."""
+        """Try to elect a leader for every partition without one, of one topic or of all that are not to be deleted."""
         leaderless = self._context.partitions_in(PartitionStatus.NEW, PartitionStatus.OFFLINE)
         partitions = [p for p in leaderless if topic in (None, p[0]) and p[0] not in self._context.deleting]
         await self.change(partitions, PartitionStatus.ONLINE, Strategy.OFFLINE, trigger=trigger)
@@ -80,10 +80,10 @@ class PartitionMachine:
         trigger: str = "",
         allow_unclean: bool = False,
     ) -> dict[TopicPartition, str]:
-        """Bring partitions to a state, and return why it failed for those that did not get there.
+        """Move partitions to a state, and return the reason for those that failed.
 
-        `strategy` says how to choose a leader where that takes an election; with `allow_unclean` one outside the ISR
-        may be elected whatever the configuration says.
+        `strategy` chooses a leader if an election is needed; with `allow_unclean` one outside the ISR may be elected in
+        spite of the configuration.
 
         Raises:
             ControllerMovedError: another controller has taken over.
@@ -126,7 +126,7 @@ class PartitionMachine:
                 self._no_leader(partition, contest, f"cannot create the state znode: {result!r}")
 
     async def _is_created(self, partition: TopicPartition, state: PartitionStateZnode, result: OpResult) -> bool:
-        """Whether the znode stands, created now or by a try whose answer was lost with the connection."""
+        """Whether the znode exists, created now or by a try whose answer was lost with the connection."""
         if isinstance(result, NodeExists):
             standing = await read_partition_state(self._env.session.current, *partition)
             return standing == VersionedState(state=state, zk_version=0)
@@ -140,7 +140,7 @@ class PartitionMachine:
         self._move(partition, PartitionStatus.ONLINE)
 
     async def _elect(self, partitions: Sequence[TopicPartition], contest: _Contest) -> None:
-        """Elect until nothing is left to retry: a write that lost to another one is decided anew."""
+        """Elect until nothing is left to retry: a write that lost to another one is decided again."""
         remaining = list(partitions)
         while remaining:
             ballots = await self._ballots(remaining, contest)
@@ -163,7 +163,7 @@ class PartitionMachine:
                     self._no_leader(ballot.partition, contest, repr(result), ballot.previous)
 
     async def _ballots(self, partitions: Sequence[TopicPartition], contest: _Contest) -> list[_Ballot]:
-        """Return the decisions for those partitions that can have a leader, from states read just now."""
+        """Return the decisions for partitions that can have a leader, from freshly read states."""
         epoch = self._context.epoch.value
         states = await read_partition_states(self._env.session.current, partitions)
         unclean = await self._unclean_decisions(states, contest)

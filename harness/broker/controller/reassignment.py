@@ -1,8 +1,8 @@
-"""Moves partitions to other brokers: adds the new replicas, waits until they are in sync, takes the old ones away.
+"""Moves partitions to other brokers: adds the new replicas, waits until they are in sync, removes the old ones.
 
-After Kafka's `KafkaController.onPartitionReassignment` (KIP-455), whose phases are named here: U takes the wish over, A
-brings the new replicas up, B finishes. The origin stands in the topic's znode until the very last step, so a new
-controller goes on wherever the old one was, and a cancellation is a reassignment back to the origin.
+After Kafka's `KafkaController.onPartitionReassignment` (KIP-455), whose phases are named here: U records the request, A
+starts the new replicas, B finishes. The origin is in the topic's znode until the very last step, so a new controller
+continues wherever the old one was, and a cancellation is a reassignment back to the origin.
 """
 
 import logging
@@ -43,7 +43,7 @@ EVENT = "ZkPartitionReassignment"
 
 
 class Reassignments:
-    """The reassignments that are running; which ones stands in the context."""
+    """The running reassignments; the context lists them."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Reassignments:
         self._env.session.current.watch_node(REASSIGN_PARTITIONS, handler)
 
     def unwatch(self) -> None:
-        """Forget all handlers."""
+        """Remove all handlers."""
         zk = self._env.session.current
         zk.unwatch_node(REASSIGN_PARTITIONS)
         for partition in sorted(self._context.reassigning):
@@ -77,7 +77,7 @@ class Reassignments:
         self._context.reassigning = {p for p in self._context.partitions() if self._context.assignment(p).is_reassigned}
 
     async def take_over(self) -> None:
-        """Go on with what is requested in ZooKeeper, then with all that was running."""
+        """Continue the requests in ZooKeeper, then all running reassignments."""
         taken_over = await self.znode_changed()
         await self.resume(lambda partition, _: partition not in taken_over)
 
@@ -104,7 +104,7 @@ class Reassignments:
         return {partition: assignment for partition, assignment in assignments.items() if assignment.is_reassigned}
 
     async def resume(self, chosen: Callable[[TopicPartition, Assignment], bool]) -> None:
-        """Take the chosen ones of the running reassignments a step further, if they can go one."""
+        """Advance the chosen running reassignments by a step, if possible."""
         for partition in sorted(self._context.reassigning):
             assignment = self._context.assignment(partition)
             if chosen(partition, assignment):
@@ -148,7 +148,7 @@ class Reassignments:
     # --- the steps ---
 
     async def _advance(self, partition: TopicPartition, wanted: Assignment) -> None:
-        """Take one reassignment as far as it can go now.
+        """Advance one reassignment as far as possible now.
 
         Raises:
             StateChangeFailed: the partition's state or the topic's znode could not be written.
@@ -165,7 +165,7 @@ class Reassignments:
             await self._replicas.change([(*partition, replica)], ReplicaStatus.NEW)
 
     async def _take_over_wish(self, partition: TopicPartition, wanted: Assignment) -> None:
-        """Phase U: to ZooKeeper, to memory; what an earlier target alone needed goes at once."""
+        """Phase U: to ZooKeeper, then to memory; replicas of an earlier target alone are removed at once."""
         current = self._context.assignment(partition)
         if current != wanted:
             await self._write_assignment(partition, wanted)
@@ -192,7 +192,7 @@ class Reassignments:
         await self._deletion.resume([partition[0]])
 
     async def _move_leader(self, partition: TopicPartition, complete: Assignment) -> None:
-        """Elect among the target replicas unless one of them leads already; then they only hear of the new epoch."""
+        """Elect among the target replicas unless one of them leads already; then they only get the new epoch."""
         leader = self._context.leader(partition)
         if leader in complete.replicas and self._context.is_online(leader, partition):
             await self._bump(partition)
@@ -203,7 +203,7 @@ class Reassignments:
             )
 
     async def _remove(self, partition: TopicPartition, removed: Sequence[int]) -> None:
-        """Take replicas out of the ISR and have their brokers delete them, without waiting for that."""
+        """Take replicas out of the ISR and request their deletion, without waiting for it."""
         replicas = [(*partition, replica) for replica in removed]
         if replicas:
             for status in (
@@ -215,7 +215,7 @@ class Reassignments:
                 await self._replicas.change(replicas, status)
 
     async def _is_complete(self, partition: TopicPartition, assignment: Assignment) -> bool:
-        """Whether every target replica is in the ISR as ZooKeeper has it now."""
+        """Whether every target replica is in ZooKeeper's present ISR."""
         if not assignment.is_reassigned:
             return True
         known = await read_partition_state(self._env.session.current, *partition)
@@ -280,7 +280,7 @@ class Reassignments:
             return {}
 
     async def _prune_znode(self, is_done: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
-        """Take partitions out of the znode; with the last one it goes, and the next one is watched for."""
+        """Remove partitions from the znode; the last one removes it, and the next one is watched for."""
         targets = await self._read_znode()
         if targets is None:
             return

@@ -1,4 +1,4 @@
-"""Is a wish for other replicas in order, and what becomes of the assignment? Pure."""
+"""Checks a requested reassignment, and builds the new assignment. Pure."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ class Wish:
     """The replicas requested for one partition."""
 
     target: tuple[int, ...] | None
-    """The replicas wanted; None cancels what is running."""
+    """The requested replicas; None cancels a running reassignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassigned:
-    """What became of a wish."""
+    """The result of a request."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

@@ -1,4 +1,4 @@
-"""Elections on request: by ElectLeaders, by `/admin/preferred_replica_election`, or for the balance of leads.
+"""Elections on request: by ElectLeaders, by `/admin/preferred_replica_election`, or for the balance of leaders.
 
 After `processReplicaLeaderElection` and `checkAndTriggerAutoLeaderRebalance` of Kafka's `KafkaController`.
 """
@@ -31,7 +31,7 @@ REBALANCE_EVENT = "AutoPreferredReplicaLeaderElection"
 
 
 class ElectionKind(IntEnum):
-    """Which replica is to lead, by Kafka's numbers (KIP-460)."""
+    """Which replica must lead, by Kafka's numbers (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -39,7 +39,7 @@ class ElectionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionResult:
-    """What became of one partition."""
+    """The result of one partition."""
 
     leader: int = NO_LEADER
     error: ErrorCode = ErrorCode.NONE
@@ -47,7 +47,7 @@ class ElectionResult:
 
 
 class ReplicaElections:
-    """Carries elections out, and looks from time to time whether leaders are where they are wanted."""
+    """Carries out elections, and checks the balance of leaders periodically."""
 
     def __init__(self, environment: Environment, partitions: PartitionMachine, config: BrokerConfig) -> None:
         self._env = environment
@@ -62,14 +62,14 @@ class ReplicaElections:
         self._env.session.current.watch_node(PREFERRED_ELECTION, handler)
 
     def unwatch(self) -> None:
-        """Forget the handler, and look at the balance no more."""
+        """Remove the handler, and stop checking the balance."""
         self._env.session.current.unwatch_node(PREFERRED_ELECTION)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def start(self) -> None:
-        """Begin to look at the balance, if that is wanted."""
+        """Start checking the balance, if configured."""
         if self._config["auto.leader.rebalance.enable"]:
             self._look_in(FIRST_REBALANCE_S)
 
@@ -97,9 +97,9 @@ class ReplicaElections:
     async def elect(
         self, partitions: Sequence[TopicPartition], kind: ElectionKind, *, trigger: str
     ) -> dict[TopicPartition, ElectionResult]:
-        """Elect the preferred leaders, or with UNCLEAN any replica for partitions without a leader that lives.
+        """Elect the preferred leaders, or with UNCLEAN any replica for partitions without a live leader.
 
-        An admin's wish (`trigger` "admin") for an unclean election overrules the configuration.
+        An administrator's request (`trigger` "admin") for an unclean election overrides the configuration.
         """
         results = {p: refusal for p in partitions if (refusal := refused(self._context, p, kind)) is not None}
         electable = [partition for partition in partitions if partition not in results]
@@ -127,14 +127,14 @@ class ReplicaElections:
         self._timer = loop.call_later(seconds, self._env.enqueue, REBALANCE_EVENT, self.rebalance)
 
     async def rebalance(self) -> None:
-        """Event AutoPreferredReplicaLeaderElection: bring leaders home where too many are away."""
+        """Event AutoPreferredReplicaLeaderElection: elect preferred leaders where too many are elsewhere."""
         try:
             percentage = self._config["leader.imbalance.per.broker.percentage"]
             for broker_id, partitions in imbalanced(self._context, percentage, self._env.rules).items():
                 log.info("rebalance.started broker=%d partitions=%s", broker_id, partitions)
                 await self.elect(partitions, ElectionKind.PREFERRED, trigger="auto")
         finally:
-            if self._timer is not None:  # otherwise the office was given up meanwhile
+            if self._timer is not None:  # else the controller resigned meanwhile
                 self._look_in(self._config["leader.imbalance.check.interval.seconds"])
 
 
@@ -154,7 +154,7 @@ def refused(context: ControllerContext, partition: TopicPartition, kind: Electio
 
 
 def imbalanced(context: ControllerContext, percentage: int, rules: ProtocolRules) -> dict[int, list[TopicPartition]]:
-    """Return the partitions that are to be led by their preferred replica again, by that broker. Pure.
+    """Return the partitions whose preferred replica must lead again, by that broker. Pure.
 
     Only of brokers that lack more than `percentage` of the leads they should have; only partitions whose preferred
     replica is online and in the ISR (KAFKA-9866); none while any reassignment is running.

@@ -1,4 +1,4 @@
-"""Brings replicas from state to state; those that go offline leave the ISR (Kafka's `ZkReplicaStateMachine`)."""
+"""Moves replicas between states; those that go offline leave the ISR (Kafka's `ZkReplicaStateMachine`)."""
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class ReplicaMachine:
-    """The replicas' states; a change that fails is logged and leaves the replica where it was."""
+    """The replicas' states; a failed change is logged and leaves the state unchanged."""
 
     def __init__(self, environment: Environment) -> None:
         self._env = environment
         self._context = environment.context
 
     async def start(self) -> None:
-        """Tell the live brokers which replicas they hold, and take those of dead brokers out of their ISRs."""
+        """Send the live brokers their replicas, and take those of dead brokers out of their ISRs."""
         online, offline = [], []
         for replica in self._context.replicas_of(self._context.partitions()):
             if self._context.is_online(replica[2], replica[:2]):
@@ -38,7 +38,7 @@ class ReplicaMachine:
         await self.change(offline, ReplicaStatus.OFFLINE)
 
     async def change(self, replicas: Sequence[Replica], target: ReplicaStatus) -> None:
-        """Bring replicas to a state.
+        """Move replicas to a state.
 
         Raises:
             ControllerMovedError: another controller has taken over.
@@ -69,7 +69,7 @@ class ReplicaMachine:
         self._move(replica, target)
 
     def _take_away(self, replica: Replica, target: ReplicaStatus) -> None:
-        """Bring one replica a step on its way out; its broker hears of the first one."""
+        """Move one replica a step towards removal; its broker is notified of the first one."""
         topic, number, broker_id = replica
         if target is ReplicaStatus.DELETION_STARTED:
             self._env.batch.add_stop_replica([broker_id], (topic, number), delete=True)
@@ -102,7 +102,7 @@ class ReplicaMachine:
     ) -> dict[TopicPartition, VersionedState]:
         """Return the partitions' states without this broker, written where it was in the ISR.
 
-        A write that lost to another one is decided anew. Partitions whose state cannot be had are missing.
+        A write that lost to another one is decided again. Partitions with an unreadable state are missing.
         """
         done: dict[TopicPartition, VersionedState] = {}
         remaining = list(partitions)

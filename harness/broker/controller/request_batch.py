@@ -1,4 +1,4 @@
-"""Collects what one change means to each broker, and makes it into requests, nearly as few as Kafka would. Pure.
+"""Collects the effects of one change for each broker, and builds its requests, nearly as few as Kafka. Pure.
 
 After Kafka's `AbstractControllerBrokerRequestBatch`: LeaderAndIsr first, UpdateMetadata next, StopReplica last.
 """
@@ -38,7 +38,7 @@ _StopPartition = _StopTopic.StopReplicaPartitionState
 
 
 class PendingRequestsError(Exception):
-    """A change ended without telling the brokers, so that they and the controller disagree: time to step down."""
+    """A change ended without notifying the brokers, so that they and the controller disagree: it must resign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class ControlRequest:
     version: int
     controller_epoch: int
     broker_epoch: int
-    """Of the registration that the controller believes it talks to."""
+    """Epoch of the broker's registration, by the controller's view."""
     partitions: tuple[str, ...]
     """As topic-partition, for the state-change log."""
     deletes: bool = False
@@ -117,7 +117,7 @@ class RequestBatch:
                 log.info("metadata.skipped partition=%s-%d reason=no_leadership", *partition)
 
     def add_stop_replica(self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool) -> None:
-        """Tell brokers to stop their replica of a partition, as of the leader epoch that is known now (KIP-570)."""
+        """Ask brokers to stop their replica of a partition, with the leader epoch known now (KIP-570)."""
         leader_epoch = self._epoch_to_stop(partition)
         for broker_id in brokers:
             stopped = self._stop_replica.setdefault(broker_id, {})
@@ -138,7 +138,7 @@ class RequestBatch:
         self._metadata.clear()
 
     def _take_leader_and_isr(self) -> Iterable[ControlRequest]:
-        """A broker obeys each in one step of its loop, so they name no more partitions than one step may take."""
+        """A broker handles each in one step of its loop, so a request names only as many partitions as fit a step."""
         parts = [
             (broker_id, {key: self._leader_and_isr[broker_id][key] for key in some})
             for broker_id in self._live(self._leader_and_isr)

@@ -13,13 +13,13 @@ from harness.events import NO_LEADER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """What a selector looks at; leader and ISR are those just read from ZooKeeper, never cached ones."""
+    """Input of a selector; leader and ISR are freshly read from ZooKeeper, never cached."""
 
     assigned: tuple[int, ...]
     """In a reassignment the target replicas."""
     isr: tuple[int, ...]
     live: frozenset[int]
-    """Brokers that are registered, those that are shutting down included."""
+    """Registered brokers, including those shutting down."""
     shutting_down: frozenset[int]
     """Brokers that asked for a controlled shutdown and are still registered."""
     leader: int = NO_LEADER

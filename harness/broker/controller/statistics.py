@@ -1,4 +1,4 @@
-"""How the controller is: what it does now, how long its events took, and the nine gauges of Kafka's `KafkaController`.
+"""The controller's present work, the durations of its events, and the nine gauges of Kafka's `KafkaController`.
 
 Plain numbers. The gauges are counted from the context when they are asked for, not after every
 event as in Kafka: on one loop the context is never seen in the middle of a step.
@@ -14,7 +14,7 @@ from harness.values import TopicPartition
 
 
 class ControllerState(IntEnum):
-    """Kafka's numbers of what a controller does."""
+    """Kafka's numbers of a controller's state."""
 
     IDLE = 0
     CONTROLLER_CHANGE = 1
@@ -66,33 +66,33 @@ EVENT_STATES: Mapping[str, ControllerState] = {
 
 @dataclass(slots=True)
 class Timer:
-    """How often something was done, and how long it took altogether."""
+    """Count and total duration of something."""
 
     count: int = 0
     total_s: float = 0.0
 
     def took(self, seconds: float) -> None:
-        """Note one more."""
+        """Add one."""
         self.count += 1
         self.total_s += seconds
 
 
 @dataclass(slots=True)
 class EventTimes:
-    """What the queue has done so far, over all terms."""
+    """The queue's work so far, over all terms."""
 
     state: ControllerState = ControllerState.IDLE
     queued: Timer = field(default_factory=Timer)
-    """From an event's arrival to its beginning."""
+    """From an event's arrival to its start."""
     processed: dict[ControllerState, Timer] = field(default_factory=dict)
 
     def begin(self, event: str, queued_s: float) -> None:
-        """An event is about to be processed."""
+        """An event starts."""
         self.state = EVENT_STATES.get(event, ControllerState.IDLE)
         self.queued.took(queued_s)
 
     def end(self, duration_s: float) -> None:
-        """It has been processed."""
+        """It has ended."""
         self.processed.setdefault(self.state, Timer()).took(duration_s)
         self.state = ControllerState.IDLE
 
@@ -131,7 +131,7 @@ def statistics_of(context: ControllerContext, active_controller_id: int) -> Cont
 
 
 def _is_imbalanced(context: ControllerContext, partition: TopicPartition) -> bool:
-    """Whether another than the first replica leads; one that is being added counts once it is in the ISR."""
+    """Whether a replica other than the first leads; a replica being added counts once it is in the ISR."""
     topic, number = partition
     replicas = context.replicas(partition)
     if topic in context.deleting or not replicas:

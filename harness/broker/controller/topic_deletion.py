@@ -1,4 +1,4 @@
-"""Deletes topics: asks every broker that holds a replica, waits for those that cannot, and cleans ZooKeeper up last.
+"""Deletes topics: asks every broker with a replica, waits for those that cannot, and cleans ZooKeeper up last.
 
 After Kafka's `TopicDeletionManager`. A topic is deleted only when every replica is: one on a dead broker, on a failed
 log directory or in a reassignment makes the topic ineligible until that is over, and then all is tried again.
@@ -26,7 +26,7 @@ class TopicDeletion:
     def __init__(
         self, environment: Environment, partitions: PartitionMachine, replicas: ReplicaMachine, *, enabled: bool
     ) -> None:
-        """`enabled` is `delete.topic.enable`; without it every wish to delete is dropped."""
+        """`enabled` is `delete.topic.enable`; without it every request to delete is dropped."""
         self._env = environment
         self._context = environment.context
         self._partitions = partitions
@@ -38,11 +38,11 @@ class TopicDeletion:
         self._env.session.current.watch_children(DELETE_TOPICS, self._env.on_watch("TopicDeletion", self.wanted))
 
     def unwatch(self) -> None:
-        """Forget the handler."""
+        """Remove the handler."""
         self._env.session.current.unwatch_children(DELETE_TOPICS)
 
     async def load(self) -> None:
-        """Read which topics are to be deleted, and which of them cannot be now: a new controller's first look."""
+        """Read which topics are to be deleted, and which of them cannot be now, when a new controller starts."""
         wanted = await self._env.session.current.children(DELETE_TOPICS)
         if not self._enabled:
             await self._drop_wishes(wanted)
@@ -56,7 +56,7 @@ class TopicDeletion:
         }
 
     async def wanted(self) -> None:
-        """Event TopicDeletion: topics are to be deleted."""
+        """Event TopicDeletion: deletions were requested."""
         names = await self._env.session.current.children(DELETE_TOPICS)
         unknown = [name for name in names if name not in self._context.topics]
         if unknown:
@@ -90,21 +90,21 @@ class TopicDeletion:
             await self.advance()
 
     def hold(self, topics: Collection[str], reason: str) -> None:
-        """Do not begin to delete these topics, as far as they are to be deleted, until `resume` names them."""
+        """Hold the deletion of these topics back, if requested, until `resume` names them."""
         held = sorted(self._context.deleting.intersection(topics))
         if held:
             log.info("deletion.held topics=%s reason=%s", held, reason)
             self._context.deletion_ineligible.update(held)
 
     async def resume(self, topics: Iterable[str]) -> None:
-        """What kept these topics from being deleted is over, or may be: try again."""
+        """The obstacle to deleting these topics may be gone: try again."""
         resumed = self._context.deleting.intersection(topics)
         if resumed:
             self._context.deletion_ineligible -= resumed
             await self.advance()
 
     async def advance(self) -> None:
-        """Take every topic that is to be deleted as far as it can go now."""
+        """Advance every topic that is to be deleted as far as possible now."""
         if not self._enabled:
             return
         retried: list[Replica] = []
@@ -147,9 +147,9 @@ class TopicDeletion:
         self.hold({replica[0] for replica in dead}, "offline replicas")
 
     async def _complete(self, topic: str) -> None:
-        """All replicas are gone: so is the topic, last of all the wish to delete it."""
+        """All replicas are gone: remove the topic, and last the request to delete it."""
         zk = self._env.session.current
-        # First: the same topic created anew must not be taken for a change of this one.
+        # First: a recreated topic must not count as a change of this one.
         zk.unwatch_node(topic_path(topic))
         deleted = self._context.replicas_in(ReplicaStatus.DELETION_SUCCESSFUL, topic)
         await self._replicas.change(deleted, ReplicaStatus.NON_EXISTENT)

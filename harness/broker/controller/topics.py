@@ -1,4 +1,4 @@
-"""What the active controller does when topics or partitions appear, or are gone."""
+"""The active controller's reaction when topics or partitions appear or disappear."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class TopicEvents:
         self._env.session.current.watch_children(TOPICS, self._env.on_watch("TopicChange", self.changed))
 
     def unwatch(self) -> None:
-        """Forget all handlers."""
+        """Remove all handlers."""
         zk = self._env.session.current
         zk.unwatch_children(TOPICS)
         for topic in sorted(self._context.topics):
@@ -49,7 +49,7 @@ class TopicEvents:
         self._context.leadership = await read_partition_states(self._env.session.current, partitions)
 
     async def changed(self) -> None:
-        """Event TopicChange: bring new topics up, forget those that are gone."""
+        """Event TopicChange: start new topics, remove those that are gone."""
         now = await self._env.session.current.children(TOPICS)
         gone = sorted(self._context.topics.keys() - set(now))
         for topic in gone:
@@ -60,7 +60,7 @@ class TopicEvents:
         await self._create([partition for partition in self._context.partitions() if partition[0] in new])
 
     async def partitions_modified(self, topic: str) -> None:
-        """Event PartitionModifications: bring up the partitions that a topic has gained; not while it is deleted."""
+        """Event PartitionModifications: start the partitions that a topic has gained; not while it is deleted."""
         known = self._context.topics.get(topic)
         now = await read_topic_assignment(self._env.session.current, topic)
         if known is None or now is None:
@@ -77,7 +77,7 @@ class TopicEvents:
         await self._create([(topic, number) for number in added])
 
     async def _restore(self, topic: str, written: TopicAssignment) -> None:
-        """Write back the assignment of those partitions that exist."""
+        """Write back the assignment of existing partitions."""
         try:
             existing = await self._env.session.current.children(partitions_path(topic))
         except NoNode:
@@ -89,7 +89,7 @@ class TopicEvents:
         await self._env.writes.write(Set(path=topic_path(topic), data=restored.encode(), version=ANY_VERSION))
 
     async def _add(self, topics: Sequence[str]) -> list[str]:
-        """Watch and read new topics; return those that are still there."""
+        """Watch and read new topics; return those that still exist."""
         zk = self._env.session.current
         for topic in topics:
             modified = partial(self.partitions_modified, topic)
@@ -100,7 +100,7 @@ class TopicEvents:
         return sorted(added)
 
     async def _create(self, partitions: Sequence[TopicPartition]) -> None:
-        """Bring new partitions up (`onNewPartitionCreation`)."""
+        """Start new partitions (`onNewPartitionCreation`)."""
         replicas = self._context.replicas_of(partitions)
         await self._partitions.change(partitions, PartitionStatus.NEW)
         await self._replicas.change(replicas, ReplicaStatus.NEW)
@@ -109,7 +109,7 @@ class TopicEvents:
 
 
 def _with_partitions(known: TopicAssignment, now: TopicAssignment, added: Sequence[int]) -> TopicAssignment:
-    """Return what is known, with the added partitions as they stand in ZooKeeper now."""
+    """Return the known assignment, with added partitions as ZooKeeper has them now."""
 
     def gained(
         before: Mapping[int, tuple[int, ...]], after: Mapping[int, tuple[int, ...]]

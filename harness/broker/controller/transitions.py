@@ -1,4 +1,4 @@
-"""Which states partitions and replicas have in the controller, and from which to which they may go. Pure tables.
+"""The states of partitions and replicas in the controller, and the allowed transitions. Pure tables.
 
 From Kafka's `PartitionStateMachine` and `ReplicaStateMachine`.
 """
@@ -27,7 +27,7 @@ class ReplicaStatus(StrEnum):
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
     """Its broker answered that it is deleted."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
-    """Cannot be deleted now; also what a new controller takes for granted of replicas that are not online."""
+    """Cannot be deleted now; also assumed by a new controller for replicas that are not online."""
 
 
 PARTITION_PREVIOUS: dict[PartitionStatus, frozenset[PartitionStatus]] = {

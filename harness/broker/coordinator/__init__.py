@@ -1,1 +1,1 @@
-"""The group coordinator: where committed offsets are kept."""
+"""The group coordinator, which keeps committed offsets."""

@@ -1,6 +1,6 @@
-"""Kafka's classic types, as records of `__consumer_offsets` are made of: how they are written and read.
+"""Kafka's classic types, which records of `__consumer_offsets` consist of: writing and reading.
 
-What reads returns the value and where the next one begins; it raises ValueError or struct.error where there is none.
+A reader returns the value and the position after it; it raises ValueError or struct.error for invalid bytes.
 """
 
 import struct

@@ -1,7 +1,7 @@
-"""The group coordinator: loads the groups whose part of `__consumer_offsets` this broker leads, commits their offsets.
+"""The group coordinator: loads the groups of the partitions of `__consumer_offsets` led here, commits their offsets.
 
 A commit counts once the replicated topic has acknowledged it (acks=all): only then is the cache updated and the client
-answered, so whatever a client was told is committed survives the coordinator (`GroupMetadataManager` in Kafka).
+answered, so every acknowledged commit survives the coordinator (`GroupMetadataManager` in Kafka).
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from harness.values import OFFSETS_TOPIC, TopicPartition
 
 Errors = dict[TopicPartition, ErrorCode]
 Decided = Callable[[Errors, Mapping[TopicPartition, int]], Errors]
-"""Tells of a commit, by partition how it ended and where in the log it stands, and returns the former."""
+"""Logs a commit, given the outcome and log position by partition, and returns the former."""
 LATE_UNLOAD_S = 2.0
-"""With the planted bug `late-unload`: how far a thread that unloads lags behind one that loads."""
+"""With the planted bug `late-unload`: how far an unloading thread lags behind a loading one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,14 @@ class GroupCoordinator:
     _late_unloads: set[asyncio.Task[None]] = field(default_factory=set)
     _expiry: asyncio.Task[None] | None = None
     _deleted_meanwhile: set[TopicPartition] = field(default_factory=set)
-    """What was deleted while something was being loaded."""
+    """Partitions deleted during a load."""
 
     def start(self, *, expire_every_s: float) -> None:
-        """Take back what has expired, again and again."""
+        """Remove expired offsets periodically."""
         self._expiry = asyncio.create_task(every(expire_every_s, self.expiration.expire, name="expire-offsets"))
 
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
-        """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
+        """Start to load the partitions of `__consumer_offsets` that this broker leads now, and unload the others."""
         for topic, partition, leader_epoch in lost:
             if topic == OFFSETS_TOPIC and self.store.rules.late_unloads_are_ignored:
                 self._unload(partition, leader_epoch)
@@ -93,16 +93,16 @@ class GroupCoordinator:
                 _begin(self._loads, self._load(partition, leader_epoch))
 
     def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
-        """Take back every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
+        """Remove every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
 
-        No producer gets it from now on; that no later coordinator hands it out is written afterwards.
+        No consumer gets it from now on; tombstones, for later coordinators, are written afterwards.
         """
         if self._loads:
             self._deleted_meanwhile.update(deleted)
         self.expiration.withdraw(deleted)
 
     def statistics(self) -> CoordinatorStatistics:
-        """Return what it holds, in numbers."""
+        """Return the coordinator's gauges."""
         groups = [known for _, known in self.store.groups()]
         timers = self.members.timers()
         return CoordinatorStatistics(
@@ -116,7 +116,7 @@ class GroupCoordinator:
         )
 
     async def stop(self) -> None:
-        """End whatever is under way."""
+        """End all running work."""
         tasks = [*self._loads, *self._late_unloads, *([self._expiry] if self._expiry else ())]
         for task in tasks:
             task.cancel()
@@ -125,7 +125,7 @@ class GroupCoordinator:
         await self.expiration.stop()
 
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
-        """Store the offsets and return how each ended; what ended with NONE is never lost."""
+        """Store the offsets and return each outcome; an offset with NONE is never lost."""
         known, refusal = self._committer(request)
         decided = self._decision(request)
         if known is None or refusal is not ErrorCode.NONE:
@@ -146,7 +146,7 @@ class GroupCoordinator:
         return decided(errors | dict.fromkeys(accepted, error), log_offsets)
 
     def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
-        """Return what the group committed last."""
+        """Return the group's last committed offsets."""
         committed = self.store.get(group, topic, partition)
         offset = committed.offset if committed else NO_OFFSET
         self.state_log.emit(OffsetFetch(group=group, topic=topic, partition=partition, offset=offset, error=0))
@@ -169,7 +169,7 @@ class GroupCoordinator:
     async def _append(
         self, request: CommitRequest, accepted: list[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], ErrorCode]:
-        """Write the offsets as one batch; return where each one stands and how it ended."""
+        """Write the offsets as one batch; return the position and outcome of each."""
         shard = partition_of(request.group, self.store.partitions)
         records = [
             (OffsetKey(group=request.group, topic=topic, partition=partition), request.offsets[topic, partition])
@@ -219,19 +219,19 @@ class GroupCoordinator:
         return log_outcome
 
     def _unload(self, partition: int, leader_epoch: int) -> None:
-        """Forget the groups of a partition, unless that is old news."""
+        """Unload the groups of a partition, unless the request is outdated."""
         members = self.store.members_of(partition)
         if self.store.unload(partition, leader_epoch):
             self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
             self.state_log.emit(CoordinatorUnload(partition=partition, leader_epoch=leader_epoch, groups=len(members)))
 
     async def _unload_late(self, partition: int, leader_epoch: int) -> None:
-        """Do what Kafka does, whose threads may unload after they have loaded what came later."""
+        """Do what Kafka does, whose threads may unload after a later load."""
         await asyncio.sleep(LATE_UNLOAD_S)
         self._unload(partition, leader_epoch)
 
     async def _load(self, partition: int, leader_epoch: int) -> None:
-        """Read a partition's log to its end and start to answer for its groups."""
+        """Read a partition's log to its end and start to serve its groups."""
         began_s = now_s()
         latest: dict[OffsetKey | str, OffsetRecord | GroupRecord] = {}  # not all: a log holds far more than groups do
 
@@ -273,7 +273,7 @@ class GroupCoordinator:
             self._deleted_meanwhile.clear()
 
     def _load_end(self, partition: int, log: CoordinatorLog) -> int:
-        """Return up to where a log is to be read: all that this leader has, whatever it knows to be committed."""
+        """Return the end of the load: all that this leader has, whatever it knows to be committed."""
         rules = self.store.rules
         if not rules.groups_load_to_the_end:
             return (log.log_start_offset + log.log_end_offset) // 2
@@ -285,7 +285,7 @@ def _decide(
     held: dict[int, dict[OffsetKey, OffsetRecord]],
     latest: dict[OffsetKey | str, OffsetRecord | GroupRecord],
 ) -> None:
-    """End a transaction: of its offsets those count that no later record has replaced."""
+    """End a transaction: its offsets count, unless a later record has replaced them."""
     for key, record in held.pop(outcome.producer_id, {}).items() if outcome.commits else ():
         known = latest.get(key)
         if not isinstance(known, OffsetRecord) or known.log_offset < record.log_offset:
@@ -293,7 +293,7 @@ def _decide(
 
 
 def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
-    """Begin some work, which is one of the tasks until it is done."""
+    """Start a task, which is in the list until it is done."""
     task = asyncio.get_running_loop().create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

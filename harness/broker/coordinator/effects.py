@@ -20,7 +20,7 @@ Ticket = int
 
 
 class TimerKind(Enum):
-    """What is over when a timer of a group fires."""
+    """What ends when a timer of a group fires."""
 
     SESSION = "a member has not been heard of"
     JOIN = "members have had their time to join"
@@ -28,11 +28,11 @@ class TimerKind(Enum):
 
 
 class Timer(NamedTuple):
-    """One of a group's timers; to set one that runs is to set it anew."""
+    """One of a group's timers; setting a running one restarts it."""
 
     kind: TimerKind
     member_id: str = NO_MEMBER_ID
-    """Whose session."""
+    """Member of the session."""
 
 
 JOIN_TIMER, SYNC_TIMER = Timer(TimerKind.JOIN), Timer(TimerKind.SYNC)
@@ -40,7 +40,7 @@ JOIN_TIMER, SYNC_TIMER = Timer(TimerKind.JOIN), Timer(TimerKind.SYNC)
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class JoinedMember:
-    """A member as the leader of the group sees it."""
+    """A member for the leader of the group."""
 
     member_id: str
     instance_id: str | None
@@ -82,7 +82,7 @@ class SendAnswer:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class SetTimer:
-    """A timer is to fire, once, after so long."""
+    """Start a timer, which fires once, after this time."""
 
     timer: Timer
     after_ms: int
@@ -90,14 +90,14 @@ class SetTimer:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class CancelTimer:
-    """A timer is not to fire; it may not even run."""
+    """Cancel a timer; it may not be running."""
 
     timer: Timer
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """A record that holds what the leader assigned."""
+    """A record with the leader's assignment."""
 
     generation: int
     assignments: dict[str, bytes]
@@ -105,7 +105,7 @@ class Assigned:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class StaticReplaced:
-    """A record in which an instance has a new member id, and what it had before, should it not be stored."""
+    """A record with an instance's new member id, and the earlier state, in case it cannot be stored."""
 
     instance_id: str
     old_member_id: str
@@ -119,7 +119,7 @@ class StaticReplaced:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Store:
-    """The group is to be stored; how it went is told to the group together with `purpose`."""
+    """Store the group; the group gets the outcome together with `purpose`."""
 
     record: GroupMetadata
     purpose: Assigned | StaticReplaced | None = None

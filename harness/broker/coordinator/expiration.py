@@ -1,6 +1,6 @@
-"""Takes back offsets that have expired or are deleted, and ends groups of which nothing is left.
+"""Removes expired and deleted offsets, and ends empty groups.
 
-Here at once, then in the log, for later coordinators (`GroupMetadataManager.cleanupGroupMetadata` in Kafka).
+First in memory, then in the log, for later coordinators (`GroupMetadataManager.cleanupGroupMetadata` in Kafka).
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Expiration:
-    """Ends offsets and groups."""
+    """Removes offsets and groups."""
 
     store: GroupStore
     topic: CoordinatorTopic
@@ -33,10 +33,10 @@ class Expiration:
     retention_ms: int
     """How long an unused offset is kept."""
     under_way: set[asyncio.Task[bool]] = field(default_factory=set)
-    """What is being written."""
+    """Writes in progress."""
 
     def withdraw(self, partitions: Collection[TopicPartition]) -> None:
-        """Take back every position in these partitions, at once; that it is written follows."""
+        """Remove every position in these partitions at once; tombstones follow."""
         for shard, keys in self.store.commits_to(set(partitions)).items():
             self.store.forget(shard, keys)
             names = {key.group for key in keys}
@@ -45,7 +45,7 @@ class Expiration:
             task.add_done_callback(self.under_way.discard)
 
     async def expire(self) -> None:
-        """Take back what has expired (KIP-211), and groups of which nothing is left."""
+        """Remove expired offsets (KIP-211), and empty groups."""
         now_ms = self.wall_ms()
         for name, _ in self.store.groups():
             known = self.store.group(name)  # what it is now: others were written about in between
@@ -55,10 +55,10 @@ class Expiration:
                 self.store.counters.expired.mark(retired, self.wall_ms())
 
     async def delete_group(self, name: str) -> ErrorCode:
-        """Answer DeleteGroups: only a group without members goes, with all its offsets.
+        """Answer DeleteGroups: only a group without members is removed, with all its offsets.
 
-        It is gone here even if that cannot be stored, and so the answer is NONE then too, as Kafka's
-        (`GroupMetadataManager.cleanupGroupMetadata` logs the failure and goes on); the next coordinator may have it.
+        It is gone here even if that cannot be stored, so the answer is NONE then too, as in Kafka
+        (`GroupMetadataManager.cleanupGroupMetadata` logs the failure and continues); the next coordinator may have it.
         """
         known = self.store.group(name)
         if error := self.store.gate(name):
@@ -73,7 +73,7 @@ class Expiration:
     async def delete_offsets(
         self, name: str, partitions: Collection[TopicPartition]
     ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
-        """Answer OffsetDelete: an error for all, or one each; what the group consumes stays."""
+        """Answer OffsetDelete: an error for all, or one each; subscribed topics stay."""
         known = self.store.group(name)
         if error := self.members.gate(name):
             return error, {}
@@ -91,7 +91,7 @@ class Expiration:
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 
     async def stop(self) -> None:
-        """End what is being written."""
+        """End the writes in progress."""
         tasks = list(self.under_way)
         for task in tasks:
             task.cancel()
@@ -115,7 +115,7 @@ class Expiration:
         return now_ms - since_ms >= self.retention_ms
 
     async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> int:
-        """Take back these offsets of a group, and return when that is in the log: how many, 0 if it is not."""
+        """Remove these offsets of a group, and return their number when that is in the log; 0 if it is not."""
         known = self.store.group(name)
         keys = [
             OffsetKey(group=name, topic=topic, partition=partition)
@@ -125,7 +125,7 @@ class Expiration:
         return len(keys) if await self._retire(partition_of(name, self.store.partitions), keys, {name}) else 0
 
     async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> bool:
-        """Forget offsets, and those of the groups that are over then, and return whether it is written.
+        """Remove offsets, and groups that are empty then, and return whether it is written.
 
         The tombstones are in the log before any other request is served: a commit that follows stands behind them.
         """
@@ -147,7 +147,7 @@ class Expiration:
             _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
             return False
         self._tell(keys, result.base_offset)
-        # A commit that was on its way before them has been acknowledged now, and is no more.
+        # A commit that was in flight before them has been acknowledged now, and is removed too.
         self.store.committed(
             shard,
             [
@@ -158,7 +158,7 @@ class Expiration:
         return True
 
     def _tell(self, keys: Sequence[OffsetKey], base_offset: int | None = None) -> None:
-        """Log that these offsets are no more, or from which offset on that is stored."""
+        """Log the removal of these offsets, or the offset from which it is stored."""
         for index, key in enumerate(keys):
             self.members.state_log.emit(
                 OffsetRetired(

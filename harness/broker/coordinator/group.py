@@ -1,4 +1,4 @@
-"""What is a group of consumers: its state, its members, what they agree on. Changes of it are in `membership`.
+"""A group of consumers: its state, its members, their protocols. Changes of it are in `membership`.
 
 Kafka's `GroupMetadata` and `MemberMetadata`; members are in the order in which they came.
 """
@@ -23,7 +23,7 @@ from harness.events import (
 )
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""What a member can do, by name, with its metadata; the one it likes best first."""
+"""A member's protocols by name, with its metadata; the preferred one first."""
 
 
 class GroupState(StrEnum):
@@ -53,9 +53,9 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
     joining: Ticket | None = None
-    """Its JoinGroup that waits."""
+    """Its waiting JoinGroup."""
     syncing: Ticket | None = None
-    """Its SyncGroup that waits."""
+    """Its waiting SyncGroup."""
     is_new: bool = False
     """Whether it waits for its first generation: it cannot send heartbeats yet."""
 
@@ -65,11 +65,11 @@ class Member:
         return self.is_new or (self.joining is None and self.syncing is None)
 
     def metadata(self, protocol: str) -> bytes:
-        """Return what it says with this protocol."""
+        """Return its metadata for this protocol."""
         return next(metadata for name, metadata in self.protocols if name == protocol)
 
     def names(self) -> list[str]:
-        """Return its protocols' names, the one it likes best first."""
+        """Return its protocols' names, the preferred one first."""
         return [name for name, _ in self.protocols]
 
 
@@ -80,11 +80,11 @@ class InitialDelay:
     delay_ms: int
     """The part that runs now."""
     remaining_ms: int
-    """What may follow, if new members come."""
+    """The part that may follow, if new members come."""
 
 
 class Term(NamedTuple):
-    """In what capacity this broker coordinates a group."""
+    """This broker's term as coordinator of a group."""
 
     partition: int
     """Of `__consumer_offsets`, which holds the group."""
@@ -97,13 +97,13 @@ NO_TERM = Term(partition=-1, coordinator_epoch=NO_EPOCH)
 
 @dataclass(slots=True, kw_only=True)
 class Group:
-    """A group, whatever its state."""
+    """A group in any state."""
 
     name: str
     term: Term = NO_TERM
     state: GroupState = GroupState.EMPTY
     state_since_ms: int | None
-    """Wall clock; None where an old record does not say."""
+    """Wall clock; None if an old record has none."""
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
@@ -119,18 +119,18 @@ class Group:
     initial_delay: InitialDelay | None = None
     """While an empty group waits for more members."""
     new_member_came: bool = False
-    """While it does: whether it is to wait on."""
+    """While it waits: whether it must wait longer."""
     topics: frozenset[str] | None = None
     """Subscribed topics of a consumer group; None if unknown."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member wants to be waited for."""
+        """The longest rebalance time-out of a member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def session_timeout_ms(self) -> int:
-        """The longest that any member may keep silent."""
+        """The longest session time-out of a member."""
         return max((member.session_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -143,7 +143,7 @@ class Group:
         return not self.pending_members and self.joining == len(self.members)
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether it may be consuming a topic."""
+        """Whether it may consume a topic."""
         return self.topics is None or topic in self.topics
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
@@ -159,13 +159,13 @@ class Group:
         return set.intersection(*each) if each else set()
 
     def elected_protocol(self) -> str:
-        """Return the protocol with the most votes; each member votes for what it likes best of the common ones."""
+        """Return the protocol with the most votes; each member votes for its preferred common one."""
         common = self.common_protocols()
         votes = Counter(next(name for name in member.names() if name in common) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Take a member in; the first one leads and says what kind of group it is."""
+        """Add a member; the first one leads and sets the type of the group."""
         if not self.members:
             self.protocol_type = protocol_type
         self.leader = self.leader or member.member_id
@@ -208,7 +208,7 @@ class Group:
         return True
 
     def begin_generation(self) -> None:
-        """Count on, and agree on a protocol."""
+        """Start the next generation, and choose a protocol."""
         self.generation += 1
         self.protocol = self.elected_protocol() if self.members else None
         self.topics = self._subscribed_topics()
@@ -221,7 +221,7 @@ class Group:
         return subscribed_topics(member.metadata(protocol) for member in self.members.values() if protocol is not None)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Return the members with what they say by the protocol of this generation."""
+        """Return the members with their metadata for the protocol of this generation."""
         return tuple(
             JoinedMember(
                 member_id=member.member_id,
@@ -232,7 +232,7 @@ class Group:
         )
 
     def record(self, assignments: Mapping[str, bytes]) -> GroupMetadata:
-        """Return what is stored of it, with these assignments."""
+        """Return the stored form, with these assignments."""
         return GroupMetadata(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -257,7 +257,7 @@ class Group:
     # --- what is told of it ---
 
     def state_change(self, from_state: str, reason: str) -> GroupStateChange:
-        """Return the line that says in which state it is now."""
+        """Return the log line with its present state."""
         return GroupStateChange(
             **self._named(),
             from_state=from_state,
@@ -276,7 +276,7 @@ class Group:
     def member_change(
         self, member: Member, change: str, *, old_member: str | None = None, reason: str = ""
     ) -> GroupMemberChange:
-        """Return the line that says what became of a member."""
+        """Return the log line about a change of a member."""
         return GroupMemberChange(
             **self._named(),
             member=member.member_id,

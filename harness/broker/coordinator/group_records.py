@@ -1,4 +1,4 @@
-"""What is stored of a group: its members and more (Kafka's `GroupMetadataKey` and `GroupMetadataValue`)."""
+"""The stored form of a group: its members and more (Kafka's `GroupMetadataKey` and `GroupMetadataValue`)."""
 
 import struct
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class GroupMetadata:
     protocol: str | None
     leader: str | None
     state_since_ms: int | None
-    """Wall clock of the coordinator when the group came into its state; None where an old record does not say."""
+    """Wall clock of the coordinator at the last change of state; None if an old record has none."""
     members: tuple[StoredMember, ...]
 
 

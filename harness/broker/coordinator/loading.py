@@ -12,20 +12,20 @@ LOAD_CHUNK_BYTES = 5 * 1024 * 1024
 
 
 class LogRead(NamedTuple):
-    """How far a log was read."""
+    """The end of a read log."""
 
     next_offset: int
     disk_error: str
-    """Why the disk gave no more; empty if it gave all."""
+    """The disk's error; empty if all was read."""
 
 
 async def read_to_end(
     partition: str, log: CoordinatorLog | None, *, end: Callable[[CoordinatorLog], int], take: Callable[[bytes], int]
 ) -> LogRead:
-    """Hand every piece of a log to `take`, which returns where the next one begins; `end` is asked before each piece.
+    """Pass every piece of a log to `take`, which returns the start of the next one; `end` is called before each piece.
 
-    A log that cannot be read ends the load with what was read, as in Kafka: a coordinator that answers for nothing
-    would block its keys for good.
+    An unreadable log ends the load with what was read, as in Kafka: a coordinator that serves nothing would block its
+    keys for good.
     """
     disk_error = "" if log is not None else "this broker has none of it"
     offset = log.log_start_offset if log else 0

@@ -1,6 +1,6 @@
-"""Serves the members of groups: hands their requests to the state machine, and carries out what it asks for.
+"""Serves the members of groups: passes their requests to the state machine, and carries out its effects.
 
-All of it is on the broker's loop: what waits are futures, timers are the loop's, and a record is stored when the
+All of it is on the broker's loop: waiting requests are futures, timers are the loop's, and a record is stored when the
 replicated topic has acknowledged it.
 """
 
@@ -77,7 +77,7 @@ class GroupMembers:
         """Answer SyncGroup, once the leader's assignment is stored."""
         error = self.gate(name)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS)  # older clients know no better
+            return SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS)  # for older clients
         known = self.store.group(name)
         if error or known is None:
             return SyncAnswer(error=error or ErrorCode.UNKNOWN_MEMBER_ID)
@@ -118,13 +118,13 @@ class GroupMembers:
         return self.store.gate(name) if name else ErrorCode.INVALID_GROUP_ID
 
     def timers(self) -> Counter[TimerKind]:
-        """Return how many timers of each kind run."""
+        """Return the number of running timers of each kind."""
         return Counter(timer.kind for timers in self._timers.values() for timer in timers)
 
     # --- the coordinator's life ---
 
     def take_over(self, memberships: Iterable[Membership]) -> None:
-        """Begin to look after groups that were loaded: every session begins anew."""
+        """Start serving loaded groups: every session starts again."""
         for membership in memberships:
             self.carry_out(membership, membership.loaded(self.wall_ms()))
 
@@ -136,7 +136,7 @@ class GroupMembers:
                 timer.cancel()
 
     async def stop(self) -> None:
-        """End timers, and stores that are under way."""
+        """End timers, and running stores."""
         for timers in self._timers.values():
             for timer in timers.values():
                 timer.cancel()
@@ -148,7 +148,7 @@ class GroupMembers:
     # --- effects ---
 
     def carry_out(self, membership: Membership, effects: Iterable[Effect]) -> None:
-        """Do what a group asks for."""
+        """Carry out a group's effects."""
         for effect in effects:
             match effect:
                 case SendAnswer(ticket=ticket, answer=answer):

@@ -1,8 +1,7 @@
-"""The group coordinator's state machine: what each request and each timer does to one group. Pure.
+"""The group coordinator's state machine: the effect of each request and each timer on one group. Pure.
 
-No socket, no clock, no disk: an input carries the wall clock, a request that may wait carries a ticket, and a method
-returns the effects that are to be carried out, in order. The rules are those of the `GroupCoordinator` of Kafka 3.9,
-for the classic protocol.
+No socket, no clock, no disk: an input has the wall clock, a request that may wait has a ticket, and a method returns
+its effects in order. The rules are those of the `GroupCoordinator` of Kafka 3.9, for the classic protocol.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,7 @@ NEW_MEMBER_JOIN_MS = 5 * 60 * 1000
 
 @dataclass(slots=True, eq=False)
 class Membership:
-    """One group and what may happen to it."""
+    """One group and its transitions."""
 
     group: Group
     limits: GroupLimits
@@ -46,7 +45,7 @@ class Membership:
     # --- JoinGroup ---
 
     def join(self, join: Join, ticket: Ticket, new_member_id: str, now_ms: int) -> list[Effect]:
-        """Take part in the next generation, or learn about this one; a new member gets this id."""
+        """Join the next generation, or learn about this one; a new member gets this id."""
         self._rebalance.now_ms = now_ms
         group = self.group
         if not self._has_room(join.member_id):
@@ -120,7 +119,7 @@ class Membership:
             self._answer(ticket, self._rebalance.joined(member))
 
     def _update(self, member: Member, join: Join, ticket: Ticket) -> None:
-        """Have a member wait with what it says now; its earlier request, if one waits, is not heard any more."""
+        """Make a member wait with its new metadata; an earlier waiting request is dropped."""
         self._rebalance.answer_join(
             member, JoinAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
         )
@@ -166,9 +165,9 @@ class Membership:
         self._rebalance.expect_heartbeat(member)
 
     def _replaced(self, replaced: StaticReplaced, error: ErrorCode) -> None:
-        """Answer an instance that came back once its new id is stored; if it is not, the old one is still the member's.
+        """Answer an instance that came back once its new id is stored; if that fails, the old one stays valid.
 
-        A rebalance that has begun in the meantime answers it instead.
+        A rebalance that began meanwhile answers it instead.
         """
         group = self.group
         member = group.members.get(replaced.new_member_id)
@@ -231,7 +230,7 @@ class Membership:
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else ErrorCode.NONE
 
     def stored(self, purpose: Assigned | StaticReplaced | None, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Go on where a record was waited for; a group that has moved on meanwhile is left alone."""
+        """Continue after a record was stored; a group that has changed meanwhile is left alone."""
         self._rebalance.now_ms = now_ms
         group = self.group
         if isinstance(purpose, StaticReplaced):
@@ -251,7 +250,7 @@ class Membership:
     # --- Heartbeat, OffsetCommit ---
 
     def heartbeat(self, generation: int, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Effect]]:
-        """Be heard of."""
+        """Renew the session."""
         member_id = self._acting_as(member_id, instance_id)
         error = self._not_of_this_generation(generation, member_id, instance_id)
         if error:
@@ -280,9 +279,9 @@ class Membership:
         return error, self._effects()
 
     def commits_in_transaction(self, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Say whether a transaction may commit offsets: where a producer names a member, it must be of this generation.
+        """Say whether a transaction may commit offsets: a named member must be of this generation.
 
-        A rebalance does not hinder it, and it is no sign of life of the member (KIP-447).
+        A rebalance does not prevent it, and it does not renew the session (KIP-447).
         """
         group = self.group
         if group.state is GroupState.DEAD:
@@ -296,7 +295,7 @@ class Membership:
     # --- LeaveGroup ---
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> tuple[ErrorCode, list[Effect]]:
-        """Have a member go: itself, or one that an administrator names by its instance alone."""
+        """Remove a member: at its own request, or at an administrator's, by its instance alone."""
         self._rebalance.now_ms = now_ms
         group = self.group
         if member_id == NO_MEMBER_ID:
@@ -313,7 +312,7 @@ class Membership:
     # --- timers, the coordinator's life ---
 
     def fired(self, timer: Timer, now_ms: int) -> list[Effect]:
-        """Do what is to be done when a time is over."""
+        """Handle a timer that fired."""
         self._rebalance.now_ms = now_ms
         if timer.kind is TimerKind.JOIN:
             self._rebalance.join_time_is_over()
@@ -327,7 +326,7 @@ class Membership:
         return self._effects()
 
     def loaded(self, now_ms: int) -> list[Effect]:
-        """Begin to look after a group that was read from the log; one that is too large has its members join again."""
+        """Start serving a group that was read from the log; a too large one has its members rejoin."""
         self._rebalance.now_ms = now_ms
         if self.group.generation:
             self._rebalance.effects += [self.group.assignment("loaded"), self.group.state_change("", "loaded")]

@@ -1,4 +1,4 @@
-"""Where is a group kept? Imports nothing of the broker, for the harness aims at coordinators by it."""
+"""The partition of a group. Imports nothing of the broker, as the harness uses it to find coordinators."""
 
 from functools import lru_cache
 

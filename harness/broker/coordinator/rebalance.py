@@ -1,7 +1,7 @@
-"""How does a group get from one generation to the next? Pure: what is to happen is collected as effects.
+"""The way of a group from one generation to the next. Pure: consequences are collected as effects.
 
-A rebalance is prepared (members are to join again), completed when all have or their time is over, and over when the
-leader's assignment is stored (`GroupCoordinator.prepareRebalance` and `onCompleteJoin` in Kafka).
+A rebalance is prepared (members must rejoin), completed when all have or their time is over, and done when the leader's
+assignment is stored (`GroupCoordinator.prepareRebalance` and `onCompleteJoin` in Kafka).
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Rebalance:
     initial_delay_ms: int
     rules: ProtocolRules = RIGHT
     now_ms: int = 0
-    """Wall clock of the last input, for what is stored."""
+    """Wall clock of the last input, for stored records."""
     effects: list[Effect] = field(default_factory=list)
 
     def enter(self, state: GroupState, reason: str) -> None:
@@ -51,7 +51,7 @@ class Rebalance:
             member.joining = None
 
     def answer_sync(self, member: Member, answer: SyncAnswer) -> bool:
-        """Answer a member that waits for its assignment; whether it did."""
+        """Answer a member that waits for its assignment; return whether one did."""
         if member.syncing is None:
             return False
         self.effects.append(SendAnswer(ticket=member.syncing, answer=answer))
@@ -59,22 +59,22 @@ class Rebalance:
         return True
 
     def expect_heartbeat(self, member: Member) -> None:
-        """Give a member its session time-out from now on."""
+        """Restart a member's session time-out."""
         self.expect(member.member_id, member.session_timeout_ms)
 
     def expect(self, member_id: str, within_ms: int) -> None:
-        """Have a member removed that is not heard of in time."""
+        """Start a timer that removes a silent member."""
         self.effects.append(SetTimer(timer=Timer(TimerKind.SESSION, member_id), after_ms=within_ms))
 
     def remove(self, member: Member, reason: str) -> None:
-        """Let a member go; one that waits is told that it is none."""
+        """Remove a member; a waiting one is answered UNKNOWN_MEMBER_ID."""
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
         self.answer_join(member, JoinAnswer(error=unknown))
         self.answer_sync(member, SyncAnswer(error=unknown))
         self.forget(member.member_id, reason)
 
     def forget(self, member_id: str, reason: str) -> None:
-        """Let a member go, or one that was still to come, without a word."""
+        """Remove a member, or a pending one, without an answer."""
         member = self.group.remove(member_id)
         if member is not None:
             self.effects.append(self.group.member_change(member, "removed", reason=reason))
@@ -146,7 +146,7 @@ class Rebalance:
         self.effects.append(SetTimer(timer=SYNC_TIMER, after_ms=group.rebalance_timeout_ms))
 
     def joined(self, member: Member) -> JoinAnswer:
-        """Return what a member of this generation is told: with all members if it leads."""
+        """Return the answer to a member of this generation: with all members if it leads."""
         group = self.group
         return JoinAnswer(
             member_id=member.member_id,
@@ -178,13 +178,13 @@ class Rebalance:
             self.expect_heartbeat(member)  # a waiting member has no session timer
 
     def synced(self, member: Member) -> SyncAnswer:
-        """Return what a member of a stable group is told."""
+        """Return the answer to a member of a stable group."""
         return SyncAnswer(
             protocol_type=self.group.protocol_type, protocol=self.group.protocol, assignment=member.assignment
         )
 
     def has_asked(self, member: Member) -> None:
-        """A member has asked for its assignment; once all have, no time for that runs any more."""
+        """A member has asked for its assignment; after the last one, the timer for that is cancelled."""
         pending = self.group.pending_syncs
         if member.member_id in pending:
             pending.remove(member.member_id)

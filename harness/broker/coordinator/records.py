@@ -1,9 +1,9 @@
-"""What does a record of `__consumer_offsets` look like?
+"""Records of `__consumer_offsets`.
 
 A record is about an offset that a group committed, or about the group itself: generation, members, assignments. Keys
 and values are big endian with Kafka's classic types (`OffsetCommitKey` and `-Value`, `GroupMetadataKey` and `-Value`).
-Written are key versions 1 and 2 and value version 3 (1 for an offset that says when it expires); read are values of
-versions 0 to 3, so that a log of real Kafka can be loaded.
+Written are key versions 1 and 2 and value version 3 (1 for an offset with an expiry time); read are values of versions
+0 to 3, so that a log of real Kafka can be loaded.
 """
 
 import struct
@@ -29,7 +29,7 @@ NO_PRODUCER_ID = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class OffsetKey:
-    """Whose position in what."""
+    """Group, topic and partition of a position."""
 
     group: str
     topic: str
@@ -38,16 +38,16 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """A position as it was committed."""
+    """A committed position."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
-    """Of the last consumed record, when the client knew it."""
+    """Of the last consumed record, if the client knew it."""
     metadata: str = ""
     timestamp_ms: int
     """Wall clock of the coordinator at the commit."""
     expires_ms: int | None = None
-    """When it is to be forgotten, if the client said so (OffsetCommit up to version 4)."""
+    """Expiry set by the client (OffsetCommit up to version 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class OffsetRecord:
     log_offset: int
     key: OffsetKey
     value: CommittedOffset | None
-    """None takes the offset back (a tombstone)."""
+    """None removes the offset (a tombstone)."""
     producer_id: int = NO_PRODUCER_ID
-    """Whose transaction the offset is part of; -1 of one that counts at once."""
+    """Producer of the transaction that the offset is part of; -1 for one that counts at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionOutcome:
-    """A marker in `__consumer_offsets`: what a producer's transaction has committed counts, or never will."""
+    """A marker in `__consumer_offsets`: decides whether the offsets of a producer's transaction count."""
 
     producer_id: int
     commits: bool
@@ -84,7 +84,7 @@ def encode_batch(
     timestamp_ms: int,
     transaction: Numbering | None = None,
 ) -> bytes:
-    """Return offsets as one record batch, ready to append, be it as part of a producer's transaction."""
+    """Return offsets as one record batch, ready to append, also as part of a producer's transaction."""
     return build_batch(
         [
             Record(
@@ -107,18 +107,18 @@ def encode_group(group: str, value: GroupMetadata, timestamp_ms: int) -> bytes:
 
 
 def encode_tombstones(offsets: Iterable[OffsetKey], groups: Iterable[str], timestamp_ms: int) -> bytes:
-    """Return one record batch that takes offsets back and ends groups."""
+    """Return one record batch that removes offsets and groups."""
     keys = [*map(_encode_key, offsets), *map(encode_group_key, groups)]
     return build_batch([Record(key=key, value=None, timestamp_ms=timestamp_ms) for key in keys])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChunk:
-    """What a piece of the log says."""
+    """The content of a piece of the log."""
 
     records: list[OffsetRecord | GroupRecord | TransactionOutcome]
     next_offset: int
-    """Where the next piece begins."""
+    """Start of the next piece."""
 
 
 def decode_chunk(data: bytes) -> OffsetChunk:
@@ -146,7 +146,7 @@ def decode_chunk(data: bytes) -> OffsetChunk:
 
 
 def decode_record(record: Record) -> OffsetRecord | GroupRecord | None:
-    """Return what a record says, or None for one of an unknown kind."""
+    """Return the content of a record, or None for one of an unknown kind."""
     if record.key is None:
         return None
     (version,) = struct.unpack_from(">h", record.key)
@@ -164,7 +164,7 @@ def _encode_key(key: OffsetKey) -> bytes:
 
 
 def _encode_value(value: CommittedOffset) -> bytes:
-    """Return an offset in version 3, or in version 1, the only one that says when it expires."""
+    """Return an offset in version 3, or in version 1, the only one with an expiry time."""
     if value.expires_ms is not None:
         times = struct.pack(">qq", value.timestamp_ms, value.expires_ms)
         return struct.pack(">hq", 1, value.offset) + write_text(value.metadata) + times

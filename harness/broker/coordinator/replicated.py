@@ -1,4 +1,4 @@
-"""A coordinator's topic as it sees it: the local log to load from, and acks=all to write with."""
+"""A coordinator's topic: the local log to load from, and writes with acks=all."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class ReplicatedTopic:
     replicas: Replicas
     appender: Appender
     timeout_s: float
-    """How long an append waits for the in-sync replicas, if nothing else is said."""
+    """How long an append waits for the in-sync replicas, by default."""
 
     def log(self, partition: int) -> CoordinatorLog | None:
         """Return the local log of a partition, or None."""
@@ -25,7 +25,7 @@ class ReplicatedTopic:
         return None if hosted is None else hosted.log
 
     def high_watermark(self, partition: int) -> int:
-        """Return up to where the local log is known to be committed."""
+        """Return the committed end of the local log."""
         hosted = self.replicas.get(self.topic, partition)
         return 0 if hosted is None else hosted.high_watermark
 

@@ -1,4 +1,4 @@
-"""What members ask of their group, and the limits that all groups share."""
+"""Requests of members, and the limits that all groups share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,9 +32,9 @@ class Join:
     protocol_type: str
     protocols: Protocols
     must_know_its_id: bool = False
-    """Whether a new member first gets an id, to come again with it (KIP-394)."""
+    """Whether a new member first gets an id, to rejoin with it (KIP-394)."""
     may_skip_assignment: bool = False
-    """Whether a leader that comes back can be told that its group has an assignment."""
+    """Whether a returning leader may learn that its group has an assignment."""
 
     def names(self) -> list[str]:
         """Return the protocols' names."""

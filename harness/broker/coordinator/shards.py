@@ -1,4 +1,4 @@
-"""Which partitions of a coordinator's topic does this broker answer for, and what does each one hold? Pure.
+"""The partitions of a coordinator's topic that this broker serves, and their content. Pure.
 
 A partition is *loading* from the moment this broker leads it until its log has been read, and *owned* from then on. Its
 leader epoch is the *coordinator epoch*: a load or unload of an older one comes too late and changes nothing
@@ -25,7 +25,7 @@ class Shard(Generic[T]):
     state: str = "absent"
     """absent, loading or owned."""
     entries: dict[str, T] = field(default_factory=dict)
-    """What the partition holds, by its key: the name of a group, a transactional id."""
+    """The partition's content, by key: the name of a group, a transactional id."""
 
 
 @dataclass(slots=True)
@@ -37,24 +37,24 @@ class Shards(Generic[T]):
     _shards: dict[int, Shard[T]] = field(default_factory=dict)
 
     def of(self, partition: int) -> Shard[T]:
-        """Return a partition, whether this broker leads it or not."""
+        """Return a partition, led here or not."""
         return self._shards.setdefault(partition, Shard())
 
     def holding(self, key: str) -> Shard[T]:
-        """Return the partition that a key belongs to."""
+        """Return the partition of a key."""
         return self.of(partition_of(key, self.partitions))
 
     def owned(self) -> list[tuple[int, Shard[T]]]:
-        """Return the partitions that this broker may answer for, in order."""
+        """Return the partitions that this broker may serve, in order."""
         return [each for each in sorted(self._shards.items(), key=lambda item: item[0]) if each[1].state == "owned"]
 
     @property
     def is_loading(self) -> bool:
-        """Whether some of it is not known yet."""
+        """Whether a part is not loaded yet."""
         return any(shard.state == "loading" for shard in self._shards.values())
 
     def gate(self, key: str) -> ErrorCode:
-        """Return NONE when this broker may answer for the key, else why not."""
+        """Return NONE when this broker may serve the key, else why not."""
         state = self.holding(key).state
         if state == "loading":
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -68,7 +68,7 @@ class Shards(Generic[T]):
         return True
 
     def loaded(self, partition: int, leader_epoch: int) -> Shard[T] | None:
-        """Return a partition to be filled with what was read, owned from now on; None when the load was overtaken."""
+        """Return a partition to fill with the loaded content, owned from now on; None when the load was overtaken."""
         shard = self.of(partition)
         if shard.leader_epoch != leader_epoch or shard.state != "loading":
             return None
@@ -76,9 +76,9 @@ class Shards(Generic[T]):
         return shard
 
     def unload(self, partition: int, leader_epoch: int) -> bool:
-        """Forget a partition that this broker does not lead any more; False when that is old news.
+        """Unload a partition that this broker does not lead any more; False when the request is outdated.
 
-        The same epoch is no old news: it comes from a deletion of the replica, which has no epoch of its own.
+        The same epoch is not outdated: it comes from a deletion of the replica, which has no epoch of its own.
         """
         shard = self.of(partition)
         if leader_epoch < shard.leader_epoch and self.rules.late_unloads_are_ignored:

@@ -1,4 +1,4 @@
-"""What a group coordinator has counted, and what it holds just now (Kafka's `GroupMetadataManager`)."""
+"""Counters and gauges of a group coordinator (Kafka's `GroupMetadataManager`)."""
 
 from dataclasses import dataclass, field
 
@@ -38,14 +38,14 @@ class _Sample:
 
 @dataclass(slots=True)
 class Meter:
-    """How often something has happened: altogether, and a second of late (Kafka's `Meter`)."""
+    """How often something has happened: in total, and a second recently (Kafka's `Meter`)."""
 
     count: int = 0
     _samples: list[_Sample] = field(default_factory=list)
     """The oldest first."""
 
     def mark(self, count: int, now_ms: int) -> None:
-        """Count what has just happened."""
+        """Count an event."""
         self.count += count
         if not self._samples or now_ms - self._samples[-1].since_ms >= SAMPLE_MS:
             self._samples = [*self._samples[-SAMPLES + 1 :], _Sample(now_ms, now_ms)]
@@ -53,7 +53,7 @@ class Meter:
         self._samples[-1].last_ms = now_ms
 
     def per_s(self, now_ms: int) -> float:
-        """Return how often it happened a second in the samples in which it did lately; all but the newest are full."""
+        """Return the recent rate a second; all samples but the newest are full."""
         recent = [each for each in self._samples if now_ms - each.last_ms < SAMPLES * SAMPLE_MS]
         if not recent:
             return 0.0
@@ -64,7 +64,7 @@ class Meter:
 
 @dataclass(slots=True)
 class GroupCounters:
-    """What has happened to groups since this broker started (Kafka's `group-coordinator-metrics`)."""
+    """Events of groups since this broker started (Kafka's `group-coordinator-metrics`)."""
 
     committed: Meter = field(default_factory=Meter)
     """Offsets."""
@@ -73,21 +73,21 @@ class GroupCounters:
     deleted: Meter = field(default_factory=Meter)
     """Offsets that were deleted by request; those that go with their group or topic are not counted."""
     rebalances: Meter = field(default_factory=Meter)
-    """Generations for which a leader brought the assignment."""
+    """Generations whose leader sent an assignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorStatistics:
-    """One look."""
+    """A snapshot."""
 
     groups: dict[GroupState, int] = field(default_factory=dict)
-    """How many are in each state."""
+    """Number of groups in each state."""
     offsets: int = 0
     delayed_rebalances: int = 0
     """Groups that wait for members to join, or to ask for their assignment (Kafka's purgatory `Rebalance`)."""
     delayed_heartbeats: int = 0
-    """Members, those to be included, that have a session to end (Kafka's purgatory `Heartbeat`)."""
+    """Members, including pending ones, with a session timer (Kafka's purgatory `Heartbeat`)."""
     loads: LoadTimes = field(default_factory=LoadTimes)
     counters: GroupCounters = field(default_factory=GroupCounters)
     now_ms: int = 0
-    """When it was, by the wall clock of the broker."""
+    """Wall clock of the broker at the snapshot."""

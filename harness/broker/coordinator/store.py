@@ -1,4 +1,4 @@
-"""Which groups are in this broker's part of `__consumer_offsets`, and what have they committed? Pure."""
+"""The groups in this broker's part of `__consumer_offsets`, and their committed offsets. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Set
@@ -26,18 +26,18 @@ class _Entry:
 
 @dataclass(slots=True)
 class KnownGroup:
-    """A group with what it has committed."""
+    """A group with its committed offsets."""
 
     membership: Membership
     offsets: dict[TopicPartition, _Entry] = field(default_factory=dict)
     under_way: Counter[TopicPartition] = field(default_factory=Counter)
-    """Commits that are being stored."""
+    """Commits being stored."""
     held: dict[int, dict[TopicPartition, _Entry]] = field(default_factory=dict)
-    """What open transactions have committed, by producer id (Kafka's `pendingTransactionalOffsetCommits`)."""
+    """Offsets in open transactions, by producer id (Kafka's `pendingTransactionalOffsetCommits`)."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left of it: no members, no offsets, and none to come."""
+        """Whether it is empty: no members, no offsets, and none to come."""
         empty = self.membership.group.state is GroupState.EMPTY
         return empty and not self.offsets and not self.has_offsets_to_come
 
@@ -47,7 +47,7 @@ class KnownGroup:
         return bool(self.under_way or self.held)
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Whether the position in a partition may be another one soon."""
+        """Whether the position in a partition may change soon."""
         return partition in self.under_way or any(partition in offsets for offsets in self.held.values())
 
 
@@ -80,9 +80,9 @@ class GroupStore:
         records: Iterable[OffsetRecord | GroupRecord],
         held: Iterable[OffsetRecord] = (),
     ) -> bool:
-        """Take over what the log says, the last record of a key winning; False when the load was overtaken.
+        """Set the loaded content, the last record of a key winning; False when the load was overtaken.
 
-        What is `held` waits for the end of its transaction.
+        `held` offsets wait for the end of their transaction.
         """
         shard = self._shards.loaded(partition, leader_epoch)
         if shard is None:
@@ -108,38 +108,38 @@ class GroupStore:
         return True
 
     def unload(self, partition: int, leader_epoch: int) -> bool:
-        """Forget a partition that this broker does not lead any more; False when that is old news."""
+        """Unload a partition that this broker does not lead any more; False when the request is outdated."""
         return self._shards.unload(partition, leader_epoch)
 
     # --- groups ---
 
     def gate(self, group: str) -> ErrorCode:
-        """Return NONE when this broker may answer for the group, else why not."""
+        """Return NONE when this broker may serve the group, else why not."""
         return self._shards.gate(group)
 
     @property
     def is_loading(self) -> bool:
-        """Whether some groups are not known yet."""
+        """Whether some groups are not loaded yet."""
         return self._shards.is_loading
 
     def coordinator_epoch(self, group: str) -> int:
-        """Return in which epoch this broker coordinates the group; -1 when it never did."""
+        """Return the epoch in which this broker coordinates the group; -1 when it never did."""
         return self._shards.holding(group).leader_epoch
 
     def group(self, name: str) -> KnownGroup | None:
-        """Return a group, be it without members or without offsets."""
+        """Return a group, even without members or offsets."""
         return self._shards.holding(name).entries.get(name)
 
     def create_group(self, name: str) -> KnownGroup:
-        """Make a group known; one that exists stays as it is."""
+        """Create a group; an existing one stays unchanged."""
         return self._known(self._shards.holding(name), name)
 
     def remove_group(self, name: str) -> None:
-        """Forget a group."""
+        """Remove a group."""
         self._shards.holding(name).entries.pop(name, None)
 
     def groups(self) -> list[tuple[str, KnownGroup]]:
-        """Return all groups of the partitions that this broker may answer for."""
+        """Return all groups of the partitions that this broker may serve."""
         owned = self._shards.owned()
         return [each for _, shard in owned for each in sorted(shard.entries.items(), key=lambda item: item[0])]
 
@@ -159,14 +159,14 @@ class GroupStore:
     # --- offsets of transactions ---
 
     def hold(self, partition: int, records: Iterable[OffsetRecord]) -> None:
-        """Keep what a transaction commits until it ends; with their offsets in the log once they are stored."""
+        """Keep a transaction's offsets until it ends; with their log offsets once they are stored."""
         shard = self._shards.of(partition)
         if shard.state == "owned":
             for record in records:
                 self._hold(shard, record)
 
     def stored_held(self, partition: int, records: Iterable[OffsetRecord]) -> None:
-        """Note where offsets of a transaction stand in the log, unless it has ended meanwhile."""
+        """Set the log offsets of a transaction's offsets, unless it has ended meanwhile."""
         shard = self._shards.of(partition)
         for record in records:
             known = shard.entries.get(record.key.group)
@@ -175,7 +175,7 @@ class GroupStore:
                 self._hold(shard, record)
 
     def let_go(self, group: str, producer_id: int, partitions: Iterable[TopicPartition]) -> None:
-        """Forget offsets of a transaction that could not be stored."""
+        """Drop offsets of a transaction that could not be stored."""
         known = self.group(group)
         offsets = known.held.get(producer_id) if known else None
         if known is None or offsets is None:
@@ -186,9 +186,9 @@ class GroupStore:
             self._no_longer_holds(known, producer_id)
 
     def decide(self, producer_id: int, partitions: Iterable[int], *, commits: bool) -> list[OffsetRecord]:
-        """End a producer's transaction in these partitions of the topic; return what counts from now on.
+        """End a producer's transaction in these partitions of the topic; return the offsets that count from now on.
 
-        Of a partition the later record counts, be it of a transaction or not.
+        Of a partition the later record counts, in a transaction or not.
         """
         decided = []
         owned = {partition for partition in partitions if self._shards.of(partition).state == "owned"}
@@ -207,20 +207,20 @@ class GroupStore:
         return decided
 
     def is_unstable(self, group: str, topic: str, partition: int) -> bool:
-        """Whether the position of a group may be another one soon."""
+        """Whether the position of a group may change soon."""
         known = self.group(group)
         return known is not None and known.is_unstable((topic, partition))
 
     # --- what was committed ---
 
     def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
-        """Return what the group committed last."""
+        """Return the group's last committed offset."""
         known = self.group(group)
         entry = known.offsets.get((topic, partition)) if known else None
         return entry.value if entry else None
 
     def offsets_of(self, group: str) -> dict[str, dict[int, CommittedOffset]]:
-        """Return all that the group committed, by topic and partition, sorted."""
+        """Return all committed offsets of a group, by topic and partition, sorted."""
         known = self.group(group)
         offsets: dict[str, dict[int, CommittedOffset]] = {}
         for (topic, partition), entry in sorted(known.offsets.items()) if known else ():
@@ -237,7 +237,7 @@ class GroupStore:
         return keys
 
     def forget(self, partition: int, keys: Iterable[OffsetKey]) -> None:
-        """Drop these positions, whatever `__consumer_offsets` says of them."""
+        """Drop these positions from memory."""
         groups = self._shards.of(partition).entries
         for key in keys:
             if key.group in groups:
@@ -246,7 +246,7 @@ class GroupStore:
                     offsets.pop((key.topic, key.partition), None)
 
     def counts(self, partition: int) -> tuple[int, int]:
-        """Return how many groups and offsets a partition holds."""
+        """Return the numbers of groups and offsets in a partition."""
         groups = self._shards.of(partition).entries
         return len(groups), sum(len(known.offsets) for known in groups.values())
 
@@ -265,7 +265,7 @@ class GroupStore:
         return Membership(loaded_group(name, value, term), self.limits, self.rules)
 
     def _put(self, shard: Shard[KnownGroup], record: OffsetRecord) -> bool:
-        """Take over a position, unless a later one is known; return whether it counts now."""
+        """Set a position, unless a later one is known; return whether it counts now."""
         key = record.key
         partition = (key.topic, key.partition)
         known = shard.entries.get(key.group)

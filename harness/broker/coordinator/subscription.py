@@ -1,6 +1,6 @@
-"""Which topics does a member of a consumer group subscribe to, and what is it assigned?
+"""The topics that a member of a consumer group subscribes to, and its assignment.
 
-Its metadata and its assignment are the clients'; only this is looked at.
+Both are formats of clients; only these parts are read.
 """
 
 import struct
@@ -12,7 +12,7 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all members together; None when one of them says nothing that can be understood."""
+    """Return the topics of all members together; None when one member's subscription is unreadable."""
     topics: set[str] = set()
     try:
         for subscription in subscriptions:
@@ -23,9 +23,9 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def assigned_partitions(assignment: bytes) -> list[TopicPartition] | None:
-    """Return the partitions that an assignment names, eager or cooperative; None when it cannot be understood.
+    """Return the partitions of an assignment, eager or cooperative; None when it is unreadable.
 
-    An assignment without bytes is one of nothing.
+    An assignment without bytes is empty.
     """
     if not assignment:
         return []
@@ -36,7 +36,7 @@ def assigned_partitions(assignment: bytes) -> list[TopicPartition] | None:
 
 
 def _topics(data: bytes) -> set[str]:
-    """Return the topics of one subscription, in version 0, which every later version begins with."""
+    """Return the topics of one subscription, in version 0, which is the start of every later version."""
     count, position = _count(data, 2)
     topics = set()
     for _ in range(count):
@@ -46,7 +46,7 @@ def _topics(data: bytes) -> set[str]:
 
 
 def _partitions(data: bytes) -> list[TopicPartition]:
-    """Return the partitions of one assignment, in version 0, which every later version begins with."""
+    """Return the partitions of one assignment, in version 0, which is the start of every later version."""
     partitions = []
     topics, position = _count(data, 2)
     for _ in range(topics):
@@ -58,7 +58,7 @@ def _partitions(data: bytes) -> list[TopicPartition]:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Return how many things follow, and where they begin."""
+    """Return the number of elements, and where they begin."""
     (count,) = struct.unpack_from(">i", data, position)
     if not 0 <= count <= len(data):
         raise ValueError(f"{count} things in {len(data)} bytes")

@@ -1,4 +1,4 @@
-"""A coordinator's topic as the coordinator needs it, and what a failed append to it means to a client."""
+"""A coordinator's topic, and the errors for clients of failed appends to it."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -51,12 +51,12 @@ class CoordinatorLog(Protocol):
         ...
 
     async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return whole batches from `offset` on; the loop goes on meanwhile."""
+        """Return whole batches from `offset` on, without blocking the loop."""
         ...
 
 
 class Appended(Protocol):
-    """How an append ended."""
+    """The result of an append."""
 
     @property
     def error(self) -> ErrorCode:
@@ -77,7 +77,7 @@ class CoordinatorTopic(Protocol):
         ...
 
     def high_watermark(self, partition: int) -> int:
-        """Return up to where the local log is known to be committed."""
+        """Return the committed end of the local log."""
         ...
 
     async def append(

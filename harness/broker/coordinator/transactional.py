@@ -21,26 +21,26 @@ Errors = dict[TopicPartition, ErrorCode]
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class TransactionalCommit:
-    """One TxnOffsetCommit as the coordinator sees it."""
+    """One TxnOffsetCommit for the coordinator."""
 
     group: str
     transactional_id: str
     producer_id: int
     producer_epoch: int
     generation: int
-    """-1 of a producer that names no member."""
+    """-1 of a producer without a member."""
     member: str
     instance: str | None
     offsets: dict[TopicPartition, CommittedOffset]
     client: str
     correlation_id: int
     knows_abortable: bool
-    """Whether the client's version has the error TRANSACTION_ABORTABLE."""
+    """Whether the client's version knows the error TRANSACTION_ABORTABLE."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TransactionalCommits:
-    """Takes such offsets, and ends them."""
+    """Stores such offsets, and decides them."""
 
     store: GroupStore
     topic: CoordinatorTopic
@@ -51,7 +51,7 @@ class TransactionalCommits:
     max_metadata_bytes: int
 
     async def commit(self, request: TransactionalCommit) -> Errors:
-        """Store the offsets as part of the transaction and return how each ended."""
+        """Store the offsets as part of the transaction and return each outcome."""
         errors = await self._commit(request)
         for (topic, partition), value in request.offsets.items():
             self.state_log.emit(
@@ -137,7 +137,7 @@ class TransactionalCommits:
     async def _verified(
         self, request: TransactionalCommit, shard: int, batch: bytes
     ) -> Verification | ErrorCode | None:
-        """Return what to append the offsets with, or why they may not be."""
+        """Return the verification for the append, or why the offsets may not be appended."""
         header, key = first_header(batch), (OFFSETS_TOPIC, shard)
         assert header is not None, "a batch was built"
         answer = (await self.verifier.verify(request.transactional_id, {key: header})).get(key)

@@ -1,1 +1,1 @@
-"""What each API does: decoded request in, decoded response out."""
+"""The handlers of all APIs: decoded request in, decoded response out."""

@@ -20,7 +20,7 @@ _Deleted = DeleteAclsResponse.DeleteAclsFilterResult
 
 
 class AclHandlers:
-    """Answers what concerns access control (`AclApis`)."""
+    """Answers requests about access control (`AclApis`)."""
 
     async def describe(self, request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
         """Return one error for the request."""

@@ -1,4 +1,4 @@
-"""CreateTopics and ControlledShutdown: what only the controller answers."""
+"""CreateTopics and ControlledShutdown, which only the controller answers."""
 
 import logging
 from collections import Counter
@@ -33,7 +33,7 @@ _SHUTDOWN_ERRORS: dict[type[Exception], ErrorCode] = {
 
 
 class AdminController(Protocol):
-    """What these requests need of the controller on this broker."""
+    """The controller's methods for these requests."""
 
     @property
     def is_active(self) -> bool:
@@ -47,12 +47,12 @@ class AdminController(Protocol):
 
 @dataclass(slots=True)
 class AdminHandlers:
-    """Serves the requests that go to the controller."""
+    """Serves the controller's requests."""
 
     controller: AdminController
     creator: TopicCreator
     described: Callable[[Mapping[str, str]], Sequence[ConfigEntry]]
-    """Returns every property of a topic that sets some for itself."""
+    """Returns every property of a topic, with its own values."""
 
     async def create_topics(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         """Create topics, and answer when this broker knows their leaders or the time is over."""
@@ -80,7 +80,7 @@ class AdminHandlers:
         return CreateTopicsResponse(topics=list(results.values()))
 
     def _created(self, topic: NewTopic) -> _Result:
-        """Return what a topic is like, which clients see from v5 on (KIP-525)."""
+        """Return a topic's description for clients from v5 on (KIP-525)."""
         result = _result(topic.name, ErrorCode.NONE, "")
         result.num_partitions = len(topic.assignment)
         result.replication_factor = len(topic.assignment[0])

@@ -1,4 +1,4 @@
-"""Which APIs does the broker serve, in which versions, and what answers them? One row an API.
+"""The APIs of the broker, their versions, and their handlers. One row an API.
 
 A new API is a row here, a handler (a method of a class beside this module, which has the parts that it uses), and the
 imports of its messages in `harness.broker.wire.messages`. Dispatch, ApiVersions, the fuzzer and the tests of the wire
@@ -85,7 +85,7 @@ _ROWS = (
         versions(0, 4),
         DataHandlers.offset_for_leader_epoch,
     ),
-    # Version 0 is gone from the messages.
+    # The messages have no version 0.
     Api.of(m.DescribeAclsRequest, m.DescribeAclsResponse, versions(1, 3), AclHandlers.describe),
     Api.of(m.CreateAclsRequest, m.CreateAclsResponse, versions(1, 3), AclHandlers.create),
     Api.of(m.DeleteAclsRequest, m.DeleteAclsResponse, versions(1, 3), AclHandlers.delete),
@@ -136,7 +136,7 @@ APIS: dict[ApiKey, Api] = {api.key: api for api in _ROWS}
 
 
 def bound(*objects: object) -> dict[ApiKey, Handler]:
-    """Return the handler of every API that is served by a method of one of these objects."""
+    """Return the handler of every API that a method of one of these objects serves."""
     owners: dict[object, object] = {
         method: each for each in objects for method in vars(type(each)).values() if isinstance(method, FunctionType)
     }

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: what is configured for topics and brokers."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: configurations of topics and brokers."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _Amended = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 @dataclass(slots=True)
 class ConfigHandlers:
-    """Serves the requests about configuration; any broker answers for topics, each for itself."""
+    """Serves requests about configurations; any broker answers for topics, each for itself."""
 
     changes: ConfigChanges
 
     async def describe(self, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
-        """Tell what holds for topics and brokers, and why."""
+        """Return effective values of topics and brokers, and their sources."""
         results = []
         for resource in request.resources:
             described = _Described(resource_type=resource.resource_type, resource_name=resource.resource_name)
@@ -76,7 +76,7 @@ class ConfigHandlers:
         """Return all properties of a topic or broker.
 
         Raises:
-            ConfigRefused, TopicRefused: there is no such thing here.
+            ConfigRefused, TopicRefused: there is no such resource here.
         """
         changes = self.changes
         view = ConfigView(config=changes.config, layers=changes.configs.layers)
@@ -97,7 +97,7 @@ class ConfigHandlers:
 
 
 async def _answered(answer: type[Any], resource: Any, change: Callable[[Any], Awaitable[None]]) -> Any:
-    """Return what becomes of the change of one resource, as an `answer` of the request's own class."""
+    """Return the result of one resource's change, as an `answer` of the request's own class."""
     error, message = ErrorCode.NONE, None
     try:
         await change(resource)
@@ -112,7 +112,7 @@ async def _answered(answer: type[Any], resource: Any, change: Callable[[Any], Aw
 
 
 def _lines(entries: list[ConfigEntry], names: Collection[str] | None, *, with_synonyms: bool) -> list[_Line]:
-    """Return the wanted ones; all when none is named, as in Kafka."""
+    """Return the requested entries; all when none is named, as in Kafka."""
     return [_line(entry, with_synonyms=with_synonyms) for entry in entries if not names or entry.name in names]
 
 

@@ -33,14 +33,14 @@ class ControlHandlers:
     broker_epoch: Callable[[], int]
     """Returns the czxid of this broker's registration."""
     begin_checkpoints: Callable[[], None]
-    """Called with every LeaderAndIsr that is obeyed; the first one begins the checkpoints of high watermarks."""
+    """Called with every accepted LeaderAndIsr; the first one starts the checkpoints of high watermarks."""
     load_topic_configs: Callable[[Iterable[str]], Awaitable[None]]
     """Reads the configurations of topics; raises ZooKeeperError."""
     metadata_listeners: Sequence[Callable[[list[str]], None]] = ()
     """Called with the topics of every UpdateMetadata, once it has been handled."""
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
-        """Take and give up leads; the topics' configurations are read before their replicas are made.
+        """Start and end leaderships; the topics' configurations are read before their replicas are created.
 
         Raises:
             CloseConnection: a configuration cannot be read; the controller sends the request again.
@@ -56,13 +56,13 @@ class ControlHandlers:
         return response
 
     async def stop_replica(self, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
-        """Stop to replicate partitions, and delete those that are to go."""
+        """Stop replicating partitions, and delete those marked for it."""
         if self._is_stale("StopReplica", request):
             return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=[])
         return self.control.stop_replica(request)
 
     async def update_metadata(self, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
-        """Take over the controller's view of the cluster."""
+        """Apply the controller's view of the cluster."""
         if self._is_stale("UpdateMetadata", request):
             response = UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         else:

@@ -34,7 +34,7 @@ from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch
 from harness.values import TopicPartition
 
 READ_COMMITTED = 1
-"""As isolation level; any other one is 0, and reads what transactions have open too."""
+"""Isolation level; any other one is 0, which reads open transactions too."""
 FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
 """The version of Fetch whose consumers may read from any replica (KIP-392)."""
 FETCH_KNOWS_ZSTD_SINCE = 10
@@ -83,7 +83,7 @@ class DataHandlers:
         """Append and, with acks=all, wait; with acks=0 there is no answer.
 
         Raises:
-            CloseConnection: something failed with acks=0, and a producer without answers learns of it in no other way.
+            CloseConnection: an error with acks=0, which a producer without answers learns in no other way.
         """
         items = [
             ToAppend((topic.name, partition.index), bytes(partition.records or b""))
@@ -154,7 +154,7 @@ class DataHandlers:
         *,
         knows_abortable: bool,
     ) -> list[AppendResult]:
-        """Append what the coordinator knows of, and return how all of it ended."""
+        """Append batches that the coordinator has verified, and return the result of all."""
         refused = {
             key: AppendResult(error=as_producers_know_it(answer, knows_abortable=knows_abortable))
             for key, answer in verified.items()
@@ -171,7 +171,7 @@ class DataHandlers:
     # --- Fetch ---
 
     async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
-        """Read, waiting for something to read; within a fetch session only news is answered (KIP-227)."""
+        """Read, waiting for records; within a fetch session only changes are answered (KIP-227)."""
         named = [
             PartitionFetch(
                 (topic.topic, partition.partition),
@@ -222,7 +222,7 @@ class DataHandlers:
     # --- ListOffsets ---
 
     async def list_offsets(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-        """Look offsets up; a partition that is named twice is refused."""
+        """Look up offsets; a partition that is named twice is refused."""
         named = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
         duplicates = {key for key in named if named.count(key) > 1}
         return ListOffsetsResponse(
@@ -271,7 +271,7 @@ class DataHandlers:
     async def offset_for_leader_epoch(
         self, request: OffsetForLeaderEpochRequest, context: RequestContext
     ) -> OffsetForLeaderEpochResponse:
-        """Tell where leader epochs end in the logs led here (KIP-101)."""
+        """Return the ends of leader epochs in the logs led here (KIP-101)."""
         return OffsetForLeaderEpochResponse(
             throttle_time_ms=0,
             topics=[

@@ -1,4 +1,4 @@
-"""DescribeGroups, ListGroups, DeleteGroups and OffsetDelete: what administrators ask about groups."""
+"""DescribeGroups, ListGroups, DeleteGroups and OffsetDelete, for administrators of groups."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from harness.broker.wire.messages import (
 )
 
 GROUP_OPERATIONS = frozenset({3, 6, 8})
-"""What can be done with a group (Kafka's `AclOperation`): read, delete, describe."""
+"""Operations on a group (Kafka's `AclOperation`): read, delete, describe."""
 CLASSIC = "classic"
 """The type of all groups here (KIP-848 brings others)."""
 
@@ -41,7 +41,7 @@ class GroupAdminHandlers:
     metadata: MetadataCache
 
     async def describe(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-        """Answer DescribeGroups; a group that is not known is Dead."""
+        """Answer DescribeGroups; an unknown group is Dead."""
         described = [self._described(name) for name in request.groups]
         if request.include_authorized_operations:
             for each in described:
@@ -69,7 +69,7 @@ class GroupAdminHandlers:
         )
 
     async def list(self, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-        """Answer ListGroups: those of this broker that are in one of the states and of one of the types, if named."""
+        """Answer ListGroups: this broker's groups in one of the named states and types, if any."""
         states = {state.lower() for state in request.states_filter or ()}
         types = {each.lower() for each in request.types_filter or ()}
         groups = [known.membership.group for _, known in self.store.groups()]
@@ -96,7 +96,7 @@ class GroupAdminHandlers:
         )
 
     async def delete_offsets(self, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
-        """Answer OffsetDelete; partitions that this broker does not know are refused one by one."""
+        """Answer OffsetDelete; unknown partitions are refused one by one."""
         wanted = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
         known = [each for each in wanted if self.metadata.partition(*each) is not None]
         error, errors = await self.expiration.delete_offsets(request.group_id, known)
@@ -122,7 +122,7 @@ class GroupAdminHandlers:
 
 
 def _members(group: Group, protocol: str | None) -> list[_Member]:
-    """Describe the members; what they say and have is shown of a stable group only."""
+    """Describe the members; metadata and assignments only of a stable group."""
     return [
         _Member(
             member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch: the positions of consumers, asked of their group's coordinator."""
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch: the positions of consumers, kept by their group's coordinator."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _TxnPartition = _TxnTopic.TxnOffsetCommitResponsePartition
 
 _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
 _FIRST_TXN_COMMIT_VERSION_WITH_LOADING = 2
-"""Before it clients fail when a coordinator is loading (KAFKA-7296)."""
+"""Clients of earlier versions fail when a coordinator is loading (KAFKA-7296)."""
 _FIRST_TXN_COMMIT_VERSION_WITH_ABORTABLE = 4
 _FIRST_FETCH_VERSION_WITH_GROUPS = 8
 
@@ -54,7 +54,7 @@ class GroupHandlers:
     metadata: MetadataCache
 
     async def commit(self, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
-        """Answer OffsetCommit; partitions that this broker does not know are refused one by one."""
+        """Answer OffsetCommit; unknown partitions are refused one by one."""
         now_ms = self.coordinator.wall_ms()
         errors: dict[tuple[str, int], ErrorCode] = {}
         offsets: dict[tuple[str, int], CommittedOffset] = {}
@@ -151,7 +151,7 @@ class GroupHandlers:
         )
 
     async def fetch(self, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
-        """Answer OffsetFetch, for one group or several; without topics for everything that a group has committed."""
+        """Answer OffsetFetch, for one group or several; without topics for all of a group's committed offsets."""
         if context.api_version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
             stable = request.require_stable
             return OffsetFetchResponse(groups=[self._of_group(group, stable=stable) for group in request.groups])
@@ -194,7 +194,7 @@ class GroupHandlers:
         *,
         stable: bool,
     ) -> list[Topic]:
-        """Return what a group has committed of these topics, or of all; `stable` leaves out what may change."""
+        """Return a group's committed offsets of these topics, or of all; `stable` leaves out those that may change."""
         store = self.coordinator.store
         if topics is None:
             wanted = {topic: list(offsets) for topic, offsets in store.offsets_of(group).items()}

@@ -34,16 +34,16 @@ _OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 
 
 class LeadershipController(Protocol):
-    """What these requests need of the controller on this broker; every method raises ControllerMovedError."""
+    """The controller's methods for these requests; each raises ControllerMovedError."""
 
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition], kind: ElectionKind
     ) -> dict[TopicPartition, ElectionResult]:
-        """Hold elections and return what became of each partition."""
+        """Hold elections and return the result of each partition."""
         ...
 
     async def reassign(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Reassigned]:
-        """Begin or cancel reassignments and return what became of each wish."""
+        """Begin or cancel reassignments and return the result of each request."""
         ...
 
     async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
@@ -63,7 +63,7 @@ class _Known:
         return [partition for partition, leader in self.leaders.items() if self._leader(partition) != leader]
 
     def try_complete(self, changed: str | None) -> bool:
-        """Whether all are known; whatever changed, every partition is looked at."""
+        """Whether all are known; every partition is checked at every change."""
         return not self.missing()
 
     def _leader(self, partition: TopicPartition) -> int | None:
@@ -73,7 +73,7 @@ class _Known:
 
 @dataclass(slots=True)
 class LeadershipHandlers:
-    """Serves the requests; only the controller can."""
+    """Serves the requests, on the controller only."""
 
     controller: LeadershipController
     metadata: MetadataCache
@@ -118,7 +118,7 @@ class LeadershipHandlers:
     async def _unknown_here(
         self, results: Mapping[TopicPartition, ElectionResult], timeout_s: float
     ) -> dict[TopicPartition, ElectionResult]:
-        """Wait for news of the elected leaders, and return a time-out for each that did not come."""
+        """Wait for the elected leaders to appear, and return a time-out for each that did not."""
         elected = {p: result.leader for p, result in results.items() if result.error is ErrorCode.NONE}
         operation = _Known(self.metadata, elected)
         if operation.missing():
@@ -133,7 +133,7 @@ class LeadershipHandlers:
     async def alter_reassignments(
         self, request: AlterPartitionReassignmentsRequest, context: RequestContext
     ) -> AlterPartitionReassignmentsResponse:
-        """Begin reassignments, or cancel those that come without replicas; answered once they have begun."""
+        """Begin reassignments, or cancel those without replicas; answered once they have begun."""
         wishes = {
             (topic.name, each.partition_index): Wish(target=None if each.replicas is None else tuple(each.replicas))
             for topic in request.topics
@@ -166,7 +166,7 @@ class LeadershipHandlers:
     async def list_reassignments(
         self, request: ListPartitionReassignmentsRequest, context: RequestContext
     ) -> ListPartitionReassignmentsResponse:
-        """Return the reassignments that are running."""
+        """Return the running reassignments."""
         partitions = None
         if request.topics is not None:
             partitions = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
@@ -210,5 +210,5 @@ def _by_topic(results: Mapping[TopicPartition, T]) -> Iterator[tuple[str, list[t
 
 
 def _message(error: ErrorCode, message: str) -> str | None:
-    """Return the text for a client: none when nothing is wrong."""
+    """Return the message for a client; empty without an error."""
     return None if error is ErrorCode.NONE else message or error.name

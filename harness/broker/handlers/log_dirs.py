@@ -1,4 +1,4 @@
-"""DeleteRecords and DescribeLogDirs: what is asked of logs that is neither reading nor writing."""
+"""DeleteRecords and DescribeLogDirs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ _Described = _Directory.DescribeLogDirsTopic
 
 @dataclass(slots=True)
 class LogDirHandlers:
-    """Serves what concerns the data directory."""
+    """Serves requests about the data directory."""
 
     replicas: Replicas
     deleter: Deleter
 
     async def delete_records(self, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-        """Let logs start later, and wait until the followers do the same."""
+        """Move the starts of logs, and wait until the followers do the same."""
         items = [
             ToDelete((topic.name, partition.partition_index), partition.offset)
             for topic in request.topics
@@ -42,7 +42,7 @@ class LogDirHandlers:
         )
 
     async def describe(self, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
-        """Say how large the replicas here are; no topics named means all."""
+        """Return the sizes of the replicas here; no topics named means all."""
         chosen = None
         if request.topics is not None:
             chosen = {(topic.topic, number) for topic in request.topics for number in topic.partitions}

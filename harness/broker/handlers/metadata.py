@@ -27,14 +27,14 @@ from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
 CLUSTER_OPERATIONS = frozenset({5, 7, 8, 9, 10, 11, 12})
-"""What can be done with a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, number writes."""
+"""Operations on a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, idempotent write."""
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
 INVALID_REQUEST_MESSAGE = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
 )
-"""Kafka's of INVALID_REQUEST."""
+"""Kafka's message of INVALID_REQUEST."""
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
@@ -52,7 +52,7 @@ _FIND_COORDINATOR_MESSAGES: Mapping[int, str] = {
 
 @dataclass(slots=True)
 class MetadataHandlers:
-    """Serves the controller's last UpdateMetadata, however old it is."""
+    """Serves the controller's last UpdateMetadata, of any age."""
 
     config: BrokerConfig
     cluster_id: str
@@ -64,7 +64,7 @@ class MetadataHandlers:
     """Of `__transaction_state`."""
 
     async def describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-        """Answer Metadata; a topic that is not known is created when both sides allow it."""
+        """Answer Metadata; an unknown topic is created if both sides allow it."""
         version = context.api_version
         names = request.topics
         if names is None or (version == 0 and not names):
@@ -85,7 +85,7 @@ class MetadataHandlers:
     async def describe_cluster(
         self, request: DescribeClusterRequest, context: RequestContext
     ) -> DescribeClusterResponse:
-        """Answer DescribeCluster (KIP-700); this broker is no controller of a quorum, which v1 could ask for."""
+        """Answer DescribeCluster (KIP-700); this broker is no controller of a quorum, which v1 can ask for."""
         if request.endpoint_type != BROKER_ENDPOINTS:
             known = request.endpoint_type == CONTROLLER_ENDPOINTS
             return DescribeClusterResponse(
@@ -127,7 +127,7 @@ class MetadataHandlers:
         )
 
     async def _coordinator(self, key: str, key_type: int, context: RequestContext) -> _Coordinator:
-        """Return where a key is coordinated."""
+        """Return the coordinator of a key."""
         if key_type == GROUP_KEY:
             topic, partitions = OFFSETS_TOPIC, self.offsets_partitions
         elif key_type == TRANSACTION_KEY:
@@ -158,7 +158,7 @@ class MetadataHandlers:
         )
 
     def _partition(self, info: PartitionInfo, context: RequestContext) -> _Partition:
-        """Describe a partition; without a leader that can be reached it is an error, with all else still filled in."""
+        """Describe a partition; without a reachable leader it has an error, and all other fields."""
         version = context.api_version
         error, leader = self._leader(info, context)
         replicas, isr = list(info.replicas), list(info.isr)
@@ -185,7 +185,7 @@ class MetadataHandlers:
 
 
 def _why_unknown(topic: str) -> ErrorCode:
-    """Return the error for a topic that does not exist: perhaps it never can."""
+    """Return the error for a topic that does not exist, or can never exist."""
     try:
         check_name(topic)
     except TopicRefused as refusal:

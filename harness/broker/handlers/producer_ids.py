@@ -1,4 +1,4 @@
-"""InitProducerId: what a producer with an id asks for before its first record."""
+"""InitProducerId, which a producer with an id sends before its first record."""
 
 import logging
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class ProducerIdHandlers:
     transactions: TransactionCoordinator
 
     async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-        """Return a fresh id to an idempotent producer, also to one that names the id it had.
+        """Return a new id to an idempotent producer, also to one that names its earlier id.
 
-        A transactional producer gets what its coordinator says (KIP-360).
+        A transactional producer gets its coordinator's answer (KIP-360).
         """
         named = (request.producer_id, request.producer_epoch)
         if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):

@@ -1,4 +1,4 @@
-"""DeleteTopics and CreatePartitions: only the controller answers them, when it is done or the time is over."""
+"""DeleteTopics and CreatePartitions: only the controller answers, when it is done or the time is over."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _FIRST_VERSION_WITH_DISABLED = 3
 
 
 class DeletingController(Protocol):
-    """What these requests need of the controller on this broker."""
+    """The controller's methods for these requests."""
 
     @property
     def is_active(self) -> bool:
@@ -46,7 +46,7 @@ class TopicHandlers:
     creator: TopicCreator
 
     async def delete_topics(self, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
-        """Delete topics, and answer when this broker has forgotten them or the time is over."""
+        """Delete topics, and answer when this broker has removed them or the time is over."""
         names = list(dict.fromkeys(request.topic_names))
         if not self.controller.is_active:
             return _deleted(dict.fromkeys(names, ErrorCode.NOT_CONTROLLER))

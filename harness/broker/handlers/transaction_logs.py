@@ -1,4 +1,4 @@
-"""WriteTxnMarkers and DescribeProducers: what a broker does for transactions with the logs that it has."""
+"""WriteTxnMarkers and DescribeProducers: a broker's part in transactions with its own logs."""
 
 import asyncio
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _NONE = -1
 
 @dataclass(slots=True)
 class TransactionLogHandlers:
-    """Serves transaction coordinators, and tools that look for hanging transactions (KIP-664)."""
+    """Serves transaction coordinators, and tools that search for hanging transactions (KIP-664)."""
 
     replicas: Replicas
     markers: MarkerWriter
@@ -64,7 +64,7 @@ class TransactionLogHandlers:
     async def describe_producers(
         self, request: DescribeProducersRequest, context: RequestContext
     ) -> DescribeProducersResponse:
-        """Say of every partition that is replicated here which producers its log knows, leader or not."""
+        """Return the known producers of every partition that is replicated here, led or not."""
         return DescribeProducersResponse(
             throttle_time_ms=0,
             topics=[

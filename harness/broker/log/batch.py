@@ -25,7 +25,7 @@ _CRC_AT = 17
 _CRC_FROM = 21
 
 DELETE_HORIZON = 0x40
-"""The attribute of a batch whose base timestamp says when its tombstones may go (KIP-534)."""
+"""Attribute of a batch whose base timestamp is the deadline of its tombstones (KIP-534)."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _OFFSET = struct.Struct(">q")
@@ -39,7 +39,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class CorruptBatch(ValueError):
-    """Bytes that should be a batch are none."""
+    """Bytes that should be a batch are not one."""
 
 
 class BatchHeader(NamedTuple):
@@ -91,7 +91,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones in the batch may go; None before a cleaner has seen them."""
+        """When the tombstones in the batch may be removed; None before a cleaner has seen them."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
@@ -101,13 +101,13 @@ def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def first_header(records: Buffer) -> BatchHeader | None:
-    """Return the header that records begin with, if they begin like a batch; nothing is checked."""
+    """Return the header at the start of records, if they start like a batch; nothing is checked."""
     like_a_batch = len(records) >= HEADER_BYTES and records[MAGIC_AT] == MAGIC
     return parse_header(records) if like_a_batch else None
 
 
 def next_batch_size(data: Buffer, position: int) -> int | None:
-    """Return the size of the batch at `position`, of whatever format, or None when it is not all there.
+    """Return the size of the batch at `position`, of any format, or None when it is incomplete.
 
     Raises:
         CorruptBatch: no batch can look like this (`ByteBufferLogInputStream`).
@@ -128,7 +128,7 @@ def next_batch_size(data: Buffer, position: int) -> int | None:
 
 
 def iter_batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield header and bytes of every whole batch; a last one that is cut short is left out.
+    """Yield header and bytes of every whole batch; an incomplete last one is left out.
 
     Raises:
         CorruptBatch: a batch is malformed or older than format v2.
@@ -143,7 +143,7 @@ def iter_batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 def crc_matches(batch: Buffer, header: BatchHeader) -> bool:
-    """Whether the batch holds what its CRC-32C says; `batch` is exactly one batch."""
+    """Whether the batch matches its CRC-32C; `batch` is exactly one batch."""
     return crc32c(memoryview(batch)[_CRC_FROM:]) == header.crc
 
 
@@ -154,7 +154,7 @@ def assign(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
 
 
 def stamp_append_time(batch: bytearray, now_ms: int) -> None:
-    """Let all records of a batch have the broker's time, in place (`DefaultRecordBatch.setMaxTimestamp`)."""
+    """Set the broker's time for all records of a batch, in place (`DefaultRecordBatch.setMaxTimestamp`)."""
     header = parse_header(batch)
     stamped = header._replace(attributes=header.attributes | _APPEND_TIME, max_timestamp=now_ms)
     _HEADER.pack_into(batch, 0, *stamped)
@@ -205,7 +205,7 @@ def build_batch(
 
 
 def batch_with(header: BatchHeader, payload: bytes) -> bytes:
-    """Return a batch of this header and these records, as they stand in the batch; length and CRC are made to fit."""
+    """Return a batch of this header and these encoded records; length and CRC are computed."""
     batch = bytearray(HEADER_BYTES) + payload
     _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - LENGTH_END))
     seal(batch)
@@ -213,7 +213,7 @@ def batch_with(header: BatchHeader, payload: bytes) -> bytes:
 
 
 def seal(batch: bytearray) -> None:
-    """Write the CRC that fits the batch as it stands."""
+    """Write the batch's CRC."""
     _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CRC_FROM:]))
 
 
@@ -247,7 +247,7 @@ def parse_records(batch: Buffer) -> list[Record]:
     """Return the records of one batch, with their offsets in the log.
 
     Raises:
-        MalformedRecords: they do not add up, or cannot be decompressed.
+        MalformedRecords: they are inconsistent, or cannot be decompressed.
     """
     header = parse_header(batch)
     records = decode_records(
@@ -259,9 +259,9 @@ def parse_records(batch: Buffer) -> list[Record]:
 
 
 def record_reaching(batch: Buffer, timestamp_ms: int, first_offset: int) -> tuple[int, int] | None:
-    """Return offset and timestamp of the first record of `timestamp_ms` or later, from `first_offset` on.
+    """Return offset and timestamp of the first record with `timestamp_ms` or later, from `first_offset` on.
 
-    Of a batch that the broker cannot look into it is the first offset, with the batch's largest timestamp.
+    For an opaque batch, return its first offset, with its largest timestamp.
     """
     try:
         records = parse_records(batch)

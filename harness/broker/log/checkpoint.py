@@ -21,7 +21,7 @@ class MalformedCheckpoint(StorageError):
 
 
 def write_epochs(storage: Storage, path: str, entries: Iterable[EpochEntry]) -> None:
-    """Put a leader-epoch checkpoint in place: `epoch start_offset` a line."""
+    """Replace a leader-epoch checkpoint: `epoch start_offset` a line."""
     storage.replace(path, _encoded([f"{entry.epoch} {entry.start_offset}" for entry in entries]))
 
 
@@ -42,12 +42,12 @@ def read_epochs(storage: Storage, path: str) -> list[EpochEntry]:
 
 
 def write_offsets(storage: Storage, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Put an offset checkpoint in place: `topic partition offset` a line, sorted."""
+    """Replace an offset checkpoint: `topic partition offset` a line, sorted."""
     storage.replace(path, _encoded_offsets(offsets))
 
 
 async def write_offsets_off_loop(storage: Storage, path: str, offsets: Mapping[tuple[str, int], int]) -> bool:
-    """Like `write_offsets`, while the loop goes on; return whether they were put in place, or overtaken."""
+    """Like `write_offsets`, without blocking the loop; return whether they were put in place, or overtaken."""
     return await storage.replace_off_loop(path, _encoded_offsets(offsets))
 
 

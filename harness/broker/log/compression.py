@@ -1,6 +1,6 @@
-"""The codecs of a batch's records, in the framing that Kafka gives each: bytes in, bytes out, never more than a bound.
+"""The codecs of a batch's records, in Kafka's framing of each: bytes in, bytes out, never more than a limit.
 
-gzip is zlib's; the other three are cramjam's, which brings the reference implementations. What expands past the bound
+gzip is zlib's; the other three are cramjam's, which has the reference implementations. Data that expands past the limit
 is refused while it expands, so a small batch cannot take the broker's memory.
 """
 
@@ -21,10 +21,10 @@ MAX_DECOMPRESSED_BYTES = 64 << 20
 _FIRST_GUESS_BYTES = 1 << 14
 _GROWTH = 4
 _OUT_OF_ROOM = "failed to write whole buffer"
-"""What cramjam says when a buffer is too small."""
+"""cramjam's message when a buffer is too small."""
 _GZIP_WINDOW = 31
 _XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
-"""How snappy-java's stream begins, which Java's clients write; others write one bare block."""
+"""Start of snappy-java's stream, which Java clients write; others write one bare block."""
 _BLOCK_BYTES = 32 * 1024
 _LENGTH = struct.Struct(">i")
 
@@ -32,14 +32,14 @@ Into = Callable[[bytes, bytearray], int]
 
 
 class BadCompression(ValueError):
-    """Bytes are not what their codec writes, or expand past the bound."""
+    """Bytes are not of their codec, or expand past the limit."""
 
 
 def decompress(payload: bytes | memoryview, codec: int) -> bytes:
-    """Return what was compressed.
+    """Return the decompressed bytes.
 
     Raises:
-        BadCompression: the stream is broken, has something after it, expands past the bound, or its codec is unknown.
+        BadCompression: the stream is broken, has trailing bytes, expands past the limit, or its codec is unknown.
     """
     if codec == NO_COMPRESSION:
         return bytes(payload)
@@ -54,7 +54,7 @@ def decompress(payload: bytes | memoryview, codec: int) -> bytes:
 
 
 def compress(data: bytes, codec: int) -> bytes:
-    """Return `data` compressed, as Kafka's own clients read it; the same bytes for the same data."""
+    """Return `data` compressed, as Kafka's own clients read it; deterministic."""
     if codec == NO_COMPRESSION:
         return data
     if codec == SNAPPY:
@@ -79,7 +79,7 @@ def _inflated(payload: bytes | memoryview) -> bytes:
 
 
 def _expanded(into: Into, payload: bytes, name: str) -> bytes:
-    """Return what `payload` holds; the buffer grows with what it turns out to hold, not with what it announces."""
+    """Return the content of `payload`; the buffer grows with the actual size, not with the announced one."""
     size = min(max(_GROWTH * len(payload), _FIRST_GUESS_BYTES), MAX_DECOMPRESSED_BYTES)
     while True:
         buffer = bytearray(size)
@@ -111,7 +111,7 @@ def _unsnapped(payload: bytes) -> bytes:
 
 
 def _unsnapped_block(block: bytes, at_most: int) -> bytes:
-    """Return what one bare block holds; it begins with how much that is."""
+    """Return the content of one bare block, which begins with its size."""
     try:
         size = snappy.decompress_raw_len(block)
         if size > at_most:

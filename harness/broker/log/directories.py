@@ -1,4 +1,4 @@
-"""All logs of one broker, in however many data directories (`log.dirs`): each is a `LogManager` of its own.
+"""All logs of one broker, in any number of data directories (`log.dirs`): each is a `LogManager` of its own.
 
 A new log goes where there are the fewest (Kafka's `LogManager.nextLogDirs`). A directory that fails takes its own logs
 with it and no others; it keeps its place here, so that no second log is created of those it holds.
@@ -29,7 +29,7 @@ class DataDirectory:
 
 
 class LogDirectories:
-    """What `LogManager` is for one directory, for several; by the names that the configuration gives them."""
+    """A `LogManager` over several directories, by their names in the configuration."""
 
     def __init__(self, directories: Mapping[str, DataDirectory]) -> None:
         self._directories = dict(directories)
@@ -44,7 +44,7 @@ class LogDirectories:
         return self._directories[name].disk.failed
 
     def keys_in(self, name: str) -> set[LogKey]:
-        """Return what a directory holds, or held when it failed."""
+        """Return the logs of a directory, or those that it had when it failed."""
         return {(log.topic, log.partition) for log in self._directories[name].logs.logs()}
 
     def directory_of(self, topic: str, partition: int) -> str | None:
@@ -57,7 +57,7 @@ class LogDirectories:
 
         Raises:
             StorageError: a leader-epoch checkpoint is malformed, or two directories hold the same log.
-            OSError: a disk refused.
+            OSError: a disk failed.
         """
         loaded = [log for each in self._directories.values() for log in each.logs.load()]
         counts = Counter(f"{log.topic}-{log.partition}" for log in loaded)
@@ -75,7 +75,7 @@ class LogDirectories:
         """Return the log; a new one is in the directory that has the fewest.
 
         Raises:
-            OSError: no directory works, or the disk refused.
+            OSError: no directory works, or the disk failed.
         """
         name = self.directory_of(topic, partition)
         if name is not None:
@@ -84,22 +84,22 @@ class LogDirectories:
         return chosen.logs.get_or_create(topic, partition, settings)
 
     def delete(self, topic: str, partition: int) -> str | None:
-        """Put a log aside and return where it is to be removed from later; None when there is no such log."""
+        """Rename a log for deletion and return its new path; None when there is no such log."""
         name = self.directory_of(topic, partition)
         folder = None if name is None else self._directories[name].logs.delete(topic, partition)
         return None if folder is None else f"{name}/{folder}"
 
     def put_aside(self) -> list[str]:
-        """Return where deleted logs are still on disk."""
+        """Return the paths of deleted logs that are still on disk."""
         return [f"{name}/{folder}" for name, each in self._directories.items() for folder in each.logs.put_aside()]
 
     def remove(self, place: str) -> None:
-        """Remove what was put aside; raises OSError."""
+        """Remove a deleted log; raises OSError."""
         name = max((name for name in self._directories if place.startswith(f"{name}/")), key=len)
         self._directories[name].logs.remove(place.removeprefix(f"{name}/"))
 
     def on_put_aside(self, listener: PutAside) -> None:
-        """Have `listener` called with where the files of a log are that may be removed later."""
+        """Call `listener` with the path of files of a log that may be removed later."""
 
         def in_directory(name: str) -> PutAside:
             return lambda path, delay_ms: listener(f"{name}/{path}", delay_ms)
@@ -117,9 +117,9 @@ class LogDirectories:
         return {key: at for each in self._directories.values() for key, at in each.logs.read_high_watermarks().items()}
 
     async def checkpoint_high_watermarks(self, high_watermarks: Callable[[], Mapping[LogKey, int]]) -> bool:
-        """Checkpoint them, each where its log is, while the loop goes on; partitions left out are forgotten.
+        """Checkpoint them, each in its log's directory, without blocking the loop; partitions left out are dropped.
 
-        Each directory's are asked for when its turn comes: until then a log may have been deleted, and made anew.
+        Each directory's values are read when its turn comes: until then a log may have been deleted, and created again.
         Return whether all were put in place, none overtaken.
         """
 
@@ -130,7 +130,7 @@ class LogDirectories:
         return all(await self._each_online(checkpoint))
 
     async def checkpoint_recovery_points(self) -> None:
-        """Sync the segments that are full, and checkpoint up to where logs are synced and where they start."""
+        """Sync full segments, and checkpoint up to where logs are synced and where they start."""
         await self._each_online(LogManager.checkpoint_recovery_points)
 
     async def checkpoint_cleaner_offsets(self, name: str) -> None:
@@ -138,10 +138,10 @@ class LogDirectories:
         await self._directories[name].logs.checkpoint_cleaner_offsets()
 
     def close_clean(self) -> None:
-        """Sync and close every log, and let the next start trust the directories where that went well.
+        """Sync and close every log, and mark the directories as clean where that succeeded.
 
         Raises:
-            OSError: a disk refused, or had before.
+            OSError: a disk failed, now or before.
         """
         errors: list[OSError] = []
         for name, each in self._directories.items():
@@ -167,7 +167,7 @@ class LogDirectories:
         return online
 
     async def _each_online(self, act: Callable[[LogManager], Awaitable[_T]]) -> list[_T]:
-        """Do something with every directory that works, then raise the first error that there was."""
+        """Do something with every working directory, then raise the first error."""
         done, errors = [], []
         for each in self._online():
             try:

@@ -1,4 +1,4 @@
-"""The data directory as the broker uses it: a storage that says when its disk has failed (KIP-112).
+"""The data directory for the broker: a storage that reports the failure of its disk (KIP-112).
 
 Every error of the disk passes through here, from any caller, and is raised again unchanged. So one listener, called
 once, is enough to take the replicas in the directory offline, and no code that touches a file can forget to.
@@ -72,7 +72,7 @@ class LogDirectory:
         self._listener = listener
 
     def note(self, error: OSError) -> None:
-        """Take note of an error of the disk."""
+        """Record an error of the disk."""
         if self._listener is not None and not self.failed:
             self.failed = True
             _log.error("log_directory.failed error=%s", error)
@@ -80,7 +80,7 @@ class LogDirectory:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Take note of the errors of a block, and raise them on."""
+        """Record the errors of a block, and raise them again."""
         try:
             yield
         except OSError as error:
@@ -89,7 +89,7 @@ class LogDirectory:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """Refuse what comes after a failure, and take note of one.
+        """Refuse calls after a failure, and record a new one.
 
         Raises:
             DirectoryOffline: the directory has failed before.
@@ -117,12 +117,12 @@ class LogDirectory:
             self._storage.replace(path, data)
 
     async def replace_off_loop(self, path: str, data: bytes) -> bool:
-        """Like `replace`, while the loop goes on; return whether `data` was put in place, or overtaken."""
+        """Like `replace`, without blocking the loop; return whether `data` was put in place, or overtaken."""
         with self._working():
             return await self._storage.replace_off_loop(path, data)
 
     async def ready(self) -> None:
-        """Return when a long read can begin; the loop goes on meanwhile."""
+        """Return when a long read can begin, without blocking the loop."""
         with self._working():
             await self._storage.ready()
 

@@ -1,4 +1,4 @@
-"""Where each leader epoch starts in one log: what a follower compares with its leader before it truncates (KIP-101).
+"""The start of each leader epoch in one log, which a follower compares with its leader's before it truncates (KIP-101).
 
 Pure: the owner of the cache writes it to `leader-epoch-checkpoint` when an operation says that it changed something.
 The rules are those of Kafka's `LeaderEpochFileCache`.
@@ -20,7 +20,7 @@ class EpochEntry(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The answer to "where did that epoch end": the largest epoch not above it, and the offset after its last."""
+    """The end of an epoch: the largest epoch not above the requested one, and the offset after its last."""
 
     epoch: int
     end_offset: int
@@ -56,9 +56,9 @@ class LeaderEpochCache:
         return len(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` starts at `start_offset`, dropping what contradicts it; whether an entry was added.
+        """Record that `epoch` starts at `start_offset`, dropping contradicting entries; return whether one was added.
 
-        The newest epoch again is no change, unless it turns out to have started earlier.
+        The newest epoch again is no change, unless it started earlier.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} cannot start at offset {start_offset}")
@@ -87,14 +87,14 @@ class LeaderEpochCache:
         return self._entries[following - 1].epoch if following else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Drop every epoch that starts at or after `end_offset`; whether there was one."""
+        """Drop every epoch that starts at or after `end_offset`; return whether there was one."""
         remaining = [entry for entry in self._entries if entry.start_offset < end_offset]
         changed = len(remaining) != len(self._entries)
         self._entries = remaining
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drop the epochs that end before `start_offset`, let the one that spans it start there; whether it changed."""
+        """Drop the epochs that end before `start_offset`, and move the start of the one across it; return a change."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         if following == 0:
             return False
@@ -104,5 +104,5 @@ class LeaderEpochCache:
         return changed
 
     def clear(self) -> bool:
-        """Drop every entry; whether there was one."""
+        """Drop every entry; return whether there was one."""
         return self.truncate_from_end(0)

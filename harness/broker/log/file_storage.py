@@ -1,7 +1,7 @@
 """The real disk: `Storage` on a folder of the file system.
 
-A sync can take as long as the disk likes. What need not be waited for is written by a thread, and only the thread
-waits; everything else is done by the loop's own thread.
+A sync can take any time. Writes that need not be waited for are done by a thread, and only the thread waits; everything
+else is done by the loop's own thread.
 
 A listener, for power losses, gets by the number of a file (its inode) how many of its bytes are certainly on the disk:
 none of a new one, and after a sync has returned those that were written when it began.
@@ -20,7 +20,7 @@ _TEMPORARY_OFF_LOOP = ".off-loop.tmp"
 
 
 Synced = Callable[[int, int, bool], None]
-"""Hears the number of a file, how many of its bytes a power loss leaves, and whether these are more than before."""
+"""Receives the number of a file, the bytes that survive a power loss, and whether these are more than before."""
 
 
 def _nobody(_number: int, _size: int, _more: bool) -> None:
@@ -78,15 +78,15 @@ class _File:
 
     async def sync_off_loop(self) -> None:
         descriptors = self._unsynced_folders()
-        descriptors.append(os.dup(self._descriptor))  # the thread's own: the file may be closed or moved meanwhile
+        descriptors.append(os.dup(self._descriptor))  # the thread's own, as the file may be closed or moved meanwhile
         size, cuts = self._size, self._cuts
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, _sync_and_close, descriptors))
         self._folder_synced = True
-        if self._cuts == cuts:  # else what is there now may have been written since
+        if self._cuts == cuts:  # else the present content may be newer
             self._synced(self._number, size, True)
 
     def _unsynced_folders(self) -> list[int]:
-        """Open what has to be synced that a new file is found again: its folder, and the one that names its folder."""
+        """Open the folders to sync so that a new file is found again: its folder, and the parent of that."""
         folder = self._path.parent
         return [] if self._folder_synced else [_opened_folder(folder), _opened_folder(folder.parent)]
 
@@ -98,7 +98,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pending:
-    """What a thread is to put in place, unless it is overtaken."""
+    """Data that a thread must put in place, unless it is overtaken."""
 
     data: bytes
 
@@ -111,11 +111,11 @@ class FileStorage:
         self._root = Path(root)
         self._root.mkdir(parents=True, exist_ok=True)
         self._pending: dict[str, _Pending] = {}
-        """By path, the last that was asked for; a thread with another one has been overtaken."""
+        """By path, the last request; a thread with another one has been overtaken."""
         self._order = threading.Lock()
         """Held for a moment by an overtaking call, and by the thread while it checks for one and renames."""
         self._one_at_a_time = threading.Lock()
-        """Held by the thread that writes: two would share a temporary file."""
+        """Held by the writing thread: two would share a temporary file."""
 
     def open_append(self, path: str) -> _File:
         """Open or create a file."""
@@ -159,7 +159,7 @@ class FileStorage:
             except OSError:
                 if self._pending.get(path) is pending:
                     raise
-                return False  # its folder has gone, with the wish
+                return False  # its folder is gone
             finally:
                 with self._order:
                     if self._pending.get(path) is pending:
@@ -171,7 +171,7 @@ class FileStorage:
         await asyncio.sleep(0)
 
     def _overtake(self, path: str) -> None:
-        """Let no thread put in place any more what is pending at a path or below it."""
+        """Stop threads from putting pending data in place at a path or below it."""
         with self._order:
             for each in [each for each in self._pending if each == path or each.startswith(f"{path}/")]:
                 del self._pending[each]
@@ -192,8 +192,9 @@ class FileStorage:
     def make_folder(self, path: str) -> None:
         """Create a folder with its parents; one that exists is fine.
 
-        A sync of a new file in it makes its name durable: a broker that makes hundreds of empty logs would wait for the
-        disk as often, and a log without a synced record is made again (Kafka does not sync here either).
+        A sync of a new file in it makes its name durable. Otherwise a broker that creates hundreds of empty logs would
+        wait for the disk each time, and a log without a synced record is created again (Kafka does not sync here
+        either).
         """
         (self._root / path).mkdir(parents=True, exist_ok=True)
 
@@ -209,7 +210,7 @@ class FileStorage:
         _sync_folder(target.parent)
 
     def move(self, old: str, new: str) -> None:
-        """Rename a file over another one; a journalling file system keeps the order of names, so nothing is synced."""
+        """Rename a file over another one; a journalling file system keeps the order of names, so no sync is needed."""
         self._overtake(old)
         self._overtake(new)
         (self._root / old).replace(self._root / new)

@@ -132,7 +132,7 @@ async def test_a_leader_that_was_controller_too_costs_two_writes(world: World) -
     assert (removed.previous.leader, removed.result.leader, removed.result.isr) == (1, -1, [2, 3])
 
 
-async def test_a_new_controller_tells_who_lives_before_it_tells_who_leads(world: World) -> None:
+async def test_a_new_controller_sends_live_brokers_before_leaders(world: World) -> None:
     await world.start(1, 2, 3, t={0: [3, 2]})
     world.transport.received.clear()
     await world.kill(1)

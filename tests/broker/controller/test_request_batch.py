@@ -115,7 +115,7 @@ def test_a_later_word_on_a_partition_replaces_the_earlier_but_new_stays_new(
     assert (partition.leader, partition.isr, partition.is_new) == (1, [1], any(order))
 
 
-def test_metadata_lists_all_live_brokers_every_time_and_who_is_offline(batch: RequestBatch) -> None:
+def test_metadata_lists_all_live_brokers_every_time_and_offline_ones(batch: RequestBatch) -> None:
     batch.context.shutting_down = {2}
     batch.add_update_metadata([3], [T1, ("unknown", 0)])
     (request,) = batch.take()
