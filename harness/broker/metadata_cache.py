@@ -1,7 +1,7 @@
 """This broker's view of the cluster: live brokers and the leaders of partitions.
 
-Fed by the controller's UpdateMetadata and by nothing else; the last one applied wins, whatever leader epoch it names,
-so a broker that the controller cannot reach goes on serving what it heard last.
+Updated only by the controller's UpdateMetadata; the last one applied wins, with any leader epoch, so a broker that the
+controller cannot reach keeps serving the last state it got.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class AliveBroker:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
-    """One partition as the controller described it last."""
+    """One partition by the controller's last update."""
 
     topic: str
     partition: int
@@ -46,7 +46,7 @@ class MetadataCache:
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
 
     def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
-        """Take over the brokers and the listed partitions; forget and return those whose topic is being deleted."""
+        """Apply the brokers and the listed partitions; remove and return those whose topic is being deleted."""
         deleted = []
         self.controller_id = request.controller_id
         self._brokers = {
@@ -86,7 +86,7 @@ class MetadataCache:
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
     def racks(self) -> dict[int, str]:
-        """Return the racks of the live brokers that say theirs."""
+        """Return the racks of the live brokers that have one."""
         return {broker.broker_id: broker.rack for broker in self.alive_brokers() if broker.rack}
 
     def reached_by(self, listener: str) -> list[tuple[AliveBroker, tuple[str, int]]]:

@@ -57,10 +57,10 @@ EpochListener = Callable[[str, int, int, int], None]
 
 
 PutAside = Callable[[str, int], None]
-"""Called with the path of a file that is no part of its log any more, and after how many milliseconds it may go."""
+"""Called with the path of a file that is no part of its log any more, and its delay before removal in milliseconds."""
 
 _READ_AT_START_BYTES = 1 << 20
-"""So much of a last segment is read through at a start that could trust an index."""
+"""Bytes of a last segment that a start reads through instead of trusting an index."""
 
 
 class OffsetOutOfRange(Exception):
@@ -68,21 +68,21 @@ class OffsetOutOfRange(Exception):
 
 
 class OffsetsOutOfOrder(Exception):
-    """A follower was given a batch that does not come after its log end; nothing was written."""
+    """A follower received a batch that does not follow its log end; nothing was written."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class AppendInfo:
-    """Where records stand in a log."""
+    """The place of records in a log."""
 
     base_offset: int
     last_offset: int
     batches: list[BatchHeader]
-    """What was written; empty for a batch that the log held already."""
+    """What was written; empty for a batch that the log already has."""
     markers: Sequence[WrittenMarker] = ()
     """The transaction markers among it."""
     append_time_ms: int = NO_TIMESTAMP
-    """The broker's own time, if the records got that; of a batch that the log held already its largest timestamp."""
+    """The broker's own time, if the records got that; for a duplicate the batch's largest timestamp."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -106,7 +106,7 @@ class Log:
     rules: ProtocolRules
     producer_history: ProducerHistory
     cleaned_to: int | None = None
-    """Where a cleaner has to begin; None while no batch was ever removed from between others, here or at a leader."""
+    """Start of the next cleaning; None while no batch was ever removed from between others, here or at a leader."""
     cuts: int = 0
     """How often the log has lost its end or its start, or was closed: a cleaner at work on it must give up then."""
 
@@ -127,11 +127,11 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """What the log holds of producers with an id."""
+        """The log's producers with an id."""
         return self.producer_history.states
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset of a transaction whose end is not written or not committed; None without any."""
+        """Return the first offset of a transaction that is open, or whose end is not committed; None without any."""
         offset = self.producer_history.states.first_unstable_offset(high_watermark)
         return None if offset is None else max(offset, self.log_start_offset)
 
@@ -156,13 +156,13 @@ class Log:
     ) -> AppendInfo:
         """Write the one batch that a producer sent, with the next offset and this leader epoch stamped on it.
 
-        A batch that an idempotent producer sends again is not written again: it is where it was. `now_ms` is wall time.
-        `internal`: a coordinator of this cluster writes, which may write markers. `verification` is what the
-        transaction coordinator was asked for before the first batch of a transaction.
+        A batch that an idempotent producer sends again is not written again: its first place is returned. `now_ms` is
+        wall time. `internal`: a coordinator of this cluster writes, which may write markers. `verification` is the
+        pending question to the transaction coordinator before the first batch of a transaction.
 
         Raises:
             InvalidRecords: the batch is refused, with Kafka's error code.
-            OSError: the disk refused; the log is as it was.
+            OSError: the disk failed; the log is unchanged.
         """
         settings = self.settings
         sent = validate_for_leader(
@@ -203,12 +203,12 @@ class Log:
         )
 
     def append_as_follower(self, records: bytes) -> AppendInfo:
-        """Write what the leader sent, byte for byte, as far as its batches are whole.
+        """Write the leader's batches, byte for byte, as far as they are complete.
 
         Raises:
             InvalidRecords: a batch is corrupt; nothing was written.
             OffsetsOutOfOrder: a batch starts before the log end; nothing was written.
-            OSError: the disk refused; the log is as it was.
+            OSError: the disk failed; the log is unchanged.
         """
         headers: list[BatchHeader] = []
         markers: Sequence[WrittenMarker] = ()
@@ -237,16 +237,16 @@ class Log:
         return AppendInfo(base_offset=first, last_offset=self.log_end_offset - 1, batches=headers, markers=markers)
 
     def expect_gaps(self) -> None:
-        """Have it on disk that offsets of this log may be missing, before the first one is; raises OSError."""
+        """Record on disk that offsets of this log may be missing, before the first one is; raises OSError."""
         if self.cleaned_to is None:
             self.cleaned_to = self.log_start_offset
             self.checkpoints_changed()
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that `leader_epoch` starts at `start_offset`; a new leader does so before its first append.
+        """Record that `leader_epoch` starts at `start_offset`; a new leader does so before its first append.
 
         Raises:
-            OSError: the disk refused; the epochs are what they were.
+            OSError: the disk failed; the epochs are unchanged.
         """
         before = self.epochs.entries
         if self.epochs.assign(leader_epoch, start_offset):
@@ -258,14 +258,14 @@ class Log:
             self.epoch_assigned(self.topic, self.partition, leader_epoch, start_offset)
 
     async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return the same as `read` when the disk can be read; the loop goes on meanwhile."""
+        """Return the same as `read`, without blocking the loop."""
         await self.storage.ready()
         return self.read(offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one)
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return whole batches; the first may start before `offset`, none reaches past `up_to`.
+        """Return whole batches; the first may start before `offset`, none ends after `up_to`.
 
-        They have at most `max_bytes` together, but for the first one when `at_least_one`.
+        They have at most `max_bytes` together, except the first one with `at_least_one`.
 
         Raises:
             OffsetOutOfRange: there is no such offset, and it is not the next one either.
@@ -291,9 +291,9 @@ class Log:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Return offset and timestamp of the first record of `timestamp_ms` or later.
+        """Return offset and timestamp of the first record with `timestamp_ms` or later.
 
-        Of a batch that the broker cannot look into it is the first offset, with the batch's largest timestamp.
+        For an opaque batch, return its first offset, with its largest timestamp.
         """
         for segment in self._segments_from(self.log_start_offset):
             if segment.max_timestamp >= timestamp_ms:
@@ -309,10 +309,10 @@ class Log:
         return self.offset_for_timestamp(youngest_ms) if youngest_ms >= 0 else None
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds `offset` or a later one; the log end may come out lower, at the start of a batch.
+        """Drop every batch with `offset` or a later one; the log end may become lower, at the start of a batch.
 
-        Epochs that start at or after the new end are dropped even when no record is (KAFKA-10706). It is synced at
-        once: after a power loss what was dropped would stand under epochs that were noted since.
+        Epochs that start at or after the new end are dropped even if no record is (KAFKA-10706). It is synced at once:
+        after a power loss dropped records would be under later epochs.
         """
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -366,7 +366,7 @@ class Log:
                 self.put_aside(path, self.settings.file_delete_delay_ms)
 
     def advance_log_start(self, offset: int) -> None:
-        """Let the log start at `offset`, if that is later than now; the records before it are no longer served.
+        """Move the log's start to `offset`, if that is later; the records before it are no longer served.
 
         Raises:
             OffsetOutOfRange: the log ends before it.
@@ -384,9 +384,9 @@ class Log:
         self.recovery_point = self.log_end_offset
 
     async def flush_rolled(self) -> None:
-        """Return when all records but those of the last segment survive a power loss; their indexes leave memory.
+        """Return when all records except those of the last segment survive a power loss; their indexes leave memory.
 
-        The loop goes on meanwhile. If the last segment is cut off then, records can have come that are not synced.
+        The loop is not blocked. If the last segment is cut off meanwhile, newer records may be unsynced.
         """
         *rolled, last = self.segments
         for segment in rolled:
@@ -400,9 +400,9 @@ class Log:
                 await segment.seal_off_loop()
 
     def seal(self) -> None:
-        """Put the indexes and the producers on disk, after `flush`.
+        """Write the indexes and the producers to disk, after `flush`.
 
-        A last segment that is read quicker than its index is synced has none.
+        A last segment that is faster to read than its index is to sync gets none.
         """
         self.producer_history.closing(self.log_end_offset)
         for segment in self.segments:
@@ -410,7 +410,7 @@ class Log:
                 segment.seal()
 
     def close(self) -> None:
-        """Give the files back; nothing is synced."""
+        """Close the files; nothing is synced."""
         self.cuts += 1
         for segment in self.segments:
             segment.close()
@@ -421,7 +421,7 @@ class Log:
             yield self.segments[index]
 
     def _compressed(self, batch: memoryview, sent: BatchHeader) -> bytearray:
-        """Return a sound batch as the topic wants it compressed; its size counts anew then, as in Kafka."""
+        """Return a valid batch in the topic's compression; its size is checked again then, as in Kafka."""
         codec = COMPRESSION_TYPES.get(self.settings.compression, sent.codec)
         if codec == sent.codec:
             return bytearray(batch)
@@ -478,7 +478,7 @@ class Log:
             self.checkpoints_changed()
 
     def _lower_cleaned_to(self) -> None:
-        """Let a cleaner begin with the last segment at the latest (`LogCleanerManager.maybeTruncateCheckpoint`)."""
+        """Set the cleaner's start to the last segment at the latest (`LogCleanerManager.maybeTruncateCheckpoint`)."""
         if self.cleaned_to is not None and self.cleaned_to > self.segments[-1].base_offset:
             self.cleaned_to = self.segments[-1].base_offset
             self.checkpoints_changed()

@@ -64,7 +64,7 @@ class LogManager:
         self._put_aside = listener
 
     def load(self) -> list[LoadedLog]:
-        """Open every log in the data directory, sorted; not those that a deletion has put aside.
+        """Open every log in the data directory, sorted; not those renamed for deletion.
 
         Raises:
             StorageError: a leader-epoch checkpoint is malformed.
@@ -107,7 +107,7 @@ class LogManager:
         return log
 
     def delete(self, topic: str, partition: int) -> str | None:
-        """Put the log aside, forget what the checkpoints say of it, and return the folder to be removed later.
+        """Rename the log for deletion, drop its checkpoints, and return the folder to be removed later.
 
         None when there is no such log.
         """
@@ -128,7 +128,7 @@ class LogManager:
         return [name for name in self._storage.list("") if name.endswith(_DELETED)]
 
     def remove(self, folder: str) -> None:
-        """Remove a folder or file that was put aside.
+        """Remove a folder or file that was renamed for deletion.
 
         Raises:
             OSError: the disk refused.
@@ -153,18 +153,18 @@ class LogManager:
         return read_offsets(self._storage, HIGH_WATERMARKS)
 
     def write_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> None:
-        """Checkpoint the high watermarks; partitions left out are forgotten."""
+        """Checkpoint the high watermarks; partitions left out are dropped."""
         write_offsets(self._storage, HIGH_WATERMARKS, high_watermarks)
 
     async def checkpoint_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> bool:
-        """Checkpoint them while the loop goes on; return whether they were put in place, or overtaken."""
+        """Checkpoint them without blocking the loop; return whether they were put in place, or overtaken."""
         return await write_offsets_off_loop(self._storage, HIGH_WATERMARKS, high_watermarks)
 
     async def checkpoint_recovery_points(self) -> None:
-        """Sync the segments that are full, and checkpoint up to where the logs are synced and where they start.
+        """Sync full segments, and checkpoint up to where the logs are synced and where they start.
 
-        Called now and then: by that time the kernel has written most of them, so syncing is cheap. The loop goes on
-        meanwhile; a checkpoint that another call writes then has newer offsets, and stays.
+        Called periodically: by then the kernel has written most of them, so syncing is cheap. The loop is not blocked;
+        a checkpoint that another call writes meanwhile has newer offsets, and stays.
         """
         for log in self.logs():
             await log.flush_rolled()
@@ -172,11 +172,11 @@ class LogManager:
         await write_offsets_off_loop(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
     async def checkpoint_cleaner_offsets(self) -> None:
-        """Checkpoint how far logs were cleaned, while the loop goes on."""
+        """Checkpoint how far logs were cleaned, without blocking the loop."""
         await write_offsets_off_loop(self._storage, CLEANER_OFFSETS, self._cleaner_offsets())
 
     def close_clean(self) -> None:
-        """Sync and close every log, write the checkpoints, and last the marker that lets the next start trust them.
+        """Sync and close every log, write the checkpoints, and last the marker of a clean stop.
 
         Raises:
             OSError: the disk refused; the marker is not written.
@@ -218,7 +218,7 @@ class LogManager:
         return sorted(folders)
 
     def _deleted_name(self, folder: str) -> str:
-        """Return a free name of the form that Kafka gives a log on its way out."""
+        """Return a free name in the form of Kafka's deleted logs."""
         number = 0
         while True:
             suffix = f".{number}{_DELETED}"
@@ -228,7 +228,7 @@ class LogManager:
             number += 1
 
     def _read_or_reset(self, path: str) -> PartitionOffsets:
-        """Return a checkpoint without which loading is only slower; a malformed one counts as empty, as in Kafka."""
+        """Return a checkpoint that only speeds up loading; a malformed one counts as empty, as in Kafka."""
         try:
             return read_offsets(self._storage, path)
         except MalformedCheckpoint as error:
@@ -236,7 +236,7 @@ class LogManager:
             return {}
 
     def _read_cleaner_offsets(self) -> PartitionOffsets | None:
-        """Return how far logs were cleaned; None where that is not known, so that any log may lack offsets."""
+        """Return how far logs were cleaned; None if unknown, so that any log may lack offsets."""
         try:
             return read_offsets(self._storage, CLEANER_OFFSETS)
         except MalformedCheckpoint as error:
@@ -244,7 +244,7 @@ class LogManager:
             return None
 
     def _write_checkpoints(self) -> None:
-        """Write what a truncation, a deletion or a first gap changes, at once."""
+        """Write the checkpoints that a truncation, a deletion or a first gap changes, at once."""
         self._write_recovery_points()
         cleaner_offsets = self._cleaner_offsets()
         if cleaner_offsets or self._storage.exists(CLEANER_OFFSETS):

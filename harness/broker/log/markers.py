@@ -19,7 +19,7 @@ _CONTROL = 0x20
 
 
 class Marker(NamedTuple):
-    """How a transaction ends, and in which coordinator epoch that was decided."""
+    """The outcome of a transaction, and the coordinator epoch of the decision."""
 
     commits: bool
     coordinator_epoch: int
@@ -34,7 +34,7 @@ def marker_batch(marker: Marker, *, producer_id: int, producer_epoch: int, times
 
 
 def read_marker(batch: Buffer, header: BatchHeader) -> Marker | None:
-    """Return the marker in a control batch; None when a cleaner has emptied it, or it ends no transaction."""
+    """Return the marker in a control batch; None when a cleaner has emptied it, or it is of another kind."""
     try:
         record = parse_records(batch)[0]
     except (MalformedRecords, IndexError):

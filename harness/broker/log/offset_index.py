@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 OFFSET_ENTRY = struct.Struct(">ii")
-"""Last offset of a batch, and where the batch starts."""
+"""Last offset of a batch, and the position of the batch."""
 TIME_ENTRY = struct.Struct(">qi")
-"""The largest timestamp up to some batch, and the last offset of the batch that has it."""
+"""The largest timestamp up to some batch, and the last offset of the batch with it."""
 
 
 class BatchPosition(NamedTuple):
-    """Where one batch stands in the file, from the first bytes of its header."""
+    """The place of one batch in the file, from the first bytes of its header."""
 
     position: int
     end: int
@@ -28,7 +28,7 @@ class BatchPosition(NamedTuple):
 
 
 class OffsetIndex:
-    """Where some batches of a segment start; the first batch always has an entry."""
+    """Positions of some batches of a segment; the first batch always has an entry."""
 
     __slots__ = ("_interval_bytes", "_last_offsets", "_positions", "_timestamps", "_timestamps_at", "newest")
 
@@ -41,14 +41,14 @@ class OffsetIndex:
         self._timestamps_at = array("q")
         """The last offset of the batch that has it."""
         self.newest = (-1, -1)
-        """The largest timestamp of all batches, and the last offset of the first batch that has it."""
+        """The largest timestamp of all batches, and the last offset of the first batch with it."""
 
     def __len__(self) -> int:
         """How many entries there are."""
         return len(self._positions)
 
     def add(self, last_offset: int, position: int, max_timestamp: int) -> None:
-        """Note the batch that was written at `position`, after all others."""
+        """Add the batch written at `position`, after all others."""
         if not self._positions or position - self._positions[-1] > self._interval_bytes:
             self._last_offsets.append(last_offset)
             self._positions.append(position)
@@ -58,7 +58,7 @@ class OffsetIndex:
             self.newest = (max_timestamp, last_offset)
 
     def before_offset(self, offset: int) -> int:
-        """Return the position of a batch at or before the one that holds `offset`."""
+        """Return the position of a batch at or before the one with `offset`."""
         return self._position(bisect_right(self._last_offsets, offset))
 
     def before_timestamp(self, timestamp_ms: int) -> int:
@@ -70,7 +70,7 @@ class OffsetIndex:
         return self._position(min(bisect_right(self._positions, position), bisect_right(self._last_offsets, offset)))
 
     def rewind(self, position: int) -> int:
-        """Forget everything from some batch at or before `position` on; return where that batch starts.
+        """Drop all entries from some batch at or before `position` on; return where that batch starts.
 
         What lies between there and the new end must be added again.
         """
@@ -83,7 +83,7 @@ class OffsetIndex:
         return start
 
     def encoded(self, first_offset: int) -> tuple[bytes, bytes]:
-        """Return the index by offset and the one by time, as they stand on disk, of a segment that starts there."""
+        """Return the indexes by offset and by time, in their disk format, of a segment that starts there."""
         offsets = b"".join(
             OFFSET_ENTRY.pack(last_offset - first_offset, position)
             for last_offset, position in zip(self._last_offsets, self._positions, strict=True)
@@ -98,7 +98,7 @@ class OffsetIndex:
 
     @classmethod
     def decoded(cls, offsets: bytes, times: bytes, first_offset: int, interval_bytes: int) -> "OffsetIndex":
-        """Return what was `encoded`, without what came after its last entry.
+        """Return what was `encoded`, without bytes after its last entry.
 
         Raises:
             ValueError: these are no indexes.

@@ -1,4 +1,4 @@
-"""What a log knows of its producers over its whole life: kept as batches come, in snapshots, read again when need be.
+"""A log's knowledge of its producers over its whole life: updated by batches, kept in snapshots, read again if needed.
 
 After a start or a truncation the state is that of the latest snapshot and of the batches after it. A snapshot has one
 batch of each producer; the four before it, by which a late retry is recognised, are read from the log when a batch
@@ -35,7 +35,7 @@ class ProducerHistory:
         self.states = ProducerStates((), self._remembered, rules)
         self.verifications = Verifications()
         self._incomplete = False
-        """Whether batches before the last one of each producer are not known, though the log may hold them."""
+        """Whether the log may hold batches before the last one of each producer that are not loaded."""
 
     # --- appending ---
 
@@ -49,10 +49,10 @@ class ProducerHistory:
         internal: bool,
         verified_only: bool,
     ) -> RememberedBatch | None:
-        """Return where a batch of a client is already; None when it may be written.
+        """Return the place of a duplicate of a client's batch; None when the batch may be written.
 
         An `internal` batch comes from a coordinator and has no sequence. With `verified_only` a transaction begins only
-        with a `verification` that is still waited for (`transaction.partition.verification.enable`).
+        with a pending `verification` (`transaction.partition.verification.enable`).
 
         Raises:
             InvalidRecords: it may not.
@@ -79,7 +79,7 @@ class ProducerHistory:
         return None
 
     def written(self, data: Buffer, headers: Sequence[BatchHeader], segment: Segment) -> list[WrittenMarker]:
-        """Take note of batches at the end of a segment; return the markers among them.
+        """Add batches at the end of a segment; return the markers among them.
 
         Raises:
             OSError: the transaction index could not be written.
@@ -108,7 +108,7 @@ class ProducerHistory:
         self._snapshots.take(end_offset, self.states, durably=True)
 
     def recall(self, segments: Sequence[Segment]) -> Iterator[None]:
-        """Read in small steps, while batches are appended, those from the log that the snapshot does not have."""
+        """Load, in small steps and while batches are appended, the batches that the snapshot lacks."""
         if not self._incomplete:
             return
         held = ProducerStates((), self._remembered)
@@ -127,7 +127,7 @@ class ProducerHistory:
     # --- starting, truncating, deleting ---
 
     def load(self, segments: Sequence[Segment], index_from: int) -> None:
-        """Read the state of a log that is open; of segments that begin at `index_from` or later make the index anew.
+        """Load the state of an open log; rebuild the index of segments from `index_from` on.
 
         Raises:
             OSError: the disk refused.
@@ -157,23 +157,23 @@ class ProducerHistory:
                     self._index(ended, segment)
 
     def truncating(self, offset: int) -> bool:
-        """Forget the snapshots after an offset, before the log is cut there; whether the state must be loaded."""
+        """Drop the snapshots after an offset, before the log is truncated there; return whether to load the state."""
         self._snapshots.remove(offset + 1, _LAST)
         return self._incomplete or self.states.reaches(offset)
 
     def starting_over(self) -> None:
-        """Forget everything: the log begins anew."""
+        """Drop everything: the log starts again."""
         self._snapshots.remove(0, _LAST)
         self.states = ProducerStates((), self._remembered, self._rules)
         self._incomplete = False
 
     def segments_deleted(self, base_offsets: Sequence[int]) -> None:
-        """Remove the snapshots of segments that are no part of the log any more."""
+        """Remove the snapshots of removed segments."""
         for offset in base_offsets:
             self._snapshots.remove(offset, offset)
 
     def expire(self, before_ms: int) -> None:
-        """Forget the producers that wrote nothing since, and the questions to coordinators that are as old."""
+        """Drop producers without a write since, and verifications as old."""
         self.states.expire(before_ms)
         self.verifications.expire(before_ms)
 

@@ -1,8 +1,8 @@
 """Snapshots of producer state: what a log knew of its producers at an offset, in Kafka's format (`.snapshot`, v1).
 
 A log writes one whenever a new segment begins, named after the segment's first offset, and one at a clean stop. They
-save reading the log from its start, and keep what its records do not say any more: producers whose records are gone.
-Of each producer a snapshot has the last batch alone. A snapshot that does not fit its CRC counts for nothing.
+avoid reading the log from its start, and keep producers whose records are gone. Of each producer a snapshot has only
+the last batch. A snapshot with a wrong CRC is ignored.
 """
 
 import logging
@@ -99,7 +99,7 @@ class ProducerSnapshots:
         return list(self._offsets)
 
     def take(self, offset: int, states: ProducerStates, *, durably: bool = False) -> None:
-        """Write what is known at `offset`, if there is no snapshot of it or of a later one; raises OSError."""
+        """Write the state at `offset`, if there is no snapshot of it or of a later one; raises OSError."""
         if self._offsets and self._offsets[-1] >= offset:
             return
         data, path = encode_snapshot(states), self._path(offset)
@@ -115,9 +115,9 @@ class ProducerSnapshots:
         self._offsets.append(offset)
 
     def load_latest(self, up_to: int, states: ProducerStates) -> int | None:
-        """Put the latest sound snapshot of `up_to` or before it into `states`, and return its offset; None without any.
+        """Load the last valid snapshot of `up_to` or earlier into `states`, and return its offset; None without any.
 
-        Those that are not sound are removed.
+        Invalid ones are removed.
         """
         for offset in reversed([each for each in self._offsets if each <= up_to]):
             try:

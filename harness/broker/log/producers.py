@@ -1,4 +1,4 @@
-"""What one log remembers of producers with an id: their last batches, what must come next, their open transactions.
+"""A log's producers with an id: their last batches, the next expected sequence, and their open transactions.
 
 The rules are those of Kafka's `ProducerStateManager` and `ProducerAppendInfo` (KIP-98, since 2.5 with KIP-360: of a
 producer that is not known, any sequence number is taken). The state is what the batches of the log say, read again
@@ -41,9 +41,9 @@ class WrittenMarker(NamedTuple):
     header: BatchHeader
     marker: Marker
     first_offset: int | None
-    """Where the transaction began; None when the producer had none open here."""
+    """Start of the transaction; None when the producer had none open here."""
     stable_offset: int
-    """Where the first transaction begins that is still open; after the marker when none is."""
+    """Start of the first transaction that is still open; after the marker when none is."""
 
     def aborted(self) -> AbortedTransaction | None:
         """Return the entry of the transaction index; None when nothing was aborted."""
@@ -60,7 +60,7 @@ class ProducerState:
     epoch: int
     batches: deque[RememberedBatch]
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
-    """Of the coordinator whose marker came last."""
+    """Of the coordinator of the last marker."""
     timestamp_ms: int = -1
     """The largest timestamp of the last batch or marker."""
     transaction_start: int | None = None
@@ -99,11 +99,11 @@ class ProducerStates:
         return producer_id in self._by_id
 
     def __getitem__(self, producer_id: int) -> ProducerState:
-        """Return what is known of one producer."""
+        """Return the state of one producer."""
         return self._by_id[producer_id]
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """Return what is known of one producer, if anything is."""
+        """Return the state of one producer, if known."""
         return self._by_id.get(producer_id)
 
     def items(self) -> ItemsView[int, ProducerState]:
@@ -111,7 +111,7 @@ class ProducerStates:
         return self._by_id.items()
 
     def restore(self, states: Mapping[int, ProducerState], end_offset: int) -> None:
-        """Take over what a snapshot says of everything before an offset; nothing else is known yet."""
+        """Set the state from a snapshot of everything before an offset."""
         self._by_id = {
             producer_id: replace(state, batches=deque(state.batches, maxlen=self._remembered))
             for producer_id, state in states.items()
@@ -121,11 +121,11 @@ class ProducerStates:
         self._end = end_offset
 
     def remembered(self) -> set[int]:
-        """Return the base offsets of the batches by which a retry or a gap is recognised."""
+        """Return the base offsets of the batches that show a retry or a gap."""
         return {batch.base_offset for state in self._by_id.values() for batch in state.batches}
 
     def without_batches(self) -> set[tuple[int, int]]:
-        """Return id and epoch of the producers of which a marker alone is known."""
+        """Return id and epoch of the producers known only by a marker."""
         return {(producer_id, state.epoch) for producer_id, state in self._by_id.items() if not state.batches}
 
     def has_open_transaction(self, producer_id: int) -> bool:
@@ -134,20 +134,20 @@ class ProducerStates:
         return state is not None and state.transaction_start is not None
 
     def oldest_open_ms(self) -> int | None:
-        """Return when the producer of the first open transaction wrote last; None when no transaction is open."""
+        """Return the last write of the producer of the first open transaction; None when none is open."""
         producer_id = next(iter(self._open.values()), None)
         state = None if producer_id is None else self._by_id.get(producer_id)
         return None if state is None else state.timestamp_ms
 
     @property
     def has_unstable(self) -> bool:
-        """Whether a transaction is open, or its marker was not yet found to be committed."""
+        """Whether a transaction is open, or its marker is not known to be committed."""
         return bool(self._open or self._undecided)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return where the first transaction begins that is open, or whose marker is not committed; None without any.
+        """Return the start of the first transaction that is open, or whose marker is not committed; None without any.
 
-        A committed marker is forgotten: what it decided is stable from then on (`firstUnstableOffset`).
+        A committed marker is dropped: its transaction is stable from then on (`firstUnstableOffset`).
         """
         if not self.has_unstable:
             return None
@@ -157,7 +157,7 @@ class ProducerStates:
         return min(firsts) if firsts else None
 
     def find_duplicate(self, header: BatchHeader) -> RememberedBatch | None:
-        """Return the remembered batch that has the same producer, epoch and sequence numbers."""
+        """Return the remembered batch with the same producer, epoch and sequence numbers."""
         state = self._by_id.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             return None
@@ -165,10 +165,10 @@ class ProducerStates:
         return next((batch for batch in state.batches if batch[:2] == sequences), None)
 
     def check(self, header: BatchHeader, *, numbered: bool = True) -> None:
-        """Return when a producer may write this batch now; without `numbered` its sequence is not looked at.
+        """Return when a producer may write this batch now; without `numbered` its sequence is not checked.
 
         Raises:
-            InvalidRecords: its epoch is over, the batch does not follow the last one, or is no part of its transaction.
+            InvalidRecords: its epoch is fenced, the batch does not follow the last one, or is not in its transaction.
         """
         state = self._by_id.get(header.producer_id)
         if state is None or state.epoch == NO_PRODUCER_EPOCH:
@@ -186,7 +186,7 @@ class ProducerStates:
         """Return when a marker may be written now.
 
         Raises:
-            InvalidRecords: the producer's epoch is over, or a newer coordinator has written a marker.
+            InvalidRecords: the producer's epoch is fenced, or a newer coordinator has written a marker.
         """
         state = self._by_id.get(header.producer_id)
         if state is None:
@@ -202,7 +202,7 @@ class ProducerStates:
     def note(self, header: BatchHeader, marker: Marker | None = None) -> WrittenMarker | None:
         """Remember a batch that is in the log; one without a producer id is ignored.
 
-        Of a control batch `marker` is what is in it; return what it ended.
+        Of a control batch `marker` is its content; return the ended transaction.
         """
         if header.producer_id < 0 or (header.is_control and marker is None):
             return None
@@ -233,11 +233,11 @@ class ProducerStates:
         return None
 
     def reaches(self, offset: int) -> bool:
-        """Whether a batch with `offset` or a later one was noted."""
+        """Whether a batch with `offset` or a later one was added."""
         return self._end > offset
 
     def expire(self, before_ms: int) -> int:
-        """Forget the producers that wrote nothing after `before_ms` and have no transaction open; return how many."""
+        """Drop producers without a write after `before_ms` and without an open transaction; return their number."""
         spared = self._rules.open_transactions_do_not_expire
         old = [
             producer_id

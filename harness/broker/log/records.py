@@ -1,7 +1,7 @@
-"""The records inside one v2 batch: how they are written, read and counted.
+"""The records inside one v2 batch: writing, reading and counting.
 
-The broker stores batches as opaque bytes. It looks inside only where it must: to refuse a batch whose records do not
-add up, to answer a lookup by timestamp, and for the batches that it writes itself (committed offsets).
+The broker stores batches as opaque bytes. It looks inside only to refuse inconsistent records, to answer a lookup by
+timestamp, and for its own batches (committed offsets).
 Format: Kafka's `DefaultRecord`; all lengths are zigzag varints.
 """
 
@@ -15,7 +15,7 @@ _MAX_VARINT_BYTES = 10
 
 
 class MalformedRecords(ValueError):
-    """The bytes of a batch's records do not add up, or cannot be decompressed."""
+    """The bytes of a batch's records are inconsistent, or cannot be decompressed."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Record:
     timestamp_ms: int
     headers: tuple[tuple[str, bytes | None], ...] = ()
     offset: int = -1
-    """Where the record stands in its log; -1 before it has been appended."""
+    """The record's offset in its log; -1 before it has been appended."""
 
 
 def encode_records(records: Iterable[Record], base_timestamp_ms: int) -> bytes:
@@ -68,7 +68,7 @@ def decode_records(payload: bytes, count: int, base_offset: int, base_timestamp_
 
 
 def count_records(payload: bytes) -> int:
-    """Return how many records an uncompressed records section holds, hopping from length to length.
+    """Return the number of records in an uncompressed records section, reading lengths only.
 
     Raises:
         MalformedRecords: a length is impossible, or the last record is cut short.
@@ -96,7 +96,7 @@ def count_records(payload: bytes) -> int:
 
 
 def has_incremental_offsets(payload: bytes) -> bool:
-    """Whether the records of a section that `count_records` has counted say that they are 0, 1, 2 … of their batch."""
+    """Whether the records of a counted section have the offsets 0, 1, 2 … in their batch."""
     position = expected = 0
     try:
         while position < len(payload):

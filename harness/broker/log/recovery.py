@@ -1,7 +1,7 @@
 """Opening a log that is on disk: trusted after a clean stop, otherwise read again from its recovery point.
 
-Everything before the recovery point was synced. From the segment that holds it, batches are checked for size, CRC and
-order; the first that fails, and everything after it, is dropped. Where a follower comes back shorter it fetches again.
+Everything before the recovery point was synced. From its segment on, batches are checked for size, CRC and order; the
+first invalid one, and everything after it, is dropped. A follower with a shorter log fetches again.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOrigin:
-    """What the data directory says about one log before it is opened."""
+    """A log's entries in the data directory's checkpoints, before it is opened."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class LogOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """How one log was opened."""
+    """The result of opening one log."""
 
     topic: str
     partition: int
@@ -45,9 +45,9 @@ class LoadedLog:
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
-    """The first offset that was not known to be synced; checking began at or before it."""
+    """The first offset that was not known to be synced; checks began at or before it."""
     truncated_bytes: int
-    """What was dropped because it was not sound."""
+    """Bytes dropped as invalid."""
 
 
 def open_log(
@@ -59,7 +59,7 @@ def open_log(
     put_aside: PutAside,
     rules: ProtocolRules,
 ) -> tuple[Log, LoadedLog]:
-    """Return the log, created if need be, and how it was found.
+    """Return the log, created if needed, and its state on disk.
 
     Raises:
         StorageError: the leader-epoch checkpoint is malformed.
@@ -130,10 +130,10 @@ def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSet
 
 
 def _check(log: Log, recovery_point: int, *, trusted: bool) -> tuple[int, int]:
-    """Drop what is not sound, note leader epochs that the cache lacks.
+    """Drop invalid data, and add missing leader epochs to the cache.
 
-    Return from which offset on the log was checked, its end when it is trusted, and how many bytes were dropped.
-    A rolled segment that ends before the next one begins has lost its tail, unless a cleaner leaves gaps.
+    Return the offset from which the log was checked, its end if it is trusted, and the number of dropped bytes. A
+    rolled segment that ends before the next one begins has lost its tail, unless a cleaner leaves gaps.
     """
     segments, gaps = log.segments, log.cleaned_to is not None
     first = len(segments) - 1
@@ -162,6 +162,6 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> tuple[int, int]:
 
 
 def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """Add what a crash kept out of the checkpoint; epoch 0 counts (KAFKA-10432)."""
+    """Add entries that a crash kept out of the checkpoint; epoch 0 counts (KAFKA-10432)."""
     if header.leader_epoch >= 0 and header.leader_epoch > epochs.latest_epoch:
         epochs.assign(header.leader_epoch, header.base_offset)

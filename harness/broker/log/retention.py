@@ -38,7 +38,7 @@ def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
 
 
 class _TooMuch:
-    """Whether the log has `retention.bytes` also without the segment."""
+    """Whether the log exceeds `retention.bytes` even without the segment."""
 
     def __init__(self, log: Log) -> None:
         limit = log.settings.retention_bytes
@@ -52,7 +52,7 @@ class _TooMuch:
 
 
 def _delete_while(log: Log, high_watermark: int, rule: _Rule) -> int:
-    """Delete segments from the front for as long as they are committed, not the empty last one, and the rule agrees."""
+    """Delete segments from the front while they are committed, not an empty last one, and the rule agrees."""
     count = 0
     for index, segment in enumerate(log.segments):
         following = log.segments[index + 1] if index + 1 < len(log.segments) else None

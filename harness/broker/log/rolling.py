@@ -15,9 +15,9 @@ _MAX_RELATIVE_OFFSET = 2**31 - 1
 def must_roll(
     active: Segment, settings: LogSettings, pending: Sequence[BatchHeader], pending_bytes: int, header: BatchHeader
 ) -> bool:
-    """Whether a batch begins a new segment; `pending` are on their way into the active one.
+    """Whether a batch begins a new segment; `pending` batches are about to enter the active one.
 
-    By time it does when it is much younger than the segment's first batch, whatever the clock says.
+    By time it does when it is much younger than the segment's first batch, independent of the clock.
     """
     size = active.size + pending_bytes
     if not size:
@@ -32,6 +32,6 @@ def must_roll(
 
 
 def _jitter_ms(active: Segment, settings: LogSettings) -> int:
-    """Return by how much earlier the active segment rolls: as good as drawn, and the same at every start."""
+    """Return by how much earlier the active segment rolls: pseudo-random, and the same at every start."""
     most = min(settings.segment_jitter_ms, settings.segment_ms)
     return crc32(active.path.encode()) % most if most else 0

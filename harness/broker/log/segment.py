@@ -1,4 +1,4 @@
-"""One segment: a file of batches whose name is the offset of the first, and what finds a batch in it."""
+"""One segment: a file of batches named by the offset of the first, and the index of its batches."""
 
 import re
 import struct
@@ -13,7 +13,7 @@ from harness.broker.log.transaction_index import TransactionIndex
 
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 DELETED = ".deleted"
-"""What the names of files end with that are no part of a log any more."""
+"""Suffix of files that are no part of a log any more."""
 _PEEK = struct.Struct(">qi4xB6xi8xq")
 """Base offset, batch length, magic, last offset delta, max timestamp."""
 _CHUNK_BYTES = 4096
@@ -42,7 +42,7 @@ class Segment:
     )
 
     def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int, suffix: str = "") -> None:
-        """`suffix` is what the file's name has at its end while the segment is not yet one of the log."""
+        """`suffix` is the end of the file's name while the segment is not yet part of the log."""
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.path = f"{folder}/{segment_name(base_offset)}{suffix}"
@@ -55,10 +55,10 @@ class Segment:
         if not self._file.size:
             self._index.begin()
         self._tail: BatchPosition | None = None
-        """The last batch, while it is the one appended last: what is asked for most."""
+        """The last batch, while it is the one appended last, which is requested most."""
         self._first_timestamp: int | None = None
         self.closed = False
-        """Whether it was given back, or deleted."""
+        """Whether it was closed, or deleted."""
 
     @property
     def size(self) -> int:
@@ -94,9 +94,9 @@ class Segment:
         self.next_offset = header.last_offset + 1
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> tuple[bytes, bool]:
-        """Return whole batches, from the one that holds `offset` or the next, and whether they reach the file's end.
+        """Return whole batches, from the one with `offset` or the next, and whether they reach the file's end.
 
-        None of them reaches past `up_to`; they have at most `max_bytes`, but for the first one when `at_least_one`.
+        None of them ends after `up_to`; they have at most `max_bytes`, except the first one with `at_least_one`.
         """
         first = self._find(offset)
         if first is None:
@@ -109,7 +109,7 @@ class Segment:
         return self._file.read(first.position, end - first.position), end == self._file.size
 
     def batches_reaching(self, timestamp_ms: int) -> Iterator[bytes]:
-        """Yield, in offset order, the batches that hold a record of `timestamp_ms` or later."""
+        """Yield, in offset order, the batches with a record of `timestamp_ms` or later."""
         for batch in self._batches(self._index.before_timestamp(timestamp_ms)):
             if batch.max_timestamp >= timestamp_ms:
                 yield self._file.read(batch.position, batch.end - batch.position)
@@ -120,7 +120,7 @@ class Segment:
             yield parse_header(self._file.read(batch.position, HEADER_BYTES))
 
     def written(self, offset: int) -> Iterator[tuple[BatchHeader, Marker | None]]:
-        """Yield the headers of the batches from the one that holds `offset` on, with the markers of control batches."""
+        """Yield the headers of the batches from the one with `offset` on, with the markers of control batches."""
         for batch in self._batches(self._index.before_offset(offset)):
             if batch.last_offset >= offset:
                 header = parse_header(self._file.read(batch.position, HEADER_BYTES))
@@ -128,11 +128,11 @@ class Segment:
                 yield header, read_marker(self._file.read(batch.position, header.size), header) if is_marker else None
 
     def bytes_at(self, position: int, length: int) -> bytes:
-        """Return up to so many bytes of the file."""
+        """Return up to this many bytes of the file."""
         return self._file.read(position, length)
 
     def position_before(self, offset: int) -> int:
-        """Return where a batch begins that is at or before the one that holds `offset`."""
+        """Return the position of a batch at or before the one with `offset`."""
         return self._index.before_offset(offset)
 
     @property
@@ -141,7 +141,7 @@ class Segment:
         return self._index.sizes
 
     def change_suffix(self, suffix: str) -> None:
-        """Rename the file, at last to the name of a segment of the log."""
+        """Rename the file, finally to the name of a segment of the log."""
         name = f"{self.path.partition('.log')[0]}.log{suffix}"
         self._storage.move(self.path, name)
         self.path = name
@@ -149,7 +149,7 @@ class Segment:
         self.aborted.move(name.removesuffix(".log"))
 
     def resume(self) -> int:
-        """Set `next_offset` by the index and what it does not cover; return how many bytes are sound."""
+        """Set `next_offset` by the index and the batches after it; return the number of valid bytes."""
         self._tail = None
         self.next_offset = self.base_offset
         sound = 0
@@ -158,10 +158,10 @@ class Segment:
         return sound
 
     def scan(self, verify: Callable[[BatchHeader], None], *, gaps: bool = False) -> int:
-        """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
+        """Read the file from its start, set index and `next_offset`; return the number of valid bytes.
 
-        Every batch must fit its CRC and, but for the gaps that compaction leaves, come right after the one before it,
-        since the CRC does not cover its offset; its header is handed to `verify`.
+        Every batch must match its CRC and, except for gaps of compaction, follow the one before it, as the CRC does not
+        cover its offset; its header is passed to `verify`.
         """
         index = self._index.begin()
         self._tail = None
@@ -179,7 +179,7 @@ class Segment:
         return sound
 
     def drop_from(self, offset: int) -> None:
-        """Drop the batch that holds `offset` and all after it; what is left ends there, or where that batch began."""
+        """Drop the batch with `offset` and all after it; the segment ends there, or where that batch began."""
         batch = self._find(offset)
         end = min(self.next_offset, offset)
         if batch is not None:
@@ -188,7 +188,7 @@ class Segment:
         self.next_offset = end
 
     def cut(self, size: int) -> None:
-        """Drop everything from byte `size` on, where a batch starts or nothing sound does."""
+        """Drop everything from byte `size` on, at the start of a batch or of invalid data."""
         start = self._index.rewind(size)
         index = self._index.live()
         self._file.truncate(size)
@@ -200,32 +200,32 @@ class Segment:
         self.aborted.truncate(self.next_offset)
 
     def sync(self) -> None:
-        """Return when all batches survive a power loss, and what is known of aborted transactions."""
+        """Return when all batches and entries of aborted transactions survive a power loss."""
         self.aborted.sync()
         self._file.sync()
 
     async def sync_off_loop(self) -> None:
-        """Like `sync`, for what is written by now, while the loop goes on."""
+        """Like `sync`, for data written by now, without blocking the loop."""
         self.aborted.sync()
         await self._file.sync_off_loop()
 
     def seal(self) -> None:
-        """Put the index on disk and out of memory; raises OSError."""
+        """Move the index to disk; raises OSError."""
         self._index.seal()
 
     async def seal_off_loop(self) -> None:
-        """Like `seal`, while the loop goes on; what changes meanwhile stays in memory."""
+        """Like `seal`, without blocking the loop; an index that changes meanwhile stays in memory."""
         await self._index.seal_off_loop()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self.closed = True
         self._index.close()
         self.aborted.close()
         self._file.close()
 
     def put_aside(self) -> list[str]:
-        """Give the file back, and rename it with its index so that they are no part of the log; return the paths."""
+        """Close the file, and rename it with its index so that they are no part of the log; return the paths."""
         self.close()
         paths = [self.path, *self._index.files(), *self.aborted.files()]
         for path in paths:
@@ -233,7 +233,7 @@ class Segment:
         return [path + DELETED for path in paths]
 
     def delete(self) -> None:
-        """Give the file back and remove it, with its index; raises OSError."""
+        """Close the file and remove it, with its index; raises OSError."""
         self.close()
         self._storage.remove(self.path)
         self._index.remove()
@@ -264,7 +264,7 @@ class Segment:
         return end
 
     def _batches(self, position: int) -> Iterator[BatchPosition]:
-        """Yield the batches from `position` on, ending at the first that cannot be one."""
+        """Yield the batches from `position` on, up to the first invalid one."""
         size = self._file.size
         chunk, chunk_at, lowest = b"", position, self.base_offset
         while position + HEADER_BYTES <= size:

@@ -1,9 +1,9 @@
 """The index of one segment wherever it is: in memory while the segment grows, in two files once it is sealed.
 
-A sealed index is searched where it lies and costs no memory. It can be missing, or wrong on a disk that lies, so what
-it says is believed only where the batch that it points to is that batch; otherwise the segment is read through once,
-and its index is in memory until it is sealed again. Nothing is believed of a segment that reaches past the recovery
-point: recovery reads such a one through and drops its index.
+A sealed index is searched on disk and needs no memory. It can be missing, or wrong on a disk that returns wrong data,
+so an entry is used only if the batch at its position matches; otherwise the segment is read through once, and its index
+is in memory until it is sealed again. The index of a segment that reaches past the recovery point is never used:
+recovery reads such a segment through and drops its index.
 """
 
 import logging
@@ -17,16 +17,16 @@ _log = logging.getLogger(__name__)
 
 OFFSETS, TIMES = ".index", ".timeindex"
 _PAGE_ENTRIES = 128
-"""So many entries are read at once at the end of a search."""
+"""Entries read at once at the end of a search."""
 _END = 1 << 62
 
 Entry = tuple[int, int]
 BatchPositions = Callable[[int], Iterator[BatchPosition]]
-"""Yields the batches of the segment from a position on, as far as they are sound."""
+"""Yields the batches of the segment from a position on, up to the first invalid one."""
 
 
 class SegmentIndex:
-    """The questions of a segment to its index, and where that is."""
+    """Lookups in a segment's index, in memory or on disk."""
 
     __slots__ = ("_batches", "_checked", "_first_offset", "_interval_bytes", "_live", "_stem", "_storage", "_turns")
 
@@ -41,32 +41,32 @@ class SegmentIndex:
         self._batches = batches
         self._live: OffsetIndex | None = None
         self._checked = False
-        """Whether the files were found to belong to the segment, in this life of the broker."""
+        """Whether the files were checked against the segment, since the broker's start."""
         self._turns = 0
-        """How often what is on disk, or on its way there, has come to nothing."""
+        """Counts changes that make the index on disk, or on its way there, outdated."""
 
     # --- while the segment grows ---
 
     def begin(self) -> OffsetIndex:
-        """Start anew, with nothing in it and nothing on disk; return it."""
+        """Start an empty index, with nothing on disk; return it."""
         self.remove()
         self._live = OffsetIndex(self._interval_bytes)
         return self._live
 
     def live(self) -> OffsetIndex:
-        """Return the index in memory; put there from disk as far as that is sound, from the segment otherwise."""
+        """Return the index in memory; loaded from disk as far as it is valid, and from the segment otherwise."""
         if self._live is None:
             self._live = self._loaded()
         return self._live
 
     def rewind(self, position: int) -> int:
-        """Forget what is at `position` and later, on disk too; return from where on batches must be added again."""
+        """Drop entries at `position` and later, on disk too; return from where batches must be added again."""
         live = self.live()
         self.remove()
         return live.rewind(position)
 
     def seal(self) -> None:
-        """Put the index on disk and out of memory; raises OSError, then it stays where it is."""
+        """Move the index to disk; raises OSError, and then it stays in memory."""
         if self._live is not None and len(self._live):
             offsets, times = self._live.encoded(self._first_offset)
             self._storage.replace(self._stem + TIMES, times)
@@ -75,7 +75,7 @@ class SegmentIndex:
             self._checked = True
 
     async def seal_off_loop(self) -> None:
-        """Like `seal`, while the loop goes on; an index that is changed meanwhile stays in memory."""
+        """Like `seal`, without blocking the loop; an index that changes meanwhile stays in memory."""
         live, turn = self._live, self._turns
         if live is None or not len(live):
             return
@@ -90,22 +90,22 @@ class SegmentIndex:
             self._checked = True
 
     def remove(self) -> None:
-        """Drop what is on disk."""
+        """Remove the files."""
         self._checked = False
         self._turns += 1
         for path in self.files():
             self._storage.remove(path)
 
     def files(self) -> list[str]:
-        """Return the paths of what is on disk."""
+        """Return the paths of the files."""
         return [path for path in (self._stem + OFFSETS, self._stem + TIMES) if self._storage.exists(path)]
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._turns += 1
 
     def move(self, stem: str) -> None:
-        """Take note of the segment's new name; on disk there is nothing yet."""
+        """Set the segment's new name; there are no files yet."""
         self._stem = stem
 
     @property
@@ -163,7 +163,7 @@ class SegmentIndex:
     # --- on disk ---
 
     def _is_sealed(self) -> bool:
-        """Whether there are files to ask; without, the index is in memory afterwards."""
+        """Whether there are files to use; otherwise the index is in memory afterwards."""
         if self._live is not None:
             return False
         if not self._checked:
@@ -173,7 +173,7 @@ class SegmentIndex:
         return self._checked
 
     def _sealed_position(self, holds: Callable[[Entry], bool]) -> int | None:
-        """Return where the batch of the last entry that `holds` starts; None when there is no such index, or batch."""
+        """Return the start of the batch of the last entry that `holds`; None without such an entry, or batch."""
         if not self._is_sealed():
             return None
         entry = self._last_offset(holds)
@@ -186,7 +186,7 @@ class SegmentIndex:
         return None
 
     def _fits(self) -> bool:
-        """Whether both files are there, begin and end as the segment does, and lack nothing at the end."""
+        """Whether both files exist, begin and end as the segment does, and lack nothing at the end."""
         if not all(self._storage.exists(self._stem + ending) for ending in (OFFSETS, TIMES)):
             return False
         last, newest = self._last_offset(lambda _: True), self._last_time(lambda _: True)
@@ -205,7 +205,7 @@ class SegmentIndex:
         )
 
     def _loaded(self) -> OffsetIndex:
-        """Return the whole index: what the files say of all but the last entry's batches, which are read again."""
+        """Return the whole index: from the files except the last entry's batches, which are read again."""
         live = None
         if self._checked or self._fits():
             try:

@@ -1,10 +1,10 @@
-"""The only way the broker touches a disk; the simulation brings another one that can lose what was not synced."""
+"""The only interface of the broker to a disk; the simulation has another one that can lose unsynced data."""
 
 from typing import Protocol
 
 
 class StorageError(OSError):
-    """What is on disk cannot be used; the message says what was expected, what was seen, and where."""
+    """Data on disk is unusable; the message says what was expected, what was seen, and where."""
 
 
 class AppendFile(Protocol):
@@ -16,7 +16,7 @@ class AppendFile(Protocol):
         ...
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data` at the end; raises OSError (disk full) with the file cut back to what it was."""
+        """Write all of `data` at the end; raises OSError (disk full) with the file at its earlier size."""
         ...
 
     def read(self, position: int, length: int) -> bytes:
@@ -32,11 +32,11 @@ class AppendFile(Protocol):
         ...
 
     async def sync_off_loop(self) -> None:
-        """Return when everything written until now survives a power loss; the loop goes on meanwhile."""
+        """Return when everything written until now survives a power loss, without blocking the loop."""
         ...
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         ...
 
 
@@ -56,16 +56,16 @@ class Storage(Protocol):
         ...
 
     async def replace_off_loop(self, path: str, data: bytes) -> bool:
-        """Like `replace`, while the loop goes on; return whether `data` was put in place.
+        """Like `replace`, without blocking the loop; return whether `data` was put in place.
 
         Reads of the file, and checks for it, see `data` from the call on. Whatever else is done to the file
         or its folder meanwhile (replaced, removed, renamed) comes after it: then `data` is not put in place any more.
-        A caller that is cancelled does not take it back.
+        Cancelling the caller does not undo it.
         """
         ...
 
     async def ready(self) -> None:
-        """Return when a long read can begin; the loop goes on meanwhile."""
+        """Return when a long read can begin, without blocking the loop."""
         ...
 
     def exists(self, path: str) -> bool:

@@ -1,8 +1,8 @@
-"""How cleaned segments take the place of those that they were made of, so that a crash at any point leaves a whole log.
+"""Replaces segments by cleaned ones, so that a crash at any point leaves a complete log.
 
-The steps are Kafka's (`LocalLog.replaceSegments`, `LogLoader`). A segment that is being made ends in `.cleaned`, and is
-worth nothing yet. Once it is whole and synced it ends in `.swap`: from then on it is what counts, and the next start
-finishes what was begun: the old segments go, then the suffix. None of the steps is synced by itself; a file system
+The steps are Kafka's (`LocalLog.replaceSegments`, `LogLoader`). An unfinished segment ends in `.cleaned`, and is
+ignored at a start. Once it is complete and synced it ends in `.swap`: from then on it counts, and the next start
+finishes the rest: the old segments are removed, then the suffix. None of the steps is synced by itself; a file system
 keeps the order of names.
 """
 
@@ -20,7 +20,7 @@ _SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex|txnindex)")
 
 
 def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None:
-    """Put a synced segment in the place of neighbours that are not the last of the log.
+    """Replace neighbouring segments, which are not the last of the log, by a synced one.
 
     Raises:
         OSError: the disk refused; the next start finishes what was begun.
@@ -36,9 +36,9 @@ def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None
 
 
 def finish_swap(storage: Storage, folder: str) -> int | None:
-    """Remove what a cleaner has left half made, and finish what it has left half swapped in.
+    """Remove a cleaner's unfinished segments, and finish a started swap.
 
-    Return where the first segment begins of which the index of aborted transactions may be gone; None for nowhere.
+    Return where the first segment begins whose index of aborted transactions may be gone; None for nowhere.
 
     Raises:
         OSError: the disk refused.

@@ -1,7 +1,7 @@
-"""Which aborted transactions end in a segment? In Kafka's `.txnindex` format (`TransactionIndex`, `AbortedTxn`).
+"""The aborted transactions that end in a segment, in Kafka's `.txnindex` format (`TransactionIndex`, `AbortedTxn`).
 
-There is a file only where a transaction was aborted. Each replica writes its own when it appends the marker. Entries
-come in the order of the markers; of a segment that recovery reads through, the index is made anew.
+There is a file only if a transaction was aborted. Each replica writes its own when it appends the marker. Entries are
+in the order of the markers; recovery rebuilds the index of a segment that it reads through.
 """
 
 import struct
@@ -25,11 +25,11 @@ class AbortedTransaction(NamedTuple):
     last_offset: int
     """Of the marker."""
     stable_offset: int
-    """The last stable offset that the marker leads to: transactions of later entries begin there or after it."""
+    """The last stable offset after the marker: transactions of later entries begin there or after it."""
 
 
 class TransactionIndex:
-    """The index of one segment; its entries are in memory once they were asked for."""
+    """The index of one segment; its entries are in memory after the first use."""
 
     __slots__ = ("_entries", "_file", "_path", "_storage", "_unsynced")
 
@@ -73,7 +73,7 @@ class TransactionIndex:
             self._unsynced = True
 
     def reset(self) -> None:
-        """Drop what is there, sound or not."""
+        """Remove the entries, valid or not."""
         self.remove()
         self._entries = []
 
@@ -96,13 +96,13 @@ class TransactionIndex:
         return [self._path] if self._storage.exists(self._path) else []
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def remove(self) -> None:
-        """Give the file back and remove it; raises OSError."""
+        """Close the file and remove it; raises OSError."""
         self.close()
         self._storage.remove(self._path)
         self._unsynced = False

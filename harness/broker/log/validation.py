@@ -1,8 +1,8 @@
-"""Whether a producer's bytes may be appended: the checks of Kafka's `ProduceRequest`, `Log` and `LogValidator`.
+"""Validates a producer's bytes before an append, by the checks of Kafka's `ProduceRequest`, `Log` and `LogValidator`.
 
-Each refusal has the error code and the place in the order that Kafka gives it. Records are counted by hopping from
-length to length, after they were decompressed; what a record holds (key and value lengths, header names) is not looked
-into. Inside a compressed batch they must also say that they come one after the other.
+Each refusal has Kafka's error code, in Kafka's order. Records are counted by reading lengths, after decompression;
+their content (key and value lengths, header names) is not checked. Inside a compressed batch their offsets must be
+consecutive.
 """
 
 from harness.broker.log.batch import (
@@ -34,11 +34,11 @@ class InvalidRecords(Exception):
 def validate_for_leader(
     records: bytes, *, max_batch_bytes: int, keys_needed: bool = False, internal: bool = False
 ) -> BatchHeader:
-    """Return the header of the one batch that a producer sent; bytes after it that make no whole batch are ignored.
+    """Return the header of the one batch of a producer; trailing bytes without a whole batch are ignored.
 
-    With `keys_needed` the topic is compacted: a record without a key could never be replaced. Whether a transactional
-    batch was expected is for the caller to say: `header.is_transactional`. An `internal` batch is a coordinator's: it
-    may be a marker, and need not be numbered.
+    With `keys_needed` the topic is compacted: a record without a key could never be replaced. The caller checks whether
+    a transactional batch was expected: `header.is_transactional`. An `internal` batch is a coordinator's: it may be a
+    marker, and need not be numbered.
 
     Raises:
         InvalidRecords: the batch may not be appended.
@@ -58,7 +58,7 @@ def validate_for_leader(
 
 
 def check_timestamps(batch: memoryview, now_ms: int, *, oldest_ms: int, youngest_ms: int) -> None:
-    """Return when no record of a sound batch is further before or after now than it may be; raises InvalidRecords."""
+    """Return when no record of a valid batch is too old or too new; raises InvalidRecords."""
     for record in _parsed(batch):
         age_ms = now_ms - record.timestamp_ms
         if record.timestamp_ms != NO_TIMESTAMP and not -youngest_ms <= age_ms <= oldest_ms:
@@ -68,7 +68,7 @@ def check_timestamps(batch: memoryview, now_ms: int, *, oldest_ms: int, youngest
 
 
 def check_size(size: int, max_batch_bytes: int) -> None:
-    """Return when a batch of that many bytes may be written; raises InvalidRecords."""
+    """Return when a batch of this size may be written; raises InvalidRecords."""
     if size > max_batch_bytes:
         raise InvalidRecords(
             ErrorCode.MESSAGE_TOO_LARGE, f"a batch may have {max_batch_bytes} bytes, this one has {size}"
@@ -76,7 +76,7 @@ def check_size(size: int, max_batch_bytes: int) -> None:
 
 
 def validate_for_follower(batch: memoryview, header: BatchHeader) -> None:
-    """Return when a batch from the leader arrived whole.
+    """Return when a leader's batch arrived complete.
 
     Raises:
         InvalidRecords: it did not.

@@ -1,8 +1,8 @@
-"""Which producers wait for the coordinator's word that a partition is in their transaction (KIP-890, part 1)?
+"""Verifications of transactions in progress: the coordinator must confirm a partition (KIP-890, part 1).
 
-Before the first batch of a transaction the leader asks the transaction coordinator. What it is asked for is noted in a
-`Verification`, and only the append that brings this very object is admitted: a marker that was written meanwhile has
-removed it, so a late answer begins no transaction that would never end.
+Before the first batch of a transaction the leader asks the transaction coordinator. A `Verification` stands for the
+question, and only an append with this very object is admitted: a marker written meanwhile has removed it, so a late
+answer begins no transaction that would never end.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Verification:
 
 
 class Verifications:
-    """Those of one log, by producer."""
+    """The verifications of one log, by producer."""
 
     __slots__ = ("_by_id",)
 
@@ -29,11 +29,11 @@ class Verifications:
         self._by_id: dict[int, Verification] = {}
 
     def get(self, producer_id: int) -> Verification | None:
-        """Return what a producer waits for."""
+        """Return a producer's pending verification."""
         return self._by_id.get(producer_id)
 
     def begin(self, header: BatchHeader, now_ms: int) -> Verification:
-        """Return what has to be verified before this batch; the same object for all batches that wait."""
+        """Return the verification needed before this batch; the same object for all waiting batches."""
         known = self._by_id.setdefault(
             header.producer_id, Verification(now_ms, header.producer_epoch, header.base_sequence)
         )
@@ -44,10 +44,10 @@ class Verifications:
         return known
 
     def end(self, producer_id: int) -> None:
-        """A batch or a marker of a transaction was written: nothing is waited for."""
+        """A batch or a marker of a transaction was written: no verification is pending."""
         self._by_id.pop(producer_id, None)
 
     def expire(self, before_ms: int) -> None:
-        """Forget what was asked at `before_ms` or before it."""
+        """Drop verifications from `before_ms` or before it."""
         for producer_id in [key for key, each in self._by_id.items() if each.since_ms <= before_ms]:
             del self._by_id[producer_id]

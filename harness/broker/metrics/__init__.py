@@ -1,1 +1,1 @@
-"""The broker in numbers, and how Prometheus reads them."""
+"""The broker's metrics, and their export to Prometheus."""

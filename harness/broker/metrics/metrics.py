@@ -1,4 +1,4 @@
-"""How a broker is, in numbers: what it has counted since it started, and what is counted at every look.
+"""A broker's metrics: counters since its start, and gauges computed at every look.
 
 Plain values; `harness.broker.metrics.prometheus` exports them to Prometheus. Their selection is
 Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`,
@@ -24,7 +24,7 @@ from harness.values import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
-    """One look at a broker, taken in one step of its loop, so the numbers belong together."""
+    """A snapshot of a broker, taken in one step of its loop, so the numbers are consistent."""
 
     partitions: int
     leaders: int
@@ -34,11 +34,11 @@ class BrokerMetrics:
     under_min_isr: int
     """Partitions led here whose ISR is too small for acks=all."""
     offline_replicas: int
-    """What should be here and is on a disk that has failed."""
+    """Replicas that belong here and are on a failed disk."""
     producer_ids: int
     """Producers with an id that the logs here know, once for each log."""
     late_transactions: int
-    """Partitions led here whose oldest open transaction should have ended long ago."""
+    """Partitions led here whose oldest open transaction is overdue."""
     stable_offset_lags: Mapping[TopicPartition, int]
     """Of each partition led here, how far its last stable offset is behind its high watermark."""
     log_bytes: int
@@ -57,18 +57,18 @@ class BrokerMetrics:
 
 
 class Exporter(Protocol):
-    """Shows the metrics of one broker to others."""
+    """Exports the metrics of one broker."""
 
     def answered(self, api_key: ApiKey, seconds: float) -> None:
-        """A request was answered, or given up, so long after it came."""
+        """A request was answered, or given up, this long after it came."""
         ...
 
     async def start(self, look: Callable[[], BrokerMetrics]) -> None:
-        """Show from now on what `look` returns; raises OSError."""
+        """Start exporting what `look` returns; raises OSError."""
         ...
 
     async def stop(self) -> None:
-        """Show nothing any more; idempotent."""
+        """Stop exporting; idempotent."""
         ...
 
 
@@ -79,7 +79,7 @@ def metrics_of(
     coordinator: GroupCoordinator | None,
     transactions: TransactionStatistics,
 ) -> BrokerMetrics:
-    """Return how a broker with these parts is now."""
+    """Return the metrics of a broker with these parts."""
     replicas = manager.replicas
     hosted = replicas.all()
     led = [partition for partition in hosted if partition.is_leader]

@@ -1,8 +1,8 @@
-"""A broker's metrics for Prometheus, by the names that the JMX exporter gives Kafka's, so that its dashboards fit.
+"""A broker's metrics for Prometheus, under the JMX exporter's names for Kafka, so that its dashboards work.
 
-Threads of their own serve them, and only when it is asked for (`prometheus.port`): a thread that
-is asked has the broker's loop take one look, so that no scrape sees a broker in the middle of a step. This module is
-imported only where such a port is opened.
+Threads of their own serve them, only if configured (`prometheus.port`): a thread asks the broker's loop for one
+snapshot, so that no scrape sees a broker in the middle of a step. This module is imported only where such a port is
+opened.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 LOOK_TIMEOUT_S = 10.0
 """How long a scrape waits for a busy broker."""
 HOLD_LOOK_S = 0.02
-"""How often it is measured whether the loop is held."""
+"""Interval at which the latency of the loop is measured."""
 HOLD_TIME_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets for that; no step should take more than the fifth."""
 REQUEST_TIME_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -57,7 +57,7 @@ def _groups_in(state: GroupState) -> _Number:
 
 
 def _metered(name: str, help_: str, meter: Callable[[GroupCounters], Meter]) -> tuple[_Number, _Number]:
-    """Return how often something has happened, and how often a second in the last minute."""
+    """Return the count of an event, and its rate in the last minute."""
     return (
         _Number(f"{_COORDINATOR}{name}_count", f"{help_}.", lambda m: meter(m.coordinator.counters).count),
         _Number(
@@ -245,7 +245,7 @@ Family = GaugeMetricFamily | CounterMetricFamily | SummaryMetricFamily
 
 
 def families(metrics: BrokerMetrics) -> Iterator[Family]:
-    """Yield every number of one look at a broker."""
+    """Yield every number of a snapshot."""
     for gauge in GAUGES:
         yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.of(metrics))
     for counter in COUNTERS:
@@ -294,14 +294,14 @@ def families(metrics: BrokerMetrics) -> Iterator[Family]:
 
 
 class _Look(Collector):
-    """Takes a look at the broker at every scrape."""
+    """Takes a snapshot of the broker at every scrape."""
 
     def __init__(self, look: Callable[[], BrokerMetrics]) -> None:
         self._look = look
         self._loop = asyncio.get_running_loop()
 
     def collect(self) -> Iterator[Family]:
-        """Yield the numbers; in a thread of the server, hence the look by way of the loop."""
+        """Yield the numbers; runs in a thread of the server, so the snapshot is requested from the loop."""
         return families(asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(LOOK_TIMEOUT_S))
 
     async def _take(self) -> BrokerMetrics:
@@ -334,7 +334,7 @@ class PrometheusExporter:
 
     @property
     def port(self) -> int:
-        """The port that is served; the configured one unless that is 0."""
+        """The served port; the configured one unless that is 0."""
         return self._address[1] if self._server is None else self._server.server_port
 
     def answered(self, api_key: ApiKey, seconds: float) -> None:
@@ -342,7 +342,7 @@ class PrometheusExporter:
         self._requests.labels(request=_camel(api_key)).observe(seconds)
 
     async def start(self, look: Callable[[], BrokerMetrics]) -> None:
-        """Serve; raises OSError when the port cannot be had."""
+        """Serve; raises OSError when the port is taken."""
         host, port = self._address
         self._registry.register(_Look(look))
         try:
@@ -371,5 +371,5 @@ class PrometheusExporter:
 
 
 def _camel(api_key: ApiKey) -> str:
-    """Return the name that Kafka's metrics give an API."""
+    """Return the name of an API in Kafka's metrics."""
     return "".join(word.capitalize() for word in api_key.name.split("_"))

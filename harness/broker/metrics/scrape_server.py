@@ -1,4 +1,4 @@
-"""An HTTP server for scrapes: a thread a connection, as the client library's own, but never more than so many."""
+"""An HTTP server for scrapes: a thread a connection, as in the client library's own, with a limit."""
 
 import logging
 import socket
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 CONNECTIONS = 16
 """At a time; one more is closed at once."""
 IDLE_S = 10.0
-"""A connection from which nothing comes, or which takes nothing, for so long gives up its place."""
+"""An idle connection is closed after this time."""
 
 
 class ScrapeServer(ThreadingMixIn, WSGIServer):
@@ -42,7 +42,7 @@ class ScrapeServer(ThreadingMixIn, WSGIServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what becomes of clients that say nothing or go away; no answer is a fact that they see themselves."""
+        """Log silent and vanished clients; they see a missing answer themselves."""
         _log.debug("scrape.failed client=%s", client_address, exc_info=True)
 
 

@@ -35,7 +35,7 @@ class ToAppend(NamedTuple):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ProduceParams:
-    """What holds for all partitions of one request."""
+    """Parameters of all partitions of one request."""
 
     acks: int
     timeout_s: float
@@ -44,12 +44,12 @@ class ProduceParams:
     internal: bool = False
     """Whether a coordinator writes: only then are internal topics written to, and markers."""
     knows_zstd: bool = True
-    """Whether batches may be compressed with zstd: older clients' may not (KIP-110)."""
+    """Whether batches may be compressed with zstd: not from older clients (KIP-110)."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class AppendResult:
-    """How one partition of a produce request ended."""
+    """The result of one partition of a produce request."""
 
     error: ErrorCode
     base_offset: int = NO_OFFSET
@@ -60,7 +60,7 @@ class AppendResult:
 
 
 class Standing(NamedTuple):
-    """What was true of a leader when an append was decided; by the time that its request is answered it may not be."""
+    """A leader's state when an append was decided; it may have changed when the request is answered."""
 
     isr_size: int
     high_watermark: int
@@ -71,24 +71,24 @@ NOWHERE = Standing(0, NO_OFFSET, NO_EPOCH)
 
 
 def standing(partition: Partition) -> Standing:
-    """Return how a partition stands now."""
+    """Return a partition's present state."""
     return Standing(len(partition.isr), partition.high_watermark, partition.leader_epoch)
 
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """Records in the log of a leader that the in-sync replicas must have before the producer is answered."""
+    """Records in a leader's log that the in-sync replicas must have before the producer is answered."""
 
     partition: Partition
     required_offset: int
     """The high watermark must reach this."""
     min_insync_replicas: int
     error: ErrorCode = ErrorCode.REQUEST_TIMED_OUT
-    """How it ended; after a time-out the records may still be committed."""
+    """Its result; after a time-out the records may still be committed."""
     decided: Standing | None = None
 
     def settle(self) -> bool:
-        """Whether the records are committed, or the lead was lost before that."""
+        """Return whether the records are committed, or the lead was lost before that."""
         if self.partition.offline:
             self.error = ErrorCode.KAFKA_STORAGE_ERROR
         elif not self.partition.is_leader:
@@ -105,7 +105,7 @@ class PendingAppend:
 
 @dataclass(slots=True, eq=False)
 class DelayedProduce:
-    """A produce request that waits; how a partition ended is fixed when it ends, whatever becomes of it later."""
+    """A waiting produce request; the result of a partition is fixed when it ends."""
 
     waiting: list[PendingAppend]
 
@@ -137,7 +137,7 @@ class _Outcome:
         )
 
     def standing(self) -> Standing:
-        """Return how the partition stood when this was decided."""
+        """Return the partition's state when this was decided."""
         if self.pending is not None and self.pending.decided is not None:
             return self.pending.decided
         return NOWHERE if self.partition is None else standing(self.partition)
@@ -151,12 +151,12 @@ class Appender:
     rules: ProtocolRules
     state_log: StateLog
     min_insync_replicas: Callable[[str], int]
-    """What a topic demands for acks=all."""
+    """A topic's requirement for acks=all."""
     wall_ms: Callable[[], int]
-    """For timestamps of records, never for logic."""
+    """For timestamps of records only."""
 
     async def append(self, items: Sequence[ToAppend], params: ProduceParams) -> list[AppendResult]:
-        """Return how each partition ended, in order, once all have."""
+        """Return the result of each partition, in order, once all have ended."""
         began_s = now_s()
         outcomes = [self._append(item, params) for item in items]
         waiting = [outcome.pending for outcome in outcomes if outcome.pending and not outcome.pending.settle()]

@@ -1,7 +1,7 @@
 """The controller's requests to this broker: leaders (LeaderAndIsr), replicas to drop (StopReplica), live brokers.
 
-A request of an older controller is refused as a whole; a partition whose leader epoch is not news is left alone.
-Every method is one step on the loop, which stands for Kafka's `replicaStateChangeLock`.
+A request of an older controller is refused as a whole; a partition without a newer leader epoch is left unchanged.
+Every method is one step on the loop, which replaces Kafka's `replicaStateChangeLock`.
 """
 
 import logging
@@ -38,9 +38,9 @@ log = logging.getLogger(__name__)
 Leadership = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 LeadershipListener = Callable[[list[Leadership], list[Leadership]], None]
-"""Called with what this broker leads from now on, and what it follows or lost; must not block."""
+"""Called with the partitions that this broker leads from now on, and those it follows or lost; must not block."""
 DeletionListener = Callable[[list[TopicPartition]], None]
-"""Called with partitions whose topic is being deleted, wherever they were; must not block."""
+"""Called with partitions whose topic is being deleted, here or not; must not block."""
 
 ControlMessage = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
@@ -64,22 +64,22 @@ class ControlRequests:
     controller_epoch: int = 0
     """The largest seen."""
     shutting_down: bool = False
-    """Whether this broker is about to leave: then it does not start to follow, it would only come back into the ISR."""
+    """Whether this broker is shutting down: then it starts no fetchers, which would only add it to ISRs again."""
     _listeners: list[LeadershipListener] = field(default_factory=list)
     _deletion_listeners: list[DeletionListener] = field(default_factory=list)
 
     def on_leadership_change(self, listener: LeadershipListener) -> None:
-        """Have `listener` called after every request that made this broker gain or lose leads."""
+        """Call `listener` after every request that made this broker gain or lose leaderships."""
         self._listeners.append(listener)
 
     def on_deletion(self, listener: DeletionListener) -> None:
-        """Have `listener` called after every request that named topics being deleted."""
+        """Call `listener` after every request with topics being deleted."""
         self._deletion_listeners.append(listener)
 
     # --- LeaderAndIsr ---
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Take and give up leads, and return one error a partition."""
+        """Start and end leaderships, and return one error a partition."""
         if self._is_stale("LeaderAndIsr", request):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
         changes = [self._judge(key, state) for key, state in _leader_and_isr_states(request)]
@@ -131,7 +131,7 @@ class ControlRequests:
             return None
 
     def _make_leaders(self, changes: list[_Change]) -> list[Partition]:
-        """Take leads, and return those that are new; a broker that leads already goes on in the next epoch."""
+        """Start leaderships, and return the new ones; a broker that leads already continues in the next epoch."""
         self.fetchers.unfollow(change.key for change in changes)
         gained = []
         for change in changes:
@@ -168,7 +168,7 @@ class ControlRequests:
     # --- the disk ---
 
     def disk_failed(self, held: set[TopicPartition]) -> int:
-        """Take the replicas that a failed disk held offline, and return how many there were."""
+        """Take the replicas of a failed disk offline, and return their number."""
         taken = self.replicas.take_offline(held)
         self.fetchers.unfollow(partition.key for partition in taken)
         self.fetchers.stop_idle()
@@ -178,7 +178,7 @@ class ControlRequests:
     # --- StopReplica ---
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stop to replicate partitions and delete those that are to go, and return one error a partition."""
+        """Stop replicating partitions and delete those marked for it, and return one error a partition."""
         if self._is_stale("StopReplica", request):
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
         error_type = StopReplicaResponse.StopReplicaPartitionError
@@ -221,7 +221,7 @@ class ControlRequests:
     # --- UpdateMetadata ---
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Take over the controller's view of the cluster."""
+        """Apply the controller's view of the cluster."""
         if self._is_stale("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         deleted = self.metadata.update(request)
@@ -245,7 +245,7 @@ class ControlRequests:
     # --- all three ---
 
     def _is_stale(self, api: str, request: ControlMessage) -> bool:
-        """Whether an older controller sent this; otherwise its epoch is the one to beat."""
+        """Whether an older controller sent this; otherwise its epoch becomes the newest."""
         if request.controller_epoch >= self.controller_epoch or not self.rules.old_controllers_are_refused:
             self.controller_epoch = request.controller_epoch
             return False

@@ -1,4 +1,4 @@
-"""What a broker counts while it works: plain numbers that only grow."""
+"""A broker's counters: plain numbers that only grow."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: let logs start later, and answer when every replica that is alive has followed (KIP-107)."""
+"""DeleteRecords: moves the starts of logs, and answers when every live replica has followed (KIP-107)."""
 
 import logging
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ class ToDelete(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Deletion:
-    """How one partition of the request stands."""
+    """The state of one partition of the request."""
 
     key: TopicPartition
     error: ErrorCode
     low_watermark: int = NO_OFFSET
-    """Where the log starts on the replica that has followed least."""
+    """Log start of the replica that is furthest behind."""
     partition: Partition | None = None
     required_offset: int = NO_OFFSET
 
     def settle(self, replicas: Replicas) -> bool:
-        """Whether every replica has followed, or the lead was lost before that."""
+        """Return whether every replica has followed, or the lead was lost before that."""
         if self.partition is None:
             return True
         if not self.partition.is_leader:
@@ -73,7 +73,7 @@ class Deleter:
     replicas: Replicas
 
     async def delete(self, items: Sequence[ToDelete], timeout_s: float) -> list[Deletion]:
-        """Return how each partition ended, in order, once all have or the time is over."""
+        """Return the result of each partition, in order, once all have ended or the time is over."""
         deletions = [self._delete(item) for item in items]
         waiting = [each for each in deletions if not each.settle(self.replicas)]
         if waiting:

@@ -1,8 +1,8 @@
 """Fetch sessions (KIP-227): a client that fetches the same partitions repeatedly sends, and gets, only changes.
 
-A session is made by a full fetch, and from then on counts its requests; one that comes out of turn is refused, and its
-sender begins anew. The rules are those of Kafka's `FetchSession` and `FetchManager`: a session belongs to no
-connection, and is forgotten when its place is needed for one of more use.
+A session is created by a full fetch, and counts its requests from then on; one out of order is refused, and its sender
+starts again. The rules are those of Kafka's `FetchSession` and `FetchManager`: a session belongs to no connection, and
+is evicted for a more useful one.
 """
 
 import logging
@@ -25,7 +25,7 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 """… and of one that wants none, and ends the one that it names."""
 EVICTION_S = 120.0
-"""A session unused for as long makes way for any other; one that is younger is safe from its like."""
+"""A session unused for this long is evicted for any other; a younger one is protected from its like."""
 
 _LAST_ID = 2**31 - 1
 
@@ -40,7 +40,7 @@ class FetchSessionError(Exception):
 
 
 class FetchContext(Protocol):
-    """One fetch on its way through the broker: what is read for it, and what of that goes into the answer."""
+    """One fetch in progress: the partitions to read, and which results are answered."""
 
     @property
     def partitions(self) -> Sequence[PartitionFetch]:
@@ -48,13 +48,13 @@ class FetchContext(Protocol):
         ...
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Return the session's id and what of the reads goes into the answer; raises FetchSessionError."""
+        """Return the session's id and the results to answer; raises FetchSessionError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sessionless:
-    """A fetch that stands for itself."""
+    """A fetch without a session."""
 
     partitions: Sequence[PartitionFetch]
 
@@ -65,14 +65,14 @@ class Sessionless:
 
 @dataclass(slots=True, eq=False)
 class _Cached:
-    """One partition of a session: what its sender fetches, and what it knows already."""
+    """One partition of a session: the request's fields, and what its sender knows already."""
 
     fetch: PartitionFetch
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
 
     def is_news(self, read: Read) -> bool:
-        """Whether a read goes into the answer, which is taken as sent; an error goes into all until it is over."""
+        """Whether a result is answered, and then counted as sent; an error is answered until it is over."""
         news = (
             bool(read.records)
             or read.high_watermark != self.high_watermark
@@ -87,7 +87,7 @@ class _Cached:
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
-    """What the broker remembers of one that fetches."""
+    """A session of one client or follower."""
 
     id: int
     privileged: bool
@@ -95,12 +95,12 @@ class FetchSession:
     created_s: float
     used_s: float
     epoch: int = FIRST_EPOCH + 1
-    """Of the request that comes next."""
+    """Of the next request."""
     partitions: dict[TopicPartition, _Cached] = field(default_factory=dict)
     """In the order they are read: a partition that returned records is read last the next time."""
 
     def update(self, named: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
-        """Take over what a request changes."""
+        """Apply a request's changes."""
         for fetch in named:
             cached = self.partitions.get(fetch.key)
             if cached is None:
@@ -111,7 +111,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def is_worth_more_than(self, privileged: bool, size: int) -> bool:
-        """Whether it stays rather than make way for another one: a follower's, or one of more partitions."""
+        """Whether it is kept rather than evicted for another one: a follower's, or one of more partitions."""
         return (self.privileged, len(self.partitions), self.id) > (privileged, size, 0)
 
 
@@ -124,7 +124,7 @@ class _FullFetch:
     privileged: bool
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Answer everything, and remember it."""
+        """Answer everything, and store it."""
         session = self.cache.create(self.privileged, len(reads))
         if session is None:
             return NO_SESSION, reads
@@ -135,15 +135,15 @@ class _FullFetch:
 
 @dataclass(slots=True, eq=False)
 class _IncrementalFetch:
-    """A fetch that named only what has changed since the one before."""
+    """A fetch with changes only."""
 
     partitions: Sequence[PartitionFetch]
     session: FetchSession
     epoch: int
-    """That the session had come to with this request."""
+    """Epoch of the session with this request."""
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Answer what is news; raises FetchSessionError when another request of the session came meanwhile."""
+        """Answer changes; raises FetchSessionError when another request of the session came meanwhile."""
         if self.session.epoch != self.epoch:
             raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id)
         partitions = self.session.partitions
@@ -184,7 +184,7 @@ class FetchSessions:
         *,
         privileged: bool,
     ) -> FetchContext:
-        """Return what a request stands for, given the session and epoch that it names.
+        """Return the fetch of a request, given its session and epoch.
 
         Raises:
             FetchSessionError: there is no such session, or another request of it was expected.
@@ -227,7 +227,7 @@ class FetchSessions:
     def _evict(self, privileged: bool, size: int, now_s: float) -> bool:
         """Make room by an unused session, or else by the least one that is worth less; return whether there was one.
 
-        A session is safe for its first two minutes, only not that of a client from a follower's.
+        A session is protected for its first two minutes, except a client's from a follower's.
         """
         victim = next(iter(self._sessions.values()), None)
         if victim is None:
@@ -248,5 +248,5 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that follows; they count from 1 again after the last one."""
+    """Return the next epoch; after the last one they count from 1 again."""
     return 1 if epoch == _LAST_ID else epoch + 1

@@ -1,4 +1,4 @@
-"""The follower's side of replication: truncate to what the leader's epochs allow, then fetch, for ever.
+"""The follower's side of replication: truncate by the leader's epochs, then fetch, in a loop.
 
 One task a leader (`num.replica.fetchers` is 1), one connection, all partitions of that leader in one fetch. A leader
 that cannot be reached costs a pause (`replica.fetch.backoff.ms`), never the task. The steps are those of Kafka's
@@ -45,7 +45,7 @@ class FetcherSettings:
     rules: ProtocolRules
     counters: Counters
     committed: Callable[[TopicPartition], object]
-    """Called when the high watermark of a followed partition has moved: consumers may wait for that."""
+    """Called when the high watermark of a followed partition has moved, for waiting consumers."""
 
     def seconds(self, name: str) -> float:
         """Return a property that is in milliseconds."""
@@ -54,7 +54,7 @@ class FetcherSettings:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """One partition as it is followed in one leader epoch; another epoch means another object."""
+    """One partition followed in one leader epoch; another epoch has another object."""
 
     partition: Partition
     leader_epoch: int
@@ -80,7 +80,7 @@ class LeaderFetcher:
         return len(self._followed)
 
     def follow(self, partitions: Iterable[Partition], as_they_are: Container[TopicPartition]) -> None:
-        """Begin to follow partitions in their current leader epoch, truncation first but for some."""
+        """Start following partitions in their current leader epoch, most of them with truncation first."""
         for partition in partitions:
             self._followed[partition.key] = Following(
                 partition=partition,
@@ -93,7 +93,7 @@ class LeaderFetcher:
             self._disconnect()
 
     def unfollow(self, key: TopicPartition) -> None:
-        """Stop to follow a partition; an answer that is under way for it will be ignored."""
+        """Stop following a partition; a pending answer for it will be ignored."""
         self._followed.pop(key, None)
 
     async def run(self) -> None:
@@ -156,7 +156,7 @@ class LeaderFetcher:
             timer.cancel()
 
     def _next_retry_s(self) -> float:
-        """Return when the next delayed partition is due; with none at all, at most one fetch wait from now."""
+        """Return when the next delayed partition is due; without any, at most one fetch wait from now."""
         idle_s = now_s() + self.settings.seconds("replica.fetch.wait.max.ms")
         return min((following.retry_at_s for following in self._followed.values()), default=idle_s)
 
@@ -294,7 +294,7 @@ class LeaderFetcher:
             self._fail(following, str(error), error)
 
     async def _find_offset(self, connection: Connection, following: Following) -> None:
-        """Bring a log that the leader's does not overlap back into the leader's range."""
+        """Move a log without overlap with the leader's back into the leader's range."""
         partition = following.partition
         latest = await self._list_offset(connection, following, LATEST)
         if latest is None:
@@ -311,7 +311,7 @@ class LeaderFetcher:
             self._fail(following, f"truncation failed: {error}", error)
 
     async def _list_offset(self, connection: Connection, following: Following, timestamp: int) -> int | None:
-        """Return the leader's latest or earliest offset; None on an error, or when nothing follows it any more."""
+        """Return the leader's latest or earliest offset; None on an error, or when it is not followed any more."""
         key = following.partition.key
         request = messages.list_offsets_request(
             self.settings.broker_id, PartitionRequest(key, following.leader_epoch, timestamp)
@@ -326,7 +326,7 @@ class LeaderFetcher:
     # --- what goes wrong with one partition ---
 
     def _usable(self, following: Following, error_code: int) -> bool:
-        """Whether an answer is one; the leader being ahead or behind in epochs decides what else becomes of it."""
+        """Whether an answer is usable; a leader that is ahead or behind in epochs determines the next step."""
         if error_code == ErrorCode.NONE:
             return True
         if error_code == ErrorCode.FENCED_LEADER_EPOCH:
@@ -345,7 +345,7 @@ class LeaderFetcher:
         following.retry_at_s = now_s() + self.settings.seconds("replica.fetch.backoff.ms")
 
     def _fail(self, following: Following, why: str, error: Exception | None = None) -> None:
-        """Give a partition up until the controller sends its next leader epoch; the others of this leader go on."""
+        """Stop following a partition until the controller sends its next leader epoch; the leader's others continue."""
         unexpected = error if not isinstance(error, OffsetsOutOfOrder | OSError) else None
         log.warning(
             "fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why, exc_info=unexpected
@@ -362,7 +362,7 @@ class Fetchers:
     _stopping: set[asyncio.Task[None]] = field(default_factory=set)
 
     def follow(self, partitions: Iterable[Partition], as_they_are: Container[TopicPartition] = ()) -> None:
-        """Begin to follow partitions, each at its own leader; a planted bug takes some `as_they_are`."""
+        """Start following partitions, each at its own leader; a planted bug takes some `as_they_are`."""
         by_leader: dict[int, list[Partition]] = {}
         for partition in partitions:
             by_leader.setdefault(partition.leader, []).append(partition)
@@ -381,7 +381,7 @@ class Fetchers:
                 fetcher.unfollow(key)
 
     def stop_idle(self) -> None:
-        """End the fetchers that have nothing to follow."""
+        """End the fetchers without partitions."""
         for leader_id in [leader_id for leader_id, (fetcher, _) in self._by_leader.items() if not len(fetcher)]:
             _, task = self._by_leader.pop(leader_id)
             task.cancel()

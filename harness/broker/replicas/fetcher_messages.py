@@ -15,7 +15,7 @@ LIST_OFFSETS_VERSION = 5
 
 
 class PartitionRequest(NamedTuple):
-    """One partition in a request: in which leader epoch, and from which offset, or for which epoch or timestamp."""
+    """One partition in a request: its leader epoch, and an offset, an epoch or a timestamp."""
 
     key: TopicPartition
     current_leader_epoch: int
@@ -30,7 +30,7 @@ def _by_topic(partitions: Sequence[PartitionRequest]) -> Iterator[tuple[str, lis
 
 
 class Limits(NamedTuple):
-    """How long a leader may wait, for how many bytes, and how many it may answer: in all, and of each partition."""
+    """A leader's limits: wait, bytes to wait for, and bytes to answer, in all and of each partition."""
 
     max_wait_ms: int
     min_bytes: int
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A fetch as its session (KIP-227) has it: which request of which session, and what is new in it."""
+    """A fetch within its session (KIP-227): the session, its epoch, and the changes."""
 
     session_id: int
     session_epoch: int
@@ -49,12 +49,12 @@ class Difference(NamedTuple):
 
 
 def without_session(partitions: Sequence[PartitionRequest]) -> Difference:
-    """Return a fetch of which the leader remembers nothing."""
+    """Return a fetch without a session."""
     return Difference(NO_SESSION, FINAL_EPOCH, partitions, ())
 
 
 def fetch_request(replica_id: int, limits: Limits, difference: Difference) -> FetchRequest:
-    """Return a fetch of what is new to its session."""
+    """Return a fetch with its session's changes."""
     topic_type = FetchRequest.FetchTopic
     return FetchRequest(
         replica_id=replica_id,
@@ -90,7 +90,7 @@ def fetch_request(replica_id: int, limits: Limits, difference: Difference) -> Fe
 def offset_for_leader_epoch_request(
     replica_id: int, partitions: Sequence[PartitionRequest]
 ) -> OffsetForLeaderEpochRequest:
-    """Return a request for where epochs end; `partitions` are sorted by topic."""
+    """Return a request for the ends of epochs; `partitions` are sorted by topic."""
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     return OffsetForLeaderEpochRequest(
         replica_id=replica_id,

@@ -1,6 +1,6 @@
-"""The follower's side of a fetch session (KIP-227): what to name in the next fetch, when the leader knows the last.
+"""The follower's side of a fetch session (KIP-227): the changes for the next fetch, given the leader's last one.
 
-Kafka's `FetchSessionHandler`. The leader may refuse a session or forget it; then the next fetch names everything again.
+Kafka's `FetchSessionHandler`. The leader may refuse or evict a session; then the next fetch is full again.
 """
 
 from collections.abc import Sequence, Set
@@ -14,15 +14,15 @@ from harness.values import TopicPartition
 
 @dataclass(slots=True, eq=False)
 class FetcherSession:
-    """What one fetcher and its leader agree on."""
+    """The session shared by one fetcher and its leader."""
 
     _id: int = NO_SESSION
     _epoch: int = FIRST_EPOCH
     _known: dict[TopicPartition, PartitionRequest] = field(default_factory=dict)
-    """What the last request to the leader was for."""
+    """The last request to the leader."""
 
     def next(self, partitions: Sequence[PartitionRequest]) -> Difference:
-        """Return how to ask for exactly this, and count on it that the request is sent."""
+        """Return the changes for exactly these partitions, assuming that the request is sent."""
         wanted = {each.key: each for each in partitions}
         known, self._known = self._known, wanted
         if self._epoch == FIRST_EPOCH:
@@ -31,7 +31,7 @@ class FetcherSession:
         return Difference(self._id, self._epoch, changed, [key for key in known if key not in wanted])
 
     def answered(self, session_id: int, partitions: Set[TopicPartition]) -> bool:
-        """Take note of an answer without error; False when it cannot be one to what was asked, and is of no use."""
+        """Apply an answer without an error; False if it does not match the request."""
         fits = partitions == self._known.keys() if self._epoch == FIRST_EPOCH else partitions <= self._known.keys()
         if not fits:
             self.lost()
@@ -42,11 +42,11 @@ class FetcherSession:
         return fits
 
     def refused(self, error: int) -> None:
-        """Begin anew, because the leader does not go on with this session."""
+        """Start again, as the leader refuses this session."""
         self.lost()
         if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION
 
     def lost(self) -> None:
-        """Begin anew, because an answer did not come or is of no use; the leader is to end the old session."""
+        """Start again, as an answer is missing or unusable; the leader must end the old session."""
         self._epoch = FIRST_EPOCH

@@ -1,7 +1,7 @@
-"""Serving fetches: consumers read what is committed, followers all there is, and by asking say what they have.
+"""Serving fetches: consumers read committed records, followers all records, and their offsets show what they have.
 
-A follower hears of a new high watermark with the next records or, at the latest, when its long poll is over: telling it
-at once would double the number of fetches (KAFKA-9731).
+A follower learns of a new high watermark with the next records or, at the latest, at the end of its long poll: sending
+it at once would double the number of fetches (KAFKA-9731).
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ DEBUGGING = -2
 
 
 class PartitionFetch(NamedTuple):
-    """What one partition of a fetch asks for."""
+    """One partition in a fetch request."""
 
     key: TopicPartition
     current_leader_epoch: int
@@ -42,7 +42,7 @@ class PartitionFetch(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What one partition of a fetch gets."""
+    """One partition in a fetch response."""
 
     fetch: PartitionFetch
     error: ErrorCode
@@ -53,24 +53,24 @@ class Read(NamedTuple):
     """End of the last epoch that both have, if the request's log differs after it."""
     last_stable_offset: int = NO_OFFSET
     aborted: Sequence[AbortedTransaction] | None = None
-    """The aborted transactions among the records; None for those that do not read committed."""
+    """The aborted transactions among the records; None unless reading committed."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """When a fetch is answered and how much it may get."""
+    """Limits of an answer: when it is sent, and its size."""
 
     min_bytes: int
     max_bytes: int
     max_wait_s: float
     room: Room = unlimited
-    """How much the answer may have, asked when it is made."""
+    """Room of the answer, computed when it is made."""
     only_from_leader: bool = True
-    """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
+    """Whether a consumer's version reads only from leaders (KIP-392: followers too, from Fetch v11 on)."""
     knows_zstd: bool = True
     """Whether the request's sender can read zstd (KIP-110, from Fetch v10 on)."""
     read_committed: bool = False
-    """Whether a consumer wants what is decided only, and told what of it was aborted (KIP-98)."""
+    """Whether a consumer reads decided transactions only, with a list of aborted ones (KIP-98)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +109,7 @@ class DelayedFetch:
         return partition
 
     def read(self) -> list[Read]:
-        """Return what there is now; the first records are handed out whatever their size (KIP-74)."""
+        """Return the available records; the first ones are returned in any size (KIP-74)."""
         reads, most = [], min(self.limits.max_bytes, self.limits.room())
         left = most
         for fetch in self.partitions:
@@ -128,7 +128,7 @@ class DelayedFetch:
         return not reads or size >= self.limits.min_bytes
 
     def try_complete(self, changed: TopicPartition) -> bool:
-        """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
+        """Whether a change of one partition completes the fetch; usually that partition alone decides."""
         if self.limits.min_bytes > 1:
             return self.is_enough(self.read())
         return any(self._is_ready(fetch) for fetch in self.partitions if fetch.key == changed)
@@ -149,7 +149,7 @@ class DelayedFetch:
             return Read(fetch, error.error)
         except OffsetOutOfRange:
             return Read(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except OSError:  # the directory has taken note of it (`ReplicaManager.readFromLog`)
+        except OSError:  # the directory has recorded it (`ReplicaManager.readFromLog`)
             return Read(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
         return Read(
             fetch,
@@ -191,7 +191,7 @@ class FetchServer:
     rules: ProtocolRules
 
     async def fetch(self, replica_id: int, partitions: Sequence[PartitionFetch], limits: FetchLimits) -> list[Read]:
-        """Return what each partition gets, in order; waits when there is nothing yet."""
+        """Return the result of each partition, in order; waits when there is none yet."""
         delayed = DelayedFetch(self.replicas, replica_id, partitions, limits, self.rules)
         if delayed.is_follower:
             self._note_progress(delayed)
@@ -201,7 +201,7 @@ class FetchServer:
             await self.replicas.fetches.wait(delayed, keys, limits.max_wait_s)
             reads = delayed.read()
         sent = sum(len(read.records) for read in reads)
-        if delayed.is_follower:  # what followers get shows in their own logs
+        if delayed.is_follower:  # followers log their own appends
             self.replicas.counters.replication_bytes_out += sent
         else:
             self.replicas.counters.bytes_out += sent
@@ -210,7 +210,7 @@ class FetchServer:
         return reads
 
     def _note_progress(self, delayed: DelayedFetch) -> None:
-        """A follower has everything before what it asks for: it may join the ISR, and records may be committed."""
+        """A follower has everything before its fetch offset: it may join the ISR, and records may be committed."""
         for fetch in delayed.partitions:
             try:
                 partition = delayed.partition(fetch)
@@ -226,7 +226,7 @@ class FetchServer:
                 self.replicas.advance(partition, cause="fetch")
 
     def _log_sent(self, read: Read) -> None:
-        """Note what a consumer is handed."""
+        """Log records sent to a consumer."""
         partition = self.replicas.get(*read.fetch.key) if read.records else None
         if partition is None:
             return
@@ -245,7 +245,7 @@ class FetchServer:
 
 
 def _diverging(partition: Partition, fetch: PartitionFetch) -> EpochEnd | None:
-    """Return where an epoch ends here, if that is before what the sender has read in it; raises OffsetOutOfRange."""
+    """Return the end of an epoch here, if the sender has read past it; raises OffsetOutOfRange."""
     end = partition.end_of_epoch(fetch.last_fetched_epoch)
     if end == UNDEFINED_END:
         raise OffsetOutOfRange(f"nothing is known of leader epoch {fetch.last_fetched_epoch}")

@@ -1,4 +1,4 @@
-"""What a broker does for its logs by the clock: sync them, let old segments go, and producers that wrote long ago."""
+"""Periodic work on a broker's logs: sync them, delete old segments, and drop idle producers."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ class Housekeeping:
     """Records carry wall-clock time, so their age is measured by it."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _synced_s: dict[TopicPartition, float] = field(default_factory=dict)
-    """When each log was seen first, or synced last."""
+    """First sight, or last sync, of each log."""
 
     def start(self) -> None:
         """Begin."""
@@ -67,7 +67,7 @@ class Housekeeping:
             await asyncio.sleep(0)
 
     async def _sync(self) -> None:
-        """Sync the logs for which it is time; without a scheduler there is none, whatever `flush.ms` says."""
+        """Sync the logs that are due; without a scheduler none is, whatever `flush.ms` says."""
         now_s = asyncio.get_running_loop().time()
         partitions = self.replicas.all()
         self._synced_s = {each.key: self._synced_s.get(each.key, now_s) for each in partitions}

@@ -1,8 +1,8 @@
 """Keeps the ISR of partitions led here in ZooKeeper: lagging replicas leave, caught-up ones join, the controller hears.
 
 The leader itself writes the partition's state, compared by version, as up to Kafka 2.6. A new ISR counts only once
-ZooKeeper has accepted it: that is what makes a leader harmless that has been replaced without knowing it. A refused
-write leaves the old ISR in place, and the next trigger tries again.
+ZooKeeper has accepted it, which makes a leader harmless that was replaced unnoticed. A refused write leaves the old ISR
+in place, and the next trigger tries again.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from harness.values import TopicPartition
 log = logging.getLogger(__name__)
 
 PUBLISH_CHECK_S = 2.5
-"""How often ISR changes are looked at for publishing (`ReplicaManager.isrChangeNotificationConfig`)."""
+"""Interval of checks whether to publish ISR changes (`ReplicaManager.isrChangeNotificationConfig`)."""
 PUBLISH_QUIET_S = 5.0
 """Changes are published when the last of them is this old …"""
 PUBLISH_AT_LATEST_S = 60.0
@@ -33,7 +33,7 @@ PUBLISH_AT_LATEST_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class IsrKeeper:
-    """Shrinks and expands ISRs; at most one change of a partition is under way."""
+    """Shrinks and expands ISRs; at most one change of a partition is in flight."""
 
     replicas: Replicas
     zookeeper: Callable[[], ZooKeeper]
@@ -45,7 +45,7 @@ class IsrKeeper:
     _last_publish_s: float = NEVER_S
 
     def start(self) -> None:
-        """Begin to look for laggards and to publish changes."""
+        """Start checking for lagging replicas, and publishing changes."""
         self._last_publish_s = now_s()
         self._spawn(every(self.replicas.lag_s / 2, self._look_for_laggards, name="isr.shrink"), "isr-shrink")
         self._spawn(every(PUBLISH_CHECK_S, self._publish_when_due, name="isr.publish"), "isr-publish")
@@ -58,7 +58,7 @@ class IsrKeeper:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def consider_joining(self, partition: Partition, replica_id: int) -> None:
-        """Propose a larger ISR when this follower has earned its place."""
+        """Propose a larger ISR when this follower may join."""
         if not partition.proposed_isr and partition.wants_to_join(replica_id):
             self._propose(partition, "expand", (*partition.isr, replica_id))
 
@@ -75,7 +75,7 @@ class IsrKeeper:
         self._spawn(self._change(partition, kind, partition.leader_epoch), f"isr-{kind}")
 
     async def _change(self, partition: Partition, kind: str, leader_epoch: int) -> None:
-        """Write the proposed ISR and adopt it if ZooKeeper took it and this broker still leads in the same epoch."""
+        """Write the proposed ISR, and apply it if ZooKeeper accepted it and the leader epoch is unchanged."""
         began_s = now_s()
         isr = partition.proposed_isr
         try:

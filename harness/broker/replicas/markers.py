@@ -18,7 +18,7 @@ By then the markers are committed: the offsets in the transaction count from now
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class TransactionEnd:
-    """How a producer's transaction ends on some partitions."""
+    """The outcome of a producer's transaction on some partitions."""
 
     producer_id: int
     producer_epoch: int
@@ -28,21 +28,21 @@ class TransactionEnd:
 
 @dataclass(slots=True, kw_only=True)
 class MarkerWriter:
-    """Writes what transaction coordinators have decided."""
+    """Writes the decisions of transaction coordinators."""
 
     replicas: Replicas
     appender: Appender
     wall_ms: Callable[[], int]
     timeout_s: float
-    """How long the ISR has (`request.timeout.ms`)."""
+    """Deadline for the ISR (`request.timeout.ms`)."""
     _offsets_decided: list[OffsetsDecided] = field(default_factory=list)
 
     def on_offsets_decided(self, listener: OffsetsDecided) -> None:
-        """Have `listener` called for every marker in a partition of `__consumer_offsets`, once it is committed."""
+        """Call `listener` for every marker in a partition of `__consumer_offsets`, once it is committed."""
         self._offsets_decided.append(listener)
 
     async def write(self, end: TransactionEnd, *, client: str, correlation_id: int) -> dict[TopicPartition, ErrorCode]:
-        """Return how each partition ended, once all have; those without a replica here are unknown, as in Kafka."""
+        """Return the result of each partition, once all have ended; others are unknown, as in Kafka."""
         errors = dict.fromkeys(end.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         hosted = [key for key in errors if self.replicas.get(*key) is not None]
         batch = marker_batch(

@@ -1,8 +1,8 @@
-"""What follows when a data directory fails: its replicas are offline, the controller is notified, the broker lives on.
+"""Handles a failed data directory: its replicas go offline, the controller is notified, the broker stays up.
 
-The directory stays offline until the broker starts again, as in Kafka (KIP-112), also when the disk has room again.
-Kafka ends with its last directory; this broker goes on without any: it keeps its session, its metadata and, if it has
-it, the controller's office.
+The directory stays offline until the broker starts again, as in Kafka (KIP-112), even when the disk has room again.
+Kafka exits with its last directory; this broker continues without any: it keeps its session, its metadata and, if it is
+controller, that role.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class DirectoryFailures:
     broker_id: int
     directory: LogDirectory
     take_offline: Callable[[], int]
-    """Takes every replica in it offline and returns how many there were."""
+    """Takes every replica in it offline and returns their number."""
     zookeeper: Callable[[], ZooKeeper]
     """Returns the session in force."""
     state_log: StateLog
@@ -40,7 +40,7 @@ class DirectoryFailures:
             self.directory.on_failure(self._failed)
 
     async def stop(self) -> None:
-        """Stop telling the controller."""
+        """Stop notifying the controller."""
         if self._handling is not None:
             self._handling.cancel()
             await asyncio.gather(self._handling, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""ListOffsets: which offset of a partition is the first, the last, the youngest, or the first of a timestamp."""
+"""ListOffsets: the first or last offset of a partition, the youngest record, or the first of a timestamp."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from harness.events import NO_OFFSET
 
 
 class TimestampAndOffset(NamedTuple):
-    """An offset with the timestamp of its record and the leader epoch that wrote it; -1 where there is none."""
+    """An offset with its record's timestamp and leader epoch; -1 without one."""
 
     timestamp: int
     offset: int
@@ -31,11 +31,11 @@ NOTHING = TimestampAndOffset(NO_TIMESTAMP, NO_OFFSET, UNDEFINED_EPOCH)
 _KNOWN_SINCE: Mapping[int, int] = MappingProxyType(
     {EARLIEST: 0, LATEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 )
-"""The version of ListOffsets from which on each negative timestamp means something."""
+"""The first version of ListOffsets for each special timestamp."""
 
 
 def check_timestamp(timestamp: int, version: int) -> None:
-    """Raise PartitionError for a negative timestamp that means nothing in this version of ListOffsets."""
+    """Raise PartitionError for a special timestamp that is unknown in this version of ListOffsets."""
     if timestamp < 0 and version < _KNOWN_SINCE.get(timestamp, version + 1):
         raise PartitionError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
 
@@ -43,9 +43,9 @@ def check_timestamp(timestamp: int, version: int) -> None:
 def find_offset(
     partition: Partition, timestamp: int, *, whole_log: bool, read_committed: bool = False
 ) -> TimestampAndOffset:
-    """Return the offset of a timestamp: consumers see what is committed, others the whole log.
+    """Return the offset of a timestamp: consumers see committed records, others the whole log.
 
-    Consumers that read committed see what is before the last stable offset.
+    Consumers that read committed see records before the last stable offset.
 
     A leader whose high watermark has not reached the start of its own epoch does not know what is committed: an earlier
     answer may have been higher (KIP-207).

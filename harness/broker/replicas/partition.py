@@ -1,7 +1,7 @@
-"""One replica of one partition on this broker: its role, its high watermark, and what it knows about its followers.
+"""One replica of one partition on this broker: its role, its high watermark, and its followers' progress.
 
-Nothing here waits: every method is one step on the broker's loop, so a partition is never seen half changed. What it
-does is on the state-change log before the method returns.
+Nothing here waits: every method is one step on the broker's loop, so a partition is never seen half changed. Its
+changes are in the state-change log before a method returns.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ from harness.values import ACKS_ALL, TopicPartition, value_class
 
 
 class PartitionError(Exception):
-    """A request cannot be carried out on this partition; `error` is the sender's answer."""
+    """A request cannot be carried out on this partition; `error` is the answer."""
 
     def __init__(self, error: ErrorCode, message: str = "") -> None:
         super().__init__(message or error.name)
@@ -52,7 +52,7 @@ def nobody_else(_topic: str) -> int:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
-    """What the controller says about a partition in LeaderAndIsr."""
+    """One partition in LeaderAndIsr."""
 
     leader: int
     leader_epoch: int
@@ -82,12 +82,12 @@ class Partition:
     state_log: StateLog
     rules: ProtocolRules
     lag_s: float
-    """A follower that was not caught up for longer leaves the ISR (`replica.lag.time.max.ms`)."""
+    """A follower that lags for longer leaves the ISR (`replica.lag.time.max.ms`)."""
     high_watermark: int
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
     controller_epoch: int = -1
-    """Of the controller that made this state; leaders write it back with every ISR change."""
+    """Epoch of the controller that wrote this state; leaders repeat it with every ISR change."""
     zk_version: int = -1
     isr: tuple[int, ...] = ()
     """As ZooKeeper last accepted it; empty on a follower."""
@@ -96,17 +96,17 @@ class Partition:
     """Where this leader's epoch started; -1 on a follower."""
     followers: dict[int, FollowerProgress] = field(default_factory=dict)
     offline: bool = False
-    """Whether the disk that holds the log has failed."""
+    """Whether the log's disk has failed."""
     proposed_isr: tuple[int, ...] = ()
-    """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    """The ISR in flight to ZooKeeper; one at a time, and empty means none."""
     committing_needs: Callable[[str], int] = nobody_else
-    """Returns how many must be in sync for a topic's high watermark to rise."""
+    """Returns how many replicas must be in sync for a topic's high watermark to rise."""
     being_deleted: bool = False
-    """Whether the controller has said that the topic is to go."""
+    """Whether the controller is deleting the topic."""
     unsettled_isr: tuple[int, ...] = ()
-    """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
+    """An ISR that ZooKeeper may have accepted without an answer; empty means none."""
     noted_stable_offset: int = 0
-    """The last stable offset when it was noted last."""
+    """The last logged last stable offset."""
     held_back: bool = False
     """Whether it was below the high watermark then."""
 
@@ -131,10 +131,10 @@ class Partition:
         self.followers = {}
 
     def make_leader(self, state: LeaderAndIsr, now_s: float) -> None:
-        """Take the lead: the epoch starts at the log's end and is on disk before anything is written (KAFKA-7415).
+        """Become leader: the epoch starts at the log's end and is on disk before any append (KAFKA-7415).
 
         Raises:
-            OSError: the disk refused; the replica is what it was.
+            OSError: the disk failed; the replica is unchanged.
         """
         was_leader, previous_epoch = self.is_leader, self.leader_epoch
         self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
@@ -164,7 +164,7 @@ class Partition:
         self.advance_high_watermark(now_s, cause="become_leader")
 
     def make_follower(self, state: LeaderAndIsr) -> None:
-        """Follow another broker from now on; the log is left as it is until that leader was asked about it."""
+        """Follow another broker from now on; the log is unchanged until that leader was asked about it."""
         previous_epoch = self.leader_epoch
         self._take_over(state)
         self.isr = ()
@@ -196,7 +196,7 @@ class Partition:
     # --- leader ---
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Return when this broker leads in the epoch that the sender believes in.
+        """Return when this broker leads in the sender's epoch.
 
         Raises:
             PartitionError: the epochs differ, or another broker leads.
@@ -206,7 +206,7 @@ class Partition:
             raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Return when the sender believes in the same leader epoch, or in none; raises PartitionError."""
+        """Return when the sender's leader epoch is the same, or undefined; raises PartitionError."""
         expected = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
         error = check_leader_epoch(expected, self.leader_epoch)
         if error is not ErrorCode.NONE:
@@ -222,7 +222,7 @@ class Partition:
         internal: bool = False,
         verification: Verification | None = None,
     ) -> AppendInfo:
-        """Write the records of one producer request to the log and return where they stand.
+        """Append the records of one producer request and return their place.
 
         The last three arguments are those of `Log.append_as_leader`.
 
@@ -250,18 +250,18 @@ class Partition:
         return len(self.isr) >= required_insync_replicas(min_insync_replicas, len(self.replicas))
 
     def follower_fetched(self, replica_id: int, fetch_offset: int, now_s: float) -> bool:
-        """Take note that a follower has everything before `fetch_offset`; whether its log end moved."""
+        """Record that a follower has everything before `fetch_offset`; return whether its log end moved."""
         return self.followers[replica_id].fetched(fetch_offset, self.log.log_end_offset, now_s)
 
     def follower_starts_at(self, replica_id: int, log_start_offset: int) -> bool:
-        """Take note where a follower's log starts; whether that is news."""
+        """Record the start of a follower's log; return whether it changed."""
         progress = self.followers[replica_id]
         news = progress.log_start_offset != log_start_offset
         progress.log_start_offset = log_start_offset
         return news
 
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
-        """Raise the leader's high watermark as far as it may go; whether it moved.
+        """Raise the leader's high watermark as far as allowed; return whether it moved.
 
         It waits for proposed members too, which ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
         write, and later ones count the maximal ISR (KIP-497).
@@ -275,7 +275,7 @@ class Partition:
         return self._set_high_watermark(new, "leader", cause)
 
     def wants_to_join(self, replica_id: int) -> bool:
-        """Whether a follower is outside the ISR and has all that is committed."""
+        """Whether a follower is outside the ISR and has all committed records."""
         since = self.epoch_start_offset if self.rules.isr_joins_from_epoch_start else NO_OFFSET
         return replica_id not in self.isr and may_join_isr(
             self.followers[replica_id].log_end_offset, self.high_watermark, since
@@ -286,20 +286,20 @@ class Partition:
         return out_of_sync(self.isr, self.broker_id, self.log.log_end_offset, self.followers, now_s, self.lag_s)
 
     def ends_of(self, members: Iterable[int]) -> list[int]:
-        """Return the log ends of members of the ISR, as far as they are known here."""
+        """Return the known log ends of members of the ISR."""
         return [
             self.log.log_end_offset if member == self.broker_id else self.followers[member].log_end_offset
             for member in members
         ]
 
     def adopt_isr(self, isr: tuple[int, ...], zk_version: int) -> None:
-        """Take over an ISR that ZooKeeper has accepted, and only such a one."""
+        """Apply an ISR that ZooKeeper has accepted."""
         self.isr = isr
         self.zk_version = zk_version
         self.unsettled_isr = ()
 
     def delete_records(self, before: int) -> None:
-        """Let the log start at `before`; its segments go when they are looked at next.
+        """Move the log's start to `before`; its segments are removed by the next retention.
 
         Raises:
             PartitionError: the topic is one that only compaction cleans.
@@ -313,18 +313,18 @@ class Partition:
         self.note_stable_offset()
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
-        """Return the earliest log start of the leader and its live followers; -1 while one has not sent its own."""
+        """Return the earliest log start of the leader and its live followers; -1 until each has sent its own."""
         starts = [each.log_start_offset for broker_id, each in self.followers.items() if is_alive(broker_id)]
         return min(self.log.log_start_offset, *starts) if starts else self.log.log_start_offset
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """Return where a leader epoch ends in this log; undefined when it cannot tell."""
+        """Return the end of a leader epoch in this log; undefined if unknown."""
         return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
 
     # --- follower ---
 
     def append_as_follower(self, records: bytes) -> None:
-        """Write what the leader sent, as it is.
+        """Append the leader's batches unchanged.
 
         Raises:
             InvalidRecords: it is corrupt; nothing was written.
@@ -333,12 +333,12 @@ class Partition:
         self._log_appended("follower", self.log.append_as_follower(records))
 
     def follow_high_watermark(self, leader_high_watermark: int) -> bool:
-        """Take over the leader's high watermark as far as the own log reaches; whether it moved."""
+        """Apply the leader's high watermark up to the own log's end; return whether it moved."""
         new = follower_high_watermark(leader_high_watermark, self.log.log_start_offset, self.log.log_end_offset)
         return self._set_high_watermark(new, "follower", "fetch")
 
     def follow_log_start(self, leader_log_start_offset: int) -> None:
-        """Let the log start where the leader's does, as far as that is known to be committed."""
+        """Move the log's start to the leader's, up to the committed end."""
         if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
             self.log.advance_log_start(leader_log_start_offset)
             self.note_stable_offset()
@@ -352,7 +352,7 @@ class Partition:
         self.note_stable_offset()
 
     def restart_at(self, offset: int) -> None:
-        """Drop the whole log and go on at `offset`, the first one that the leader still has."""
+        """Drop the whole log and continue at `offset`, the leader's first one."""
         self._log_truncation(offset, TruncationCause(reason="full"))
         self.log.truncate_fully_and_start_at(offset)
         self._set_high_watermark(offset, "follower", "truncate")
@@ -384,7 +384,7 @@ class Partition:
         return True
 
     def note_stable_offset(self) -> None:
-        """Take note of the last stable offset where it is, or was, below the high watermark."""
+        """Log the last stable offset if it is, or was, below the high watermark."""
         if not (self.held_back or self.log.producer_history.states.has_unstable):
             self.noted_stable_offset = self.high_watermark
             return

@@ -1,4 +1,4 @@
-"""Lines of the state-change log about what a partition has appended, or refused to append."""
+"""Lines of the state-change log about a partition's appends, accepted or refused."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from harness.values import TopicPartition
 
 
 class Role(NamedTuple):
-    """As what a broker has appended."""
+    """A broker's role in an append."""
 
     key: TopicPartition
     role: str
@@ -60,7 +60,7 @@ def marked(role: Role, written: WrittenMarker) -> TransactionMarker:
 
 
 def refused(role: Role, log: Log, records: bytes, error: ErrorCode) -> Iterator[Event]:
-    """Yield the line for a batch of a producer with an id, or for a marker, that was not written."""
+    """Yield the line for a refused batch of a producer with an id, or a refused marker."""
     header = first_header(records)
     if header is None or header.producer_id < 0:
         return

@@ -18,9 +18,9 @@ class Delayed(Protocol[KeyInput]):
     """An operation that may have to wait."""
 
     def try_complete(self, changed: KeyInput) -> bool:
-        """Whether it is done, now that something happened to one of its keys.
+        """Whether it is done, after a change of one of its keys.
 
-        Its outcome is fixed at the first True: it is not asked again.
+        Its outcome is fixed at the first True; no more calls follow.
         """
         ...
 
@@ -34,7 +34,7 @@ class _Parked(Generic[Key]):
 
 @dataclass(slots=True)
 class Purgatory(Generic[Key]):
-    """Operations that wait for something to happen to one of their keys."""
+    """Operations that wait for a change of one of their keys."""
 
     _parked: dict[int, _Parked[Key]] = field(default_factory=dict)
     _by_key: dict[Key, dict[int, _Parked[Key]]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Purgatory(Generic[Key]):
         return len(self._parked)
 
     async def wait(self, operation: Delayed[Key], keys: Iterable[Key], timeout_s: float) -> bool:
-        """Return True when the operation got done, False when `timeout_s` passed first; the caller has tried it."""
+        """Return True when the operation completed, False when `timeout_s` passed first; the caller has tried it."""
         if timeout_s <= 0:
             return False
         loop = asyncio.get_running_loop()
@@ -60,7 +60,7 @@ class Purgatory(Generic[Key]):
         return not expired
 
     def check(self, key: Key) -> int:
-        """Try every operation that waits for `key`, and return how many got done."""
+        """Try every operation that waits for `key`, and return how many completed."""
         waiting = self._by_key.get(key)
         if not waiting:
             return 0
@@ -85,7 +85,7 @@ class Purgatory(Generic[Key]):
             _finish(parked)
 
     def _unpark(self, ticket: int) -> bool:
-        """Take an operation out; whether it was still in."""
+        """Remove an operation; return whether it was still there."""
         parked = self._parked.pop(ticket, None)
         if parked is None:
             return False

@@ -1,4 +1,4 @@
-"""Which parts serve a broker's replicas, in which order do they start and stop, and when are checkpoints written?
+"""The parts that serve a broker's replicas: their order of start and stop, and the checkpoints.
 
 `replicas` hosts the partitions, `appending` and `fetching` serve clients and followers, `isr` writes ISRs, `fetcher`
 follows other leaders, `control_requests` obeys the controller. Each user gets the part that it needs.
@@ -49,11 +49,11 @@ class ReplicaManager:
     metadata: MetadataCache
     transport: Transport
     zookeeper: Callable[[], ZooKeeper]
-    """Returns the session in force; asked anew for every write."""
+    """Returns the session in force; called again for every write."""
     state_log: StateLog
     rules: ProtocolRules
     topic_config: Callable[[str], Mapping[str, Any]]
-    """Returns what holds for a topic, by Kafka's topic property names: its own settings over the broker's."""
+    """Returns a topic's effective properties, by Kafka's names: its own over the broker's."""
     wall_ms: Callable[[], int]
     """Milliseconds since 1970, for timestamps of records."""
     replicas: Replicas = field(init=False)
@@ -68,10 +68,10 @@ class ReplicaManager:
     _fetchers: Fetchers = field(init=False)
     _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
     _checkpointed: dict[TopicPartition, int] | None = field(init=False, default=None)
-    """None while it is not known which of two checkpoints is on disk."""
+    """None if it is unknown which of two checkpoints is on disk."""
 
     def __post_init__(self) -> None:
-        """Wire the parts."""
+        """Connect the parts."""
         self._deleted_logs = DeletedLogs(self.logs, self.config["log.segment.delete.delay.ms"] / 1000)
         self.replicas = Replicas(
             broker_id=self.config.broker_id,
@@ -155,7 +155,7 @@ class ReplicaManager:
         )
 
     async def start(self) -> None:
-        """Begin to work; the logs are loaded."""
+        """Start; the logs are loaded."""
         self.replicas.load_high_watermarks()
         self._checkpointed = self.replicas.high_watermarks()
         self._deleted_logs.start()
@@ -173,11 +173,11 @@ class ReplicaManager:
         await self._checkpoint()
 
     def disk_failed(self, directory: str) -> int:
-        """Take every replica in a data directory offline, and return how many there were."""
+        """Take every replica in a data directory offline, and return their number."""
         return self.control.disk_failed(self.logs.keys_in(directory))
 
     def begin_checkpoints(self) -> None:
-        """Checkpoint the high watermarks at intervals from now on; the first LeaderAndIsr begins it."""
+        """Start periodic checkpoints of the high watermarks; called by the first LeaderAndIsr."""
         if self._checkpointer is None:
             interval_s = self.config["replica.high.watermark.checkpoint.interval.ms"] / 1000
             self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint, name="checkpoint"))
@@ -197,18 +197,18 @@ class ReplicaManager:
             self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
 
     def late_transactions(self, partitions: Iterable[Partition]) -> int:
-        """Return in how many of these a transaction has been open for five minutes more than any may (KIP-664)."""
+        """Return how many of these have a transaction open for five minutes longer than allowed (KIP-664)."""
         before_ms = self.wall_ms() - self.config["transaction.max.timeout.ms"] - _LATE_MS
         written_ms = (partition.log.producers.oldest_open_ms() for partition in partitions)
         return sum(0 < each < before_ms for each in written_ms if each is not None)
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
-        """Let the logs of a topic obey its new properties from now on."""
+        """Apply a topic's new properties to its logs."""
         for partition in self.replicas.all():
             if partition.key[0] == topic:
                 partition.log.settings = self._log_settings(topic)
 
     def broker_configured(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        """Let all logs obey what their topics inherit of this broker from now on."""
+        """Apply this broker's new properties to all logs that inherit them."""
         for topic in sorted({partition.key[0] for partition in self.replicas.all()}):
             self.topic_configured(topic, self.topic_config(topic))

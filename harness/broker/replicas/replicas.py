@@ -1,4 +1,4 @@
-"""The replicas that this broker hosts, and the requests that wait for something to happen to one of them."""
+"""The replicas that this broker hosts, and the requests that wait for changes of them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ def now_s() -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Replicas:
-    """All partitions that the controller had this broker replicate since it started."""
+    """All partitions that the controller assigned to this broker since it started."""
 
     broker_id: int
     logs: LogDirectories
@@ -35,25 +35,25 @@ class Replicas:
     rules: ProtocolRules
     lag_s: float
     log_settings: Callable[[str], LogSettings]
-    """What a topic sets for its logs."""
+    """A topic's log settings."""
     put_aside: Callable[[str], None]
-    """Called with the folder of a deleted log, which is to be removed later."""
+    """Called with the folder of a deleted log, for later removal."""
     committing_needs: Callable[[str], int] = nobody_else
     """Returns how many must be in sync for a topic's high watermark to rise."""
     appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """acks=all requests that wait for the high watermark."""
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
-    """Fetches that wait for records, by followers for news of the high watermark too."""
+    """Fetches that wait for records, by followers for a new high watermark too."""
     deletions: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """DeleteRecords requests that wait for followers."""
     counters: Counters = field(default_factory=Counters)
     _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     _offline: set[TopicPartition] = field(default_factory=set)
-    """What failed disks hold, or should hold."""
+    """Replicas that belong on failed disks."""
     _checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
     def load_high_watermarks(self) -> None:
-        """Read the checkpoint of the previous life; later partitions start from it."""
+        """Read the checkpoint of the previous process; partitions hosted later start from it."""
         checkpoint = self.logs.read_high_watermarks()
         self._checkpointed = {key: offset for key, offset in checkpoint.items() if self.logs.get(*key) is not None}
 
@@ -69,8 +69,8 @@ class Replicas:
         """Return a partition that this broker leads.
 
         Raises:
-            PartitionError: it is unknown to the cluster, being deleted, hosted or led elsewhere, on a disk that has
-                failed, or the sender's leader epoch is another one.
+            PartitionError: it is unknown to the cluster, being deleted, hosted or led elsewhere, on a failed disk, or
+                the sender's leader epoch differs.
         """
         hosted = self._served(topic, partition)
         hosted.check_leads(current_leader_epoch)
@@ -92,10 +92,10 @@ class Replicas:
         raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def host(self, topic: str, partition: int) -> Partition:
-        """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.
+        """Return a partition; a new one gets its log created and its high watermark from the checkpoint.
 
         Raises:
-            OSError: the log cannot be created, or is on a disk that has failed; the partition is offline.
+            OSError: the log cannot be created, or is on a failed disk; the partition is offline.
         """
         key = (topic, partition)
         hosted = self._partitions.get(key)
@@ -121,14 +121,14 @@ class Replicas:
         return hosted
 
     def doom(self, keys: Iterable[TopicPartition]) -> None:
-        """Serve these partitions no more: their topics are being deleted."""
+        """Stop serving these partitions: their topics are being deleted."""
         for key in keys:
             hosted = self._partitions.get(key)
             if hosted is not None:
                 hosted.being_deleted = True
 
     def delete(self, topic: str, partition: int) -> None:
-        """Forget a partition and delete its log, also one that has only a log left."""
+        """Remove a partition and delete its log, also one with only a log left."""
         key = (topic, partition)
         hosted = self._partitions.pop(key, None)
         if hosted is not None:
@@ -144,7 +144,7 @@ class Replicas:
 
     @property
     def offline_count(self) -> int:
-        """How many partitions should be here and are not."""
+        """How many partitions belong here and are offline."""
         return len(self._offline)
 
     def take_offline(self, held: set[TopicPartition]) -> list[Partition]:
@@ -159,7 +159,7 @@ class Replicas:
         return taken
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return what belongs into the checkpoint: partitions not heard of yet keep what they had."""
+        """Return the content of the checkpoint: partitions not hosted yet keep their entry."""
         not_heard_of = self._checkpointed if self.rules.high_watermarks_are_kept else {}
         return not_heard_of | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
 
@@ -184,7 +184,7 @@ class Replicas:
                 self.deletions.check(partition.key)
 
     def wake(self, key: TopicPartition) -> None:
-        """Something about a partition changed that any waiting request may care for."""
+        """A partition changed in a way that any waiting request may depend on."""
         self.appends.check(key)
         self.deletions.check(key)
         self.fetches.check(key)

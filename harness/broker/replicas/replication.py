@@ -23,17 +23,17 @@ class FollowerProgress:
     log_end_offset: int = NO_OFFSET
     """Its fetch offset: it has everything before. -1 until it fetches in this leader's term."""
     log_start_offset: int = NO_OFFSET
-    """Where its log starts, by its last fetch."""
+    """Start of its log, by its last fetch."""
     last_fetch_s: float = NEVER_S
     leader_log_end_at_last_fetch: int = NO_OFFSET
     last_caught_up_s: float = NEVER_S
-    """When it last was known to have all that the leader had."""
+    """When it was last known to have all of the leader's records."""
 
     def fetched(self, fetch_offset: int, leader_log_end_offset: int, now_s: float) -> bool:
-        """Take over a fetch and return whether the follower's log end moved.
+        """Apply a fetch and return whether the follower's log end moved.
 
-        `leader_log_end_offset` is the leader's before it reads for this fetch. A follower that is at the end now is
-        caught up now; one that has reached the end of its previous fetch was caught up at that time.
+        `leader_log_end_offset` is the leader's before it reads for this fetch. A follower at the end now is caught up
+        now; one that has reached the end of its previous fetch was caught up at that time.
         """
         if fetch_offset >= leader_log_end_offset:
             self.last_caught_up_s = max(self.last_caught_up_s, now_s)
@@ -65,8 +65,8 @@ def next_high_watermark(
 ) -> int:
     """Return the leader's high watermark: the smallest log end of all that must have a record, never lower than now.
 
-    Those are the leader, the ISR, and every follower that is caught up although it is not in the ISR yet: it may be
-    in the next ISR, and must not miss what was committed while it was on its way.
+    Those are the leader, the ISR, and every caught-up follower outside the ISR: it may be in the next ISR, and must not
+    miss records committed meanwhile.
     """
     members = frozenset(isr)
     smallest = leader_log_end_offset
@@ -78,7 +78,7 @@ def next_high_watermark(
 
 
 def follower_high_watermark(leader_high_watermark: int, log_start_offset: int, log_end_offset: int) -> int:
-    """Return a follower's high watermark: the leader's, as far as the own log reaches; it may go down."""
+    """Return a follower's high watermark: the leader's, up to the own log's end; it may go down."""
     return max(log_start_offset, min(leader_high_watermark, log_end_offset))
 
 
@@ -101,7 +101,7 @@ def out_of_sync(
 
 
 def may_join_isr(follower_log_end_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:
-    """Whether a follower has all that is committed, by this leader and by those before it (KAFKA-7128)."""
+    """Whether a follower has all committed records, of this leader and of earlier ones (KAFKA-7128)."""
     return follower_log_end_offset >= high_watermark and follower_log_end_offset >= epoch_start_offset
 
 
