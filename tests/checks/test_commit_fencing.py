@@ -21,7 +21,7 @@ CASES = {
     "while members wait for their assignments": wrong(
         took("a", 2, state="CompletingRebalance"),
         text=(
-            "broker 1 took offset 7 of orders-0 for group g from a in generation 2, but the group was "
+            "broker 1 accepted offset 7 of orders-0 for group g from a in generation 2, but the group was "
             "CompletingRebalance"
         ),
         shown='"group_generation":2,"known":true',
