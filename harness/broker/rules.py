@@ -1,6 +1,6 @@
-"""Every protocol guard of the broker, by name, right by default; a planted bug is one of them overridden.
+"""Every protocol guard of the broker, by name, correct by default; a planted bug overrides one of them.
 
-A guard is consulted at exactly one place in the code, which this module's docstrings name.
+A guard is used at exactly one place in the code, named in its docstring here.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -24,7 +24,7 @@ def _guard(bug: str, *, origin: str, effect: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolRules:
-    """The guards, each with the planted bug that it is without. True is what Kafka does."""
+    """The guards, each with its planted bug. True is Kafka's behaviour."""
 
     acks_all_waits_for_isr: bool = _guard(
         "acks-all-on-append",
@@ -43,13 +43,13 @@ class ProtocolRules:
         origin="the leader's own log end is its high watermark, whatever the followers have",
         effect="acknowledged and read records are lost when the leader dies",
     )
-    """What the leader calls committed, every member of the ISR has (`Partition.advance_high_watermark`)."""
+    """Every member of the ISR has what the leader calls committed (`Partition.advance_high_watermark`)."""
     consumers_read_what_is_committed: bool = _guard(
         "reads-uncommitted",
         origin="consumers read to the leader's log end, past the high watermark (near KAFKA-9835)",
         effect="consumers have read records that no replica has after a failover",
     )
-    """A consumer gets nothing from the high watermark on (`DelayedFetch`)."""
+    """A consumer gets no record at or after the high watermark (`DelayedFetch`)."""
     truncate_by_leader_epoch: bool = _guard(
         "no-truncation-by-leader-epoch",
         origin="a follower starts to fetch from its own log end, never asking where its epoch ended (before KIP-101)",
@@ -61,13 +61,13 @@ class ProtocolRules:
         origin="a broker that restarts or truncates forgets which batches of idempotent producers its log holds",
         effect="a retry after a failover writes the same records once more",
     )
-    """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
+    """After a restart or a truncation the state of producers is read from the log again (`Log`, KIP-98)."""
     producer_batches_are_remembered: bool = _guard(
         "one-batch-remembered",
         origin="a log remembers the last batch of an idempotent producer only (before KAFKA-5494)",
         effect="a retry of an earlier batch that is in the log is refused: the producer takes it for lost",
     )
-    """A log remembers the last five batches of a producer, as many as it may have in flight (`Log`, KAFKA-5494)."""
+    """A log remembers the last five batches of a producer, as many as may be in flight (`Log`, KAFKA-5494)."""
     old_producer_epochs_are_refused: bool = _guard(
         "zombie-producer",
         origin="a log takes what a producer sends in an epoch that is over (KIP-98 without its fence)",
@@ -85,7 +85,7 @@ class ProtocolRules:
         origin="the coordinator's answer counts although a marker was written since it was asked (KIP-890 in part)",
         effect="a batch of the transaction before begins one that is never ended",
     )
-    """A verification is for the transaction for which it was asked (`ProducerHistory`, KIP-890)."""
+    """A verification counts only for its own transaction (`ProducerHistory`, KIP-890)."""
     markers_are_fenced: bool = _guard(
         "markers-of-old-coordinators",
         origin="a leader writes a marker of a coordinator that was replaced (KIP-98 without coordinator epochs)",
@@ -103,19 +103,19 @@ class ProtocolRules:
         origin="a producer is forgotten after producer.id.expiration.ms although its transaction is open",
         effect="its marker ends nothing any more: consumers that read committed stand still",
     )
-    """A producer with an open transaction is not forgotten (`ProducerStates.expire`)."""
+    """A producer with an open transaction does not expire (`ProducerStates.expire`)."""
     read_committed_stops_at_open_transactions: bool = _guard(
         "reads-open-transactions",
         origin="consumers that read committed read up to the high watermark",
         effect="consumers have read records that are aborted later",
     )
-    """Consumers that read committed get nothing from the last stable offset on (`DelayedFetch`)."""
+    """Consumers that read committed get no record at or after the last stable offset (`DelayedFetch`)."""
     aborted_transactions_are_told: bool = _guard(
         "aborted-not-told",
         origin="Fetch names no aborted transactions",
         effect="consumers that read committed deliver aborted records",
     )
-    """Fetch names the aborted transactions among what it answers (`DelayedFetch`)."""
+    """Fetch names the aborted transactions in its answer (`DelayedFetch`)."""
     markers_outlive_their_records: bool = _guard(
         "markers-cleaned-early",
         origin="compaction removes a marker after delete.retention.ms although records of its transaction stay",
@@ -127,31 +127,31 @@ class ProtocolRules:
         origin="compaction cleans up to the high watermark, whatever is open",
         effect="a record that is aborted later has removed the one before it: committed data are lost",
     )
-    """Nothing from the last stable offset on is cleaned (`LogCleaner`)."""
+    """Nothing at or after the last stable offset is cleaned (`LogCleaner`)."""
     transaction_index_is_rebuilt: bool = _guard(
         "aborted-forgotten-at-recovery",
         origin="recovery drops the index of aborted transactions and does not make it anew",
         effect="after a crash consumers that read committed deliver aborted records",
     )
-    """Of segments that recovery reads the index of aborted transactions is made anew (`ProducerHistory.load`)."""
+    """Recovery rebuilds the index of aborted transactions of the segments that it reads (`ProducerHistory.load`)."""
     disk_failure_takes_replicas_offline: bool = _guard(
         "leads-on-without-disk",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",
         effect="partitions cannot be written although other replicas could lead them",
     )
-    """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
+    """A broker whose disk fails takes its replicas offline and reports it (`DirectoryFailures`, KIP-112)."""
     truncation_asks_the_leader: bool = _guard(
         "truncate-to-high-watermark",
         origin="a new follower truncates to its own high watermark, as before KIP-101 (KAFKA-1211)",
         effect="a committed record is lost when the follower that dropped it leads before it has fetched it again",
     )
-    """How far a new follower truncates is for the leader's epochs to say (`LeaderFetcher._truncate`, KIP-101)."""
+    """The leader's epochs decide how far a new follower truncates (`LeaderFetcher._truncate`, KIP-101)."""
     truncation_compares_epochs: bool = _guard(
         "truncation-in-one-round",
         origin="a follower truncates to the offset it is answered, whatever epoch that belongs to (before KIP-279)",
         effect="replicas diverge after two quick changes of leader",
     )
-    """A follower that has not the epoch of the answer goes back further (`LeaderFetcher._answered`, KIP-279)."""
+    """A follower without the answered epoch goes back further (`LeaderFetcher._answered`, KIP-279)."""
     truncation_follows_every_epoch: bool = _guard(
         "no-truncation-with-same-leader",
         origin="a follower goes on as it was when the leader of a new epoch is the one it knows (KAFKA-7164)",
@@ -164,7 +164,7 @@ class ProtocolRules:
         origin="the checkpoint has only what the broker was told of since it started (KAFKA-1647)",
         effect="after two restarts a replica takes nothing for committed: consumers wait, and it may drop what is",
     )
-    """The checkpoint keeps those of partitions that the broker has not heard of yet (`Replicas.high_watermarks`,
+    """The checkpoint keeps high watermarks of partitions that are not hosted yet (`Replicas.high_watermarks`,
     KAFKA-1647)."""
     isr_joins_from_epoch_start: bool = _guard(
         "isr-join-without-epoch-start",
@@ -177,7 +177,7 @@ class ProtocolRules:
         origin="a leader shrinks its ISR before ZooKeeper has accepted that",
         effect="a leader that was replaced commits records on its own; they are lost",
     )
-    """A new ISR counts when ZooKeeper has accepted it, and not before (`IsrKeeper._write`)."""
+    """A new ISR counts only once ZooKeeper has accepted it (`IsrKeeper._write`)."""
     isr_write_compares_versions: bool = _guard(
         "isr-write-without-version",
         origin="a leader writes its ISR over whatever ZooKeeper holds",
@@ -189,7 +189,7 @@ class ProtocolRules:
         origin="only members of the ISR hold the high watermark back, not caught-up replicas about to join",
         effect="a follower never catches up under load: the ISR stays small",
     )
-    """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
+    """A follower about to join the ISR must have it too (`Partition.advance_high_watermark`)."""
     leader_epoch_fences: bool = _guard(
         "no-leader-epoch-fence",
         origin="the leader epoch that a fetch believes in is not looked at (before KIP-320)",
@@ -213,7 +213,7 @@ class ProtocolRules:
         origin="a controller that was replaced while it stood still goes on writing to ZooKeeper (before KAFKA-6082)",
         effect="two controllers decide about the same partitions",
     )
-    """The controller's writes to ZooKeeper hold only while `/controller_epoch` is its own (`FencedWrites`,
+    """The controller's writes to ZooKeeper succeed only while `/controller_epoch` is its own (`FencedWrites`,
     KAFKA-6082)."""
     unclean_election_needs_permission: bool = _guard(
         "unclean-ignores-config",
@@ -239,32 +239,32 @@ class ProtocolRules:
         origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
         effect="an empty ISR: no replica can be elected cleanly any more",
     )
-    """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
+    """The last member of an ISR is not removed from it (`leadership.without_replica`)."""
     controller_resigns_when_replaced: bool = _guard(
         "controller-never-resigns",
         origin="a controller keeps acting after its session has expired or another one was elected",
         effect="writes that only the fence stops, requests that only epochs stop",
     )
-    """A controller whose session is over, or that finds another one, stops to act (`Controller._resign`)."""
+    """A controller whose session is over, or that finds another one, stops acting (`Controller._resign`)."""
     registrations_are_of_this_session: bool = _guard(
         "registration-of-old-session",
         origin="a broker finds a registration with its id and takes it for its own (KAFKA-1387, KAFKA-7165)",
         effect="it disappears when the old session ends: the broker runs, but is not registered",
     )
-    """A broker takes no registration for its own that ends with another session (`registration._existing`,
+    """A broker does not adopt a registration that ends with another session (`registration._existing`,
     KAFKA-7165)."""
     bounced_brokers_are_noticed: bool = _guard(
         "bounced-brokers-ignored",
         origin="the controller compares the ids of live brokers, not their epochs (before KIP-380)",
         effect="a broker that restarts faster than its session ends is never told what it leads",
     )
-    """A broker that registered anew is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
+    """A broker that registered again is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
     old_controllers_are_refused: bool = _guard(
         "no-controller-epoch-check",
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",
         effect="brokers follow two controllers: stale metadata and roles",
     )
-    """A broker obeys no controller older than the latest it has heard (`ControlRequests._is_stale`)."""
+    """A broker refuses controllers older than the latest it knows (`ControlRequests._is_stale`)."""
     fetch_session_epochs_are_checked: bool = _guard(
         "no-fetch-session-epoch",
         origin="a fetch session takes its requests in any order and as often as they come (KIP-227 without its epochs)",
@@ -276,7 +276,7 @@ class ProtocolRules:
         origin="brokers ignore the broker epoch in control requests (before KIP-380, KAFKA-7235)",
         effect="a late request stops or demotes replicas of a broker that has just restarted",
     )
-    """A broker obeys nothing that was meant for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
+    """A broker refuses requests for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
 
     old_generations_are_refused: bool = _guard(
         "no-generation-check",
@@ -289,7 +289,7 @@ class ProtocolRules:
         origin="commits are taken while members wait for the assignments of the next generation",
         effect="a member commits in a generation in which it has been told of no partition",
     )
-    """Between the last JoinGroup and the leader's assignment no commit is taken (`Membership.commits`)."""
+    """Between the last JoinGroup and the leader's assignment no commit is accepted (`Membership.commits`)."""
     instances_are_fenced: bool = _guard(
         "static-member-not-fenced",
         origin="a request under an instance id counts for its instance, whichever member id it has (KIP-345 in part)",
@@ -301,13 +301,13 @@ class ProtocolRules:
         origin="a coordinator reads half of its part of `__consumer_offsets` and takes that for all",
         effect="groups and committed offsets are gone after a failover",
     )
-    """A coordinator answers for its groups when it has read their log to the end (`GroupCoordinator._load_end`)."""
+    """A coordinator serves its groups only after reading their log to the end (`GroupCoordinator._load_end`)."""
     groups_load_past_high_watermark: bool = _guard(
         "group-load-to-high-watermark",
         origin="a coordinator reads its part of `__consumer_offsets` as a consumer would, up to the high watermark",
         effect="what was committed just before a failover is forgotten, as no follower has heard that it is",
     )
-    """It reads past the high watermark that it knows as a new leader (`GroupCoordinator._load_end`)."""
+    """A load reads past the high watermark of a new leader (`GroupCoordinator._load_end`)."""
     members_outlive_their_coordinator: bool = _guard(
         "member-forgotten-at-failover",
         origin="a coordinator that loads a group leaves its youngest member out",
@@ -319,25 +319,25 @@ class ProtocolRules:
         origin="a coordinator that lost its groups drops them late, though it has loaded them anew (KAFKA-10614)",
         effect="no coordinator answers for these groups any more",
     )
-    """An unload comes at once (`GroupCoordinator`), and one of an older epoch changes nothing (`Shards.unload`)."""
+    """An unload is not delayed (`GroupCoordinator`), and one of an older epoch changes nothing (`Shards.unload`)."""
     loads_keep_the_last_position: bool = _guard(
         "first-position-loaded",
         origin="of each partition's positions a load keeps the first that it reads (near a load of groups in 0.9.0)",
         effect="a member that takes a partition over after a failover begins at an old position of its group",
     )
-    """Of what a group has committed for a partition the last counts (`GroupCoordinator._load`)."""
+    """The last committed offset of a group in a partition counts (`GroupCoordinator._load`)."""
     first_rebalance_is_bounded: bool = _guard(
         "first-rebalance-put-off",
         origin="an empty group waits for more members as long as some come (KIP-134 without its bound)",
         effect="a group to which members keep coming has no first generation, and no partition is consumed",
     )
-    """It waits for as long as a rebalance may take at most (`Rebalance.join_time_is_over`, KIP-134)."""
+    """The initial delay is bounded by the rebalance time-out (`Rebalance.join_time_is_over`, KIP-134)."""
     late_syncs_get_assignments: bool = _guard(
         "late-sync-without-assignment",
         origin="a member that asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",
         effect="a returning instance does not know its partitions, and no member reads them",
     )
-    """A stable group tells its members what they have, whenever they ask (`Membership.sync`)."""
+    """A stable group answers its members' SyncGroup at any time (`Membership.sync`)."""
 
     transactional_producers_are_fenced: bool = _guard(
         "no-transactional-fence",
@@ -380,13 +380,13 @@ class ProtocolRules:
         origin="a coordinator that loads a decided transaction does not go on with its markers",
         effect="the transaction stays undecided on its partitions, and its producer waits for ever",
     )
-    """Whatever was decided, the next coordinator goes on with (`TransactionCoordinator._load`)."""
+    """The next coordinator carries out stored decisions (`TransactionCoordinator._load`)."""
     transactions_load_past_high_watermark: bool = _guard(
         "transaction-load-to-high-watermark",
         origin="a coordinator reads its part of `__transaction_state` as a consumer would, up to the high watermark",
         effect="what was decided just before a failover is forgotten, and decided anew in another way",
     )
-    """It reads past the high watermark that it knows as a new leader (`TransactionCoordinator._load_end`)."""
+    """A load reads past the high watermark of a new leader (`TransactionCoordinator._load_end`)."""
     transactional_offsets_wait_for_the_end: bool = _guard(
         "transactional-offsets-at-once",
         origin="offsets that a transaction commits count as soon as they are stored",
@@ -404,7 +404,7 @@ class ProtocolRules:
         origin="OffsetFetch does not look whether a transaction has an offset to come (before KIP-447)",
         effect="a member begins where an open transaction has not ended, and records are done twice",
     )
-    """With `require_stable` a position that may change is not told (`GroupHandlers._fetched`, KIP-447)."""
+    """With `require_stable` a position that may change is not returned (`GroupHandlers._fetched`, KIP-447)."""
 
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(

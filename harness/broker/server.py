@@ -1,4 +1,4 @@
-"""One broker: which parts it is made of, in which order they start, and in which order they stop.
+"""One broker: its parts, and their order of start and stop.
 
 The order is Kafka's (`KafkaServer.startup` and `shutdown`): it opens its ports before it registers, so that clients can
 connect once they see it, but answers no request before everything is there; and it gives up its leads before it stops.
@@ -87,10 +87,10 @@ _log = logging.getLogger(__name__)
 
 
 class Server(Protocol):
-    """Where requests come in."""
+    """Receives requests."""
 
     def bind(self, endpoint: Endpoint) -> int:
-        """Take the endpoint's port and return it; raises OSError."""
+        """Open the endpoint's port and return it; raises OSError."""
         ...
 
     async def serve(self) -> None:
@@ -98,13 +98,13 @@ class Server(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Give up the ports and drop every connection."""
+        """Close the ports and drop every connection."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """All that a broker touches outside itself; a simulation brings its own."""
+    """Everything outside the broker that it uses; a simulation brings its own."""
 
     storages: Mapping[str, Storage]
     """The data directories, by their names."""
@@ -113,10 +113,10 @@ class Surroundings:
     make_server: Callable[[Dispatcher], Server]
     state_log: StateLog
     wall_ms: Callable[[], int]
-    """Milliseconds since 1970; for what is stored, never for logic."""
+    """Milliseconds since 1970; for stored timestamps only."""
     rng: random.Random
     exporter: Exporter | None = None
-    """Shows metrics to others, if it is wanted."""
+    """Exports metrics, if configured."""
 
 
 class Broker:
@@ -124,7 +124,7 @@ class Broker:
 
     def __init__(self, config: BrokerConfig, outside: Surroundings, *, planted_bugs: Sequence[str] = ()) -> None:
         self.failed = asyncio.Event()
-        """Set when the broker cannot go on: it is to be stopped."""
+        """Set when the broker cannot continue: it must be stopped."""
         self._config = config
         self._outside = outside
         self._planted_bugs = list(planted_bugs)
@@ -188,13 +188,13 @@ class Broker:
         self._checkpointer: asyncio.Task[None] | None = None
         self._readvertising: asyncio.Task[None] | None = None
         self._ports: dict[str, int] = {}
-        """Those that were taken, by listener."""
+        """Opened ports, by listener."""
 
     async def start(self) -> None:
         """Start every part; requests are answered when this returns.
 
         Raises:
-            ZooKeeperError, StorageError, BrokerIdTaken, OSError: it cannot start; `abandon` takes back what was begun.
+            ZooKeeperError, StorageError, BrokerIdTaken, OSError: it cannot start; `abandon` undoes what was begun.
         """
         self._emit_start()
         await self._session.start()
@@ -249,7 +249,7 @@ class Broker:
         _log.info("startup.complete broker=%d broker_epoch=%d", self._config.broker_id, self._broker_epoch)
 
     async def stop(self) -> None:
-        """Hand leads over, stop every part, leave clean logs behind and end the ZooKeeper session."""
+        """Hand leaderships over, stop every part, leave clean logs and end the ZooKeeper session."""
         controlled = False
         self._replicas.control.shutting_down = True
         if self._config["controlled.shutdown.enable"]:
@@ -266,14 +266,14 @@ class Broker:
         _log.info("shutdown.complete controlled=%s", controlled)
 
     async def abandon(self) -> None:
-        """Take back a start that failed half way: nothing is promised about the logs."""
+        """Undo a start that failed half way; the logs may not be clean."""
         await self._stop_serving()
         self._logs.close()
         await self._controller.stop()
         await self._session.stop()
 
     def metrics(self) -> BrokerMetrics:
-        """Return how the broker is, in numbers."""
+        """Return the broker's metrics."""
         transactions = transaction_statistics(self._transactions, self._questions)
         return metrics_of(self._replicas, self._controller, self._cleaner, self._coordinator, transactions)
 
@@ -311,7 +311,7 @@ class Broker:
             )
 
     async def _partitions_of(self, zk: ZooKeeper, topic: str, default: str) -> int:
-        """Return how many partitions an internal topic has or, while there is none, will get by the property."""
+        """Return the number of an internal topic's partitions or, before it exists, the configured one."""
         assignment = await read_topic_assignment(zk, topic)
         return len(assignment.partitions) if assignment else int(self._config[default])
 
@@ -382,7 +382,7 @@ class Broker:
         )
 
     def _bind(self, server: Server) -> BrokerRegistration:
-        """Take the ports and return the registration that names them."""
+        """Open the ports and return the registration with them."""
         self._ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
         return BrokerRegistration(
             broker_id=self._config.broker_id,
@@ -409,7 +409,7 @@ class Broker:
     def _dispatcher(
         self, cluster_id: str, partitions: tuple[int, int], transactional: TransactionalCommits
     ) -> Dispatcher:
-        """Return what serves every API; `partitions` are those of `__consumer_offsets` and `__transaction_state`."""
+        """Return the dispatcher of APIs; `partitions` are those of `__consumer_offsets` and `__transaction_state`."""
         coordinator, transactions = self._coordinator, self._transactions
         assert coordinator is not None
         assert transactions is not None
@@ -457,7 +457,7 @@ class Broker:
     # --- the session ---
 
     async def _register(self) -> None:
-        """Put this broker's registration into the session in force."""
+        """Write this broker's registration in the session in force."""
         assert self._registration is not None
         self._broker_epoch = await register_broker(
             self._session.current,
@@ -483,7 +483,7 @@ class Broker:
             await self._controller.after_new_session(self._broker_epoch)
 
     def _readvertise(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        """Tell the cluster where this broker is reached, if `advertised.listeners` has changed while it runs."""
+        """Register again if `advertised.listeners` has changed while the broker runs."""
         if self._registration is None or before["advertised.listeners"] == now["advertised.listeners"]:
             return
         self._registration = replace(self._registration, endpoints=self._reached_at(BrokerConfig(now)))
@@ -494,7 +494,7 @@ class Broker:
         try:
             path = broker_path(registration.broker_id)
             await self._session.current.set(path, registration.encode(), ANY_VERSION)
-        except ZooKeeperError as error:  # the next session registers what is advertised now
+        except ZooKeeperError as error:  # the next session registers the present addresses
             _log.warning("registration.change failed error=%r", error)
         else:
             _log.info("registration.changed endpoints=%s", registration.endpoints)

@@ -9,7 +9,7 @@ from harness.system.chain import Link, chained
 
 
 class StateLog(Protocol):
-    """Where the broker says what it does; the event is on file when `emit` returns."""
+    """The broker's log of its state changes; the event is on file when `emit` returns."""
 
     @property
     def next_seq(self) -> int:
@@ -31,7 +31,7 @@ class StateLog(Protocol):
 
 @dataclass(slots=True)
 class LineStateLog:
-    """Encodes events and hands each line to `write_line`, which must not return before it is on file."""
+    """Encodes events and passes each line to `write_line`, which must not return before it is on file."""
 
     broker_id: int
     incarnation: str

@@ -1,6 +1,6 @@
-"""May this topic be created, and which brokers hold its partitions? Pure: Kafka's rules, no ZooKeeper.
+"""Checks a new topic, and places its partitions. Pure: Kafka's rules, no ZooKeeper.
 
-The rules are those of Kafka's `AdminManager`, `AdminZkClient` and `AdminUtils`, in their order, because a request that
+The rules are those of Kafka's `AdminManager`, `AdminZkClient` and `AdminUtils`, in their order, as a request that
 breaks two rules is answered with the first.
 """
 
@@ -19,9 +19,9 @@ from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 MAX_NAME_LENGTH = 249
 MAX_PARTITIONS = 10_000
-"""In one request, as in Kafka's KRaft controller: placing two thousand million would take all memory there is."""
+"""In one request, as in Kafka's KRaft controller: placing two thousand million would take all memory."""
 UNSET = -1
-"""In a request: as many partitions or replicas as the broker's own properties say (KIP-464)."""
+"""In a request: the numbers of partitions and replicas are the broker's own properties (KIP-464)."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -30,7 +30,7 @@ Placement = dict[int, list[int]]
 
 
 class TopicRefused(Exception):
-    """The topic may not be created; carries the code and the sentence of the answer."""
+    """The topic may not be created; has the error code and message of the answer."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -40,13 +40,13 @@ class TopicRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
-    """A topic as a request describes it."""
+    """A topic in a request."""
 
     name: str
     partitions: int = UNSET
     replication_factor: int = UNSET
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Placement by hand; empty for the broker to choose."""
+    """Manual placement; empty for the broker to choose."""
     config: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -61,16 +61,16 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlanner:
-    """What the rules need to know of the cluster."""
+    """What the rules need of the cluster."""
 
     alive_brokers: Sequence[int]
     """Ascending."""
     racks: Mapping[int, str] = field(default_factory=dict)
-    """Of the brokers that say one."""
+    """Of the brokers that have one."""
     default_partitions: int
     default_replication_factor: int
     topics: frozenset[str]
-    """Names that are taken."""
+    """Names in use."""
 
     def plan(self, request: TopicRequest, rng: random.Random) -> NewTopic:
         """Return the topic with every partition placed.
@@ -129,8 +129,8 @@ def place(
 ) -> Placement:
     """Return Kafka's placement: leaders round robin from the broker at `start`, followers shifted.
 
-    Where brokers say their `broker.rack`, neighbours are of different racks, and no rack gets a second replica of a
-    partition while another has none (KIP-36).
+    If brokers have a `broker.rack`, neighbours are of different racks, and no rack gets a second replica of a partition
+    while another has none (KIP-36).
 
     Raises:
         TopicRefused: no partitions, no replicas, more replicas than brokers, or a rack that only some brokers have.
@@ -173,7 +173,7 @@ def place(
 
 
 def _by_turns(racks: Mapping[int, str]) -> list[int]:
-    """Return the brokers so that each rack has its turn, in the order of their names."""
+    """Return the brokers so that racks alternate, in the order of their names."""
     members = [[broker for broker in sorted(racks) if racks[broker] == rack] for rack in sorted(set(racks.values()))]
     return [broker for turn in zip_longest(*members) for broker in turn if broker is not None]
 
@@ -212,7 +212,7 @@ def check_collision(name: str, topics: Collection[str]) -> None:
 
 
 def check_assignment(assignment: Placement) -> None:
-    """Raise TopicRefused when a placement by hand is malformed; dead and unknown brokers are allowed."""
+    """Raise TopicRefused when a manual placement is malformed; dead and unknown brokers are allowed."""
     if list(assignment) != list(range(len(assignment))):
         problem = "partitions must be a consecutive sequence from 0"
     elif len({len(replicas) for replicas in assignment.values()}) != 1:

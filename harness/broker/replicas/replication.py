@@ -118,7 +118,7 @@ def check_leader_epoch(expected: int, current: int) -> ErrorCode:
 
 
 class ControlOutcome(StrEnum):
-    """What becomes of one partition of a control request."""
+    """The outcome of one partition of a control request."""
 
     APPLIED = "applied"
     IGNORED_OLD = "ignored_old"
@@ -136,16 +136,16 @@ LEADER_AND_ISR_ERRORS: dict[ControlOutcome, ErrorCode] = {
     ControlOutcome.LEADER_UNAVAILABLE: ErrorCode.NONE,
     ControlOutcome.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""What LeaderAndIsr answers for each outcome; an unavailable leader is no error (KAFKA-1647)."""
+"""LeaderAndIsr's error for each outcome; an unavailable leader is no error (KAFKA-1647)."""
 
 
 def judge_leader_and_isr(
     requested_epoch: int, local_epoch: int, *, assigned: bool, leads: bool, leader_alive: bool
 ) -> ControlOutcome:
-    """Return what a LeaderAndIsr for one partition means to a broker that is in `local_epoch`.
+    """Return the outcome of a LeaderAndIsr for one partition of a broker in `local_epoch`.
 
-    Only a larger leader epoch is news: equal ones are resent by the controller all the time. A follower whose new
-    leader is not alive (or is -1) keeps its old state, epoch included, and waits for the next request.
+    Only a larger leader epoch is new: the controller resends equal ones all the time. A follower whose new leader is
+    not alive (or is -1) keeps its old state, including the epoch, and waits for the next request.
     """
     if requested_epoch < local_epoch:
         return ControlOutcome.IGNORED_OLD
@@ -157,7 +157,7 @@ def judge_leader_and_isr(
 
 
 def judge_stop_replica(requested_epoch: int, local_epoch: int) -> ControlOutcome:
-    """Return what a StopReplica for one partition means (KIP-570): an older epoch than the replica's stops nothing.
+    """Return the outcome of a StopReplica for one partition (KIP-570): an older epoch than the replica's stops nothing.
 
     The replica's own epoch does: the controller stops a replica before it raises the epoch of those that stay.
     """
@@ -177,15 +177,15 @@ class Truncation:
 
 
 def truncation_without_epochs(high_watermark: int) -> Truncation:
-    """Return the step of a follower that has no leader epochs at all: back to what it knows to be committed."""
+    """Return the step of a follower without any leader epochs: back to its high watermark."""
     return Truncation(to=high_watermark, done=True, reason="hw")
 
 
 def truncation_after(answer: EpochEnd, local_end: EpochEnd, log_end_offset: int, high_watermark: int) -> Truncation:
-    """Return what a follower does after its leader answered where the requested epoch ends (KIP-101, KIP-279).
+    """Return a follower's step after its leader's answer about the end of an epoch (KIP-101, KIP-279).
 
-    `local_end` is where the epoch of the answer ends in the follower's own log. When the follower never saw that
-    epoch, it drops what came after its largest older one and asks again.
+    `local_end` is the end of the answered epoch in the follower's own log. If the follower never saw that epoch, it
+    drops what came after its largest older one and asks again.
     """
     if answer.end_offset == UNDEFINED_OFFSET:
         return truncation_without_epochs(high_watermark)

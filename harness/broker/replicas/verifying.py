@@ -1,4 +1,4 @@
-"""Before a transaction begins on a partition: is the partition in it, by the word of its coordinator (KIP-890, part 1)?
+"""Verifies before a transaction begins on a partition that its coordinator has the partition in it (KIP-890, part 1).
 
 Kafka's `ReplicaManager.maybeStartTransactionVerificationForPartitions`. The connection to coordinators is plugged in:
 the replicas know nothing of them.
@@ -30,7 +30,7 @@ _TRY_AGAIN = frozenset(
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class TransactionQuestion:
-    """Which of these partitions are in the producer's open transaction?"""
+    """Asks which of these partitions are in the producer's open transaction."""
 
     transactional_id: str
     producer_id: int
@@ -42,15 +42,15 @@ class TransactionVerifier(Protocol):
     """Asks the coordinator of a transactional id: AddPartitionsToTxn with `verify_only`."""
 
     async def verify(self, question: TransactionQuestion) -> Mapping[TopicPartition, ErrorCode]:
-        """Return what the coordinator says of each partition; NONE of those that are in the transaction.
+        """Return the coordinator's error for each partition; NONE for those in the transaction.
 
-        NETWORK_EXCEPTION when it does not answer, COORDINATOR_NOT_AVAILABLE when it is not known where it is.
+        NETWORK_EXCEPTION when it does not answer, COORDINATOR_NOT_AVAILABLE when it is unknown.
         """
         ...
 
 
 class NoCoordinator:
-    """Stands for the verifier of a broker that knows no transaction coordinator."""
+    """Verifier of a broker without a transaction coordinator."""
 
     async def verify(self, question: TransactionQuestion) -> Mapping[TopicPartition, ErrorCode]:
         """Return that there is none."""
@@ -59,7 +59,7 @@ class NoCoordinator:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionVerifier:
-    """Gets the verifications that the first batches of transactions need."""
+    """Gets the verifications for the first batches of transactions."""
 
     replicas: Replicas
     state_log: StateLog
@@ -69,9 +69,9 @@ class PartitionVerifier:
     async def verify(
         self, transactional_id: str, batches: Mapping[TopicPartition, BatchHeader]
     ) -> dict[TopicPartition, Verification | ErrorCode]:
-        """Return what to append these batches with, all of one producer, or why one may not be.
+        """Return the verifications for these batches, all of one producer, or why one may not be appended.
 
-        Batches that are left out need no verification: their transaction is open, or the broker verifies none.
+        Batches that are left out need none: their transaction is open, or the broker verifies none.
         """
         result: dict[TopicPartition, Verification | ErrorCode] = {}
         for key, header in batches.items():
@@ -116,9 +116,9 @@ class PartitionVerifier:
 
 
 def as_producers_know_it(error: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
-    """Return the error that Produce answers for one of a coordinator.
+    """Return Produce's error for one of a coordinator.
 
-    What may pass becomes one on which every producer tries again without looking for another leader.
+    A temporary one becomes an error on which every producer retries without looking for another leader.
     """
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH

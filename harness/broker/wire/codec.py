@@ -1,8 +1,8 @@
 """Bytes to messages and back: request and response frames without their length prefix in, with it out.
 
-kafka-python decodes the fields of a body. It notices neither a body that ends too early inside its last string, nor a
-null where the protocol allows none, nor a text longer than Kafka's, which flexible versions could hold. All are checked
-here: a handler never sees such a message.
+kafka-python decodes the fields of a body. It does not detect a body that ends inside its last string, a null where the
+protocol allows none, or a text longer than Kafka's, which flexible versions could hold. All are checked here: a handler
+never sees such a message.
 """
 
 import struct
@@ -21,23 +21,23 @@ MAX_TEXT_BYTES = 2**15 - 1
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
 Nulls = tuple[tuple[str, bool, "Nulls | None"], ...]
-"""Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold.
+"""Fields that can be null: the name, whether the protocol allows it, and the same for the fields of its elements.
 
 None if no code reads the elements; none of them may be null.
 """
 
 
 Texts = tuple[tuple[str, "Texts"], ...]
-"""Fields that are texts or hold some: the name, and the same of what its elements hold."""
+"""Fields that are texts or have some: the name, and the same for the fields of its elements."""
 
 
 class MalformedMessage(Exception):
-    """The bytes are not the message that they should be."""
+    """The bytes are not a valid message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """What stands before every request's body."""
+    """The header before every request's body."""
 
     api_key: int
     api_version: int

@@ -1,8 +1,8 @@
 """The connections of a broker, the limit on new ones, and the idle ones.
 
-The rules are Kafka's (`ConnectionQuotas`, `Selector.IdleExpiryManager`): where all places are taken, a connection waits
-until one is free, only not a broker's, for which the least recently used one of another listener is closed; one too
-many from an address is closed at once; and so is one on which nothing moves, whatever it is waiting for.
+The rules are Kafka's (`ConnectionQuotas`, `Selector.IdleExpiryManager`): at the limit, a connection waits until a place
+is free, except a broker's, for which the least recently used one of another listener is closed; a connection above an
+address's limit is closed at once; and so is an idle one, whatever it is waiting for.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _SHORTEST_SWEEP_S = 0.01
 
 
 class NotingReads(asyncio.StreamReaderProtocol):
-    """Keeps when data came in last."""
+    """Records when data came in last."""
 
     read_s = 0.0
 
@@ -30,14 +30,14 @@ class NotingReads(asyncio.StreamReaderProtocol):
         self.reader = reader
 
     def data_received(self, data: bytes) -> None:
-        """Note the time and hand the data on."""
+        """Record the time and pass the data on."""
         self.read_s = asyncio.get_running_loop().time()
         super().data_received(data)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ClientConnection:
-    """One connection that was accepted."""
+    """One accepted connection."""
 
     listener: str
     address: str
@@ -47,15 +47,15 @@ class ClientConnection:
     writer: asyncio.StreamWriter
     protocol: NotingReads
     written_s: float
-    """When its client took something last."""
+    """When its client read something last."""
     _untaken_bytes: int = 0
 
     def close(self) -> None:
-        """Drop it at once; what was not sent is not sent any more."""
+        """Drop it at once; unsent data is lost."""
         self.writer.transport.abort()
 
     def used_s(self, now_s: float) -> float:
-        """Return when a byte moved last, as far as can be seen now."""
+        """Return when a byte moved last, as far as known now."""
         untaken_bytes = self.writer.transport.get_write_buffer_size()
         if untaken_bytes != self._untaken_bytes:
             self._untaken_bytes = untaken_bytes
@@ -81,24 +81,24 @@ class Connections:
         return iter(self._open)
 
     async def place(self, listener: str) -> None:
-        """Return when there is a place for a connection by this listener."""
+        """Return when there is a place for a connection of this listener."""
         while len(self._open) >= self._limits.max_connections and listener != self._limits.protected_listener:
             self._left.clear()
             await self._left.wait()
 
     def may_come(self, address: str) -> bool:
-        """Whether one more connection may come from an address."""
+        """Whether one more connection from an address is allowed."""
         return self._by_address[address] < self._limits.per_address(address)
 
     def add(self, connection: ClientConnection) -> None:
-        """Take a connection in; if it is a broker's and one too many, another one goes."""
+        """Add a connection; if it is a broker's above the limit, another one is closed."""
         self._open[connection] = None
         self._by_address[connection.address] += 1
         if len(self._open) > self._limits.max_connections:
             self._close_least_recently_used()
 
     def remove(self, connection: ClientConnection) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         del self._open[connection]
         self._by_address[connection.address] -= 1
         if not self._by_address[connection.address]:
@@ -106,7 +106,7 @@ class Connections:
         self._left.set()
 
     async def close_idle(self) -> None:
-        """Close connections on which nothing moves any more, for ever."""
+        """Close idle connections, in a loop."""
         max_idle_s = self._limits.max_idle_s
         if max_idle_s < 0:
             return
@@ -144,7 +144,7 @@ async def take_in(listener: str, accepted: socket.socket, *, read_ahead_bytes: i
 def as_connection(
     transport: asyncio.Transport, protocol: NotingReads, *, listener: str, address: str, peer: str
 ) -> ClientConnection:
-    """Return what clients send and take by a transport as a connection."""
+    """Return a transport as a connection."""
     loop = asyncio.get_running_loop()
     protocol.read_s = loop.time()
     transport.set_write_buffer_limits(high=0)  # drain() returns when the response is with the kernel

@@ -1,22 +1,22 @@
-"""Constructors for kafka-python's message classes, generated once a class, as `dataclasses` does it.
+"""Constructors for kafka-python's message classes, generated once a class, as in `dataclasses`.
 
-The package's own constructor walks over all fields of the specification at every call, which was an eighth of what a
-broker does. A generated one fills the same slots: with what it is given, and at once with the defaults that the package
-looks up when they are read. What only the package's own client does (arguments by position, a version from the start)
-still goes to the package's constructor.
+The package's own constructor iterates over all fields of the specification at every call, which was an eighth of a
+broker's work. A generated one sets the same slots: given values, and at once the defaults that the package looks up on
+reading. Only calls of the package's own client (positional arguments, a version from the start) still use the package's
+constructor.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 _ABSENT = object()
-"""Stands for a tagged field that was not given, and so is not encoded."""
+"""Stands for a tagged field that was not given, and is not encoded."""
 _OF_A_MESSAGE = ("_header", "_min_version", "_max_version")
 _OF_ALL = ("_version", "tags", "unknown_tags")
 
 
 def generate_constructors(message_class: Any) -> None:
-    """Give a message class and the classes of all that it holds quick constructors."""
+    """Give a message class, and the classes of all its fields, generated constructors."""
     _generate(message_class, (*_OF_A_MESSAGE, *_OF_ALL))
 
 

@@ -20,12 +20,12 @@ from harness.values import value_class
 
 
 class CloseConnection(Exception):
-    """The connection is to be closed without an answer; raised by dispatch and by handlers, the message says why."""
+    """The connection must be closed without an answer; raised by dispatch and by handlers, with the reason."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What a handler learns about a request beside the request itself."""
+    """A request's context for its handler."""
 
     api_key: ApiKey
     api_version: int
@@ -34,11 +34,11 @@ class RequestContext:
     client_id: str
     """Empty when the client sent none."""
     listener: str
-    """Name of the listener that the request came in by."""
+    """Name of the request's listener."""
     peer: str
     """host:port of the other end of the connection."""
     room: Room = unlimited
-    """How large the response may be, asked when it is made."""
+    """Limit of the response's size, computed when it is made."""
 
 
 Handler = Callable[[Any, RequestContext], Awaitable[Message | None]]
@@ -74,8 +74,8 @@ class Api:
 class Dispatcher:
     """Decodes requests, calls handlers, encodes responses; serves those of `apis` that have a handler.
 
-    ApiVersions it answers itself. `answered` is called with the API of every request that was served and the seconds
-    that it took, failed or not.
+    It answers ApiVersions itself. `answered` is called with the API of every served request and its seconds, failed or
+    not.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Dispatcher:
             peer=peer,
             room=room,
         )
-        del frame, header  # a request may wait for long, and its bytes are not needed any more
+        del frame, header  # a request may wait for long, without needing its bytes
         response = await self.answer(request, context)
         if response is None:
             return None
@@ -123,7 +123,7 @@ class Dispatcher:
         """Return the response to a decoded request, as its handler made it; None for no response.
 
         Raises:
-            CloseConnection: this API is not served, or the handler does not answer.
+            CloseConnection: this API is not served, or the handler refuses to answer.
         """
         handler = self._handlers.get(context.api_key)
         if handler is None:

@@ -1,11 +1,11 @@
-"""Kafka's error codes by Kafka's names (`org.apache.kafka.common.protocol.Errors`), as far as a 2.5 broker has them."""
+"""Kafka's error codes by Kafka's names (`org.apache.kafka.common.protocol.Errors`), those of a 2.5 broker."""
 
 from enum import IntEnum, unique
 
 
 @unique
 class ErrorCode(IntEnum):
-    """What an answer says went wrong; NONE when nothing did."""
+    """The error of an answer; NONE without one."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

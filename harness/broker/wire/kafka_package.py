@@ -1,7 +1,7 @@
 """Loads kafka-python's message classes without its client, which is not used and takes four times as long to load.
 
-The package's own `__init__` imports the whole client. So an empty package stands in for it: submodules are found as
-ever, and the first use of a name that only the client has runs the real `__init__`.
+The package's own `__init__` imports the whole client. So an empty package replaces it: submodules are found as usual,
+and the first use of a name of the client runs the real `__init__`.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ class _WithoutClient(ModuleType):
 
 
 def stand_in() -> None:
-    """Put the empty package in place, unless the real one is loaded or missing."""
+    """Install the empty package, unless the real one is loaded or missing."""
     spec = None if PACKAGE in sys.modules else importlib.util.find_spec(PACKAGE)
     if spec is not None:
         sys.modules[PACKAGE] = _package(spec)

@@ -1,4 +1,4 @@
-"""What clients may take of a broker: connections, memory for requests, and for responses that they do not take.
+"""Limits of clients: connections, memory for requests, and for responses that they do not read.
 
 The kernel's part is bounded too: connections that wait to be accepted, and the buffers of a connection.
 """
@@ -13,10 +13,10 @@ from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import INT_MAX
 
 UNTAKEN_RESPONSE_BYTES = 128 * 1024 * 1024
-"""How much all responses together may hold that their clients do not take. Kafka needs none: it sends from files."""
+"""Limit of all unread responses together. Kafka needs none: it sends from files."""
 
 Room = Callable[[], int]
-"""Returns how many bytes a response may have now; one batch of records is sent all the same (KIP-74)."""
+"""Returns how many bytes a response may have now; one batch of records is sent in any case (KIP-74)."""
 
 
 def unlimited() -> int:
@@ -30,30 +30,30 @@ class ServerLimits:
 
     max_request_bytes: int = 100 * 1024 * 1024
     queued_request_bytes: int = -1
-    """Of all requests that are being read or answered; no request is read beyond. Not positive: no limit."""
+    """Sum of all requests being read or answered; at the limit no request is read. Not positive: no limit."""
     untaken_response_bytes: int = UNTAKEN_RESPONSE_BYTES
     max_connections: int = INT_MAX
     max_connections_per_address: int = INT_MAX
     addresses: Mapping[str, int] = field(default_factory=dict)
-    """What holds for single addresses instead."""
+    """Limits of single addresses instead."""
     max_idle_s: float = 600.0
     """A connection on which no byte moves for longer is closed, also in the middle of a request; negative: never."""
     protected_listener: str | None = None
-    """The brokers' own: its connections are accepted whatever their number, at the cost of others."""
+    """The brokers' own: its connections are accepted in any number, at the cost of others."""
     backlog: int = 50
-    """How many connections wait in the kernel to be accepted."""
+    """Number of connections waiting in the kernel."""
     receive_buffer_bytes: int = 102_400
     """Of each connection; -1: the kernel's choice."""
     send_buffer_bytes: int = 102_400
     """Of each connection; -1: the kernel's choice."""
 
     def per_address(self, address: str) -> int:
-        """Return how many connections may come from an address."""
+        """Return the limit of connections from an address."""
         return self.addresses.get(address, self.max_connections_per_address)
 
 
 def server_limits(config: BrokerConfig) -> ServerLimits:
-    """Return what the properties say; the brokers' listener is protected only if it is not the only one.
+    """Return the limits of the properties; the brokers' listener is protected only if it is not the only one.
 
     Raises:
         OSError: a host name among the addresses cannot be resolved.
@@ -74,7 +74,7 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
 
 
 class RequestMemory:
-    """Kafka's memory pool: as long as there is any left, a request of any size is read."""
+    """Kafka's memory pool: while any is left, a request of any size is read."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -89,25 +89,25 @@ class RequestMemory:
         self.taken_bytes += size_bytes
 
     def give_back(self, size_bytes: int) -> None:
-        """Let others have it."""
+        """Release it."""
         self.taken_bytes -= size_bytes
         self._freed.set()
 
 
 class ResponseMemory:
-    """Counts what clients do not take, so that the next responses are smaller."""
+    """Counts unread responses, so that the next ones are smaller."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self.held_bytes = 0
 
     def room(self) -> int:
-        """Return how much the next response may have."""
+        """Return the room of the next response."""
         return max(0, self._limit_bytes - self.held_bytes)
 
     @contextmanager
     def holding(self, size_bytes: int) -> Iterator[None]:
-        """Count a response while its client has not taken it."""
+        """Count a response until its client has read it."""
         self.held_bytes += size_bytes
         try:
             yield

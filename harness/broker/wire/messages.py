@@ -1,8 +1,8 @@
-"""Every request and response that the broker speaks, by Kafka's names; no other module knows where they come from.
+"""Every request and response of the broker, by Kafka's names; no other module knows their origin.
 
-A message that is imported here is one that the broker can encode and decode; `harness.broker.handlers.apis` says which
-APIs are served. There is one class a message, its version given when it is encoded or decoded (`codec`). Fields are
-snake_case and keep their default until set; never mutate a default, set the field.
+An imported message is one that the broker can encode and decode; `harness.broker.handlers.apis` lists the served APIs.
+There is one class a message; its version is given when it is encoded or decoded (`codec`). Fields are snake_case and
+keep their default until set; never mutate a default, set the field.
 """
 
 # mypy: implicit-reexport

@@ -1,11 +1,11 @@
-"""Which numbers in requests and responses stand for none, or for something special? By Kafka's names."""
+"""Numbers in requests and responses that stand for none, or for something special, by Kafka's names."""
 
 NO_EPOCH = -1
-"""As leader epoch: the sender does not know it, or does not have it checked (`NO_PARTITION_LEADER_EPOCH`)."""
+"""Leader epoch: unknown to the sender, or not to be checked (`NO_PARTITION_LEADER_EPOCH`)."""
 EPOCH_DURING_DELETE = -2
-"""As leader epoch in StopReplica: the topic goes, whatever the epoch (KIP-570)."""
+"""Leader epoch in StopReplica: the topic is deleted, in any epoch (KIP-570)."""
 UNKNOWN_BROKER_EPOCH = -1
-"""As broker epoch: of no registration, and so not checked (KIP-380)."""
+"""Broker epoch: of no registration, and so not checked (KIP-380)."""
 LATEST = -1
 """As timestamp in ListOffsets: the end of the log, or of what is committed."""
 EARLIEST = -2

@@ -1,4 +1,4 @@
-"""What a partition leader reads and writes in ZooKeeper: its partition's state, and the news of an ISR change."""
+"""A partition leader's reads and writes in ZooKeeper: its partition's state, and notifications of ISR changes."""
 
 import logging
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class VersionedState:
 
 
 async def read_partition_state(zk: ZooKeeper, topic: str, partition: int) -> VersionedState | None:
-    """Return a partition's state, or None while it never had a leader; a znode without sense counts as none."""
+    """Return a partition's state, or None before its first leader; an invalid znode counts as none."""
     try:
         data, stat = await zk.get(partition_state_path(topic, partition))
         return VersionedState(state=PartitionStateZnode.decode(topic, partition, data), zk_version=stat.version)
@@ -96,9 +96,9 @@ async def write_isr(
 
 
 async def publish_isr_changes(zk: ZooKeeper, partitions: Sequence[tuple[str, int]], *, state_log: StateLog) -> str:
-    """Tell the controller that the ISR of these partitions changed; return the path of the notification.
+    """Notify the controller of changed ISRs; return the path of the notification.
 
-    An answer lost with the connection may leave two notifications, which does no harm.
+    An answer lost with the connection may leave two notifications, which is harmless.
     """
     path, stat = await zk.create(ISR_CHANGE_PREFIX, encode_isr_change(partitions), sequential=True)
     _log_created(path, stat, state_log)
@@ -106,7 +106,7 @@ async def publish_isr_changes(zk: ZooKeeper, partitions: Sequence[tuple[str, int
 
 
 async def publish_log_dir_failure(zk: ZooKeeper, broker_id: int, *, state_log: StateLog) -> None:
-    """Tell the controller that the data directory of a broker has failed: it asks which replicas are gone."""
+    """Notify the controller of a broker's failed data directory: it then asks which replicas are gone."""
     _, stat = await zk.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_event(broker_id), sequential=True)
     _log_created(LOG_DIR_EVENT_PREFIX, stat, state_log)
 

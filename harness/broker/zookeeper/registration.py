@@ -1,4 +1,4 @@
-"""A broker makes itself known in ZooKeeper: the paths all brokers need, the cluster's id, its own registration."""
+"""A broker's registration in ZooKeeper: the paths that all brokers need, the cluster's id, its own registration."""
 
 import contextlib
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class BrokerIdTaken(Exception):
 
 
 async def ensure_persistent_paths(zk: ZooKeeper) -> None:
-    """Create what every broker expects to be there; what exists is left alone."""
+    """Create the paths that every broker expects; existing ones are left alone."""
     paths = {parent: None for path in PERSISTENT_PATHS for parent in _with_parents(path)}
     for path in paths:
         await _create_if_absent(zk, path, b"")
@@ -39,7 +39,7 @@ def _with_parents(path: str) -> list[str]:
 
 
 async def read_or_create_cluster_id(zk: ZooKeeper, proposed: str) -> str:
-    """Return the id of this cluster: the one that stands there, or `proposed` when this broker is the first."""
+    """Return the id of this cluster: the stored one, or `proposed` when this broker is the first."""
     await _create_if_absent(zk, CLUSTER_ID, encode_cluster_id(proposed))
     data, _ = await zk.get(CLUSTER_ID)
     return decode_cluster_id(data)
@@ -55,8 +55,8 @@ async def register_broker(
 ) -> int:
     """Create `/brokers/ids/<id>` and return its czxid, which is the broker epoch (KIP-380).
 
-    Created empty and set in one multi, because only the set's answer carries the stat. A registration left by
-    `previous_session_id` (0 for none) is replaced, one of this very session is taken as it stands.
+    Created empty and set in one multi, as only the set's answer has the stat. A registration left by
+    `previous_session_id` (0 for none) is replaced, one of this very session is kept.
 
     Raises:
         BrokerIdTaken: the registration belongs to any other session.
@@ -81,7 +81,7 @@ async def register_broker(
 async def _existing(
     zk: ZooKeeper, path: str, created: Sequence[OpResult], previous_session_id: int, rules: ProtocolRules
 ) -> Stat | None:
-    """Return the stat of a registration that is ours already, or None when creating it is to be tried again."""
+    """Return the stat of a registration that is ours already, or None to retry the creation."""
     if not isinstance(created[0], NodeExists):
         raise ZooKeeperError(f"{path}: cannot register: {created}")
     stat = await zk.exists(path)

@@ -1,8 +1,8 @@
 """Keeps the broker in a ZooKeeper session: when one expires, the next is opened, in the order Kafka prescribes.
 
 The order on expiry (`KafkaController` and `ZooKeeperClient.reinitialize`): first the hooks before a new session, which
-end whatever the controller was doing; only then the new session, so that nothing begun in the old one can write through
-the new one; then the hooks after it, which register the broker again.
+end all work of the controller; only then the new session, so that no old work can write through it; then the hooks
+after it, which register the broker again.
 """
 
 import asyncio
@@ -46,11 +46,11 @@ class ZooKeeperSession:
         return self._previous_session_id
 
     def before_new_session(self, hook: Hook) -> None:
-        """Have `hook` awaited after an expiry, before the new session is opened; hooks run in order of registration."""
+        """Await `hook` after an expiry, before the new session is opened; hooks run in order of registration."""
         self._before.append(hook)
 
     def after_new_session(self, hook: Hook) -> None:
-        """Have `hook` awaited once a new session stands; hooks run in order of registration."""
+        """Await `hook` in each new session; hooks run in order of registration."""
         self._after.append(hook)
 
     async def start(self) -> None:
@@ -100,7 +100,7 @@ class ZooKeeperSession:
             await expired.close()
 
     async def _open_next(self) -> ZooKeeper:
-        """Return a fresh session, trying for as long as it takes."""
+        """Return a new session, retrying without a limit."""
         while True:
             fresh = self._open_session()
             try:

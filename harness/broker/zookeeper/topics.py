@@ -1,4 +1,4 @@
-"""Topics as ZooKeeper keeps them: creating one, and reading what is configured for one."""
+"""Topics in ZooKeeper: creating one, and reading its configuration."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ async def read_config(zk: ZooKeeper, path: str) -> dict[str, str]:
     """Return the properties in a configuration znode; empty when there is none.
 
     Raises:
-        MalformedZnode: what stands there makes no sense.
+        MalformedZnode: its content is invalid.
     """
     try:
         data, _ = await zk.get(path)
@@ -69,7 +69,7 @@ async def read_config(zk: ZooKeeper, path: str) -> dict[str, str]:
 
 
 async def write_config(zk: ZooKeeper, kind: str, name: str, config: Mapping[str, str]) -> None:
-    """Replace the configuration of a topic or broker, and have every broker look at it; the last writer wins."""
+    """Replace the configuration of a topic or broker, and notify all brokers; the last writer wins."""
     path = topic_config_path(name) if kind == TOPICS_KIND else broker_config_path(name)
     await _set_or_create(zk, path, encode_config(config))
     await zk.create(CONFIG_CHANGE_PREFIX, encode_config_change(kind, name), sequential=True)
@@ -78,7 +78,7 @@ async def write_config(zk: ZooKeeper, kind: str, name: str, config: Mapping[str,
 async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | None:
     """Return a topic's assignment, or None when there is no such topic; arms the topic's node handler.
 
-    A znode without sense counts as none: one of them must not keep a controller from taking over.
+    An invalid znode counts as none: it must not keep a controller from taking over.
     """
     try:
         data, _ = await zk.get(topic_path(topic))

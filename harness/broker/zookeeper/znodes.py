@@ -1,6 +1,6 @@
-"""Where everything lives in ZooKeeper and how it is written there: Kafka's own paths and JSON, both ways, pure.
+"""Paths and contents in ZooKeeper: Kafka's own paths and JSON, encoding and decoding, pure.
 
-Layout and field names are those of Kafka's `ZkData`; real Kafka tools can read what stands here.
+Layout and field names are those of Kafka's `ZkData`; real Kafka tools can read them.
 """
 
 import base64
@@ -24,9 +24,9 @@ CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 TOPICS_KIND, BROKERS_KIND = "topics", "brokers"
-"""Of what a notification of a changed configuration is about."""
+"""Subjects of a configuration change notification."""
 ALL_BROKERS = "<default>"
-"""In place of a broker id."""
+"""Stands for a broker id."""
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
@@ -53,16 +53,16 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     BROKER_CONFIGS,
     "/config/ips",
 )
-"""What every broker makes sure of at start; parents are created as needed."""
+"""Paths that every broker creates at its start; parents are created as needed."""
 
 
 def broker_path(broker_id: int) -> str:
-    """Return where a broker registers."""
+    """Return the path of a broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
-    """Return where a topic's assignment stands."""
+    """Return the path of a topic's assignment."""
     return f"{TOPICS}/{topic}"
 
 
@@ -77,27 +77,27 @@ def partition_path(topic: str, partition: int) -> str:
 
 
 def partition_state_path(topic: str, partition: int) -> str:
-    """Return where a partition's leader and ISR stand."""
+    """Return the path of a partition's leader and ISR."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
 
 
 def topic_config_path(topic: str) -> str:
-    """Return where a topic's own configuration stands."""
+    """Return the path of a topic's own configuration."""
     return f"{TOPIC_CONFIGS}/{topic}"
 
 
 def broker_config_path(name: str) -> str:
-    """Return where the configuration of a broker, or of `ALL_BROKERS`, stands."""
+    """Return the path of the configuration of a broker, or of `ALL_BROKERS`."""
     return f"{BROKER_CONFIGS}/{name}"
 
 
 def config_change_path(name: str) -> str:
-    """Return where one notification of a changed configuration stands."""
+    """Return the path of a configuration change notification."""
     return f"{CONFIG_CHANGES}/{name}"
 
 
 def delete_topic_path(topic: str) -> str:
-    """Return where it stands that a topic is to be deleted."""
+    """Return the path of a topic's deletion request."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
@@ -105,7 +105,7 @@ ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 
 
 class MalformedZnode(ValueError):
-    """A znode holds something that Kafka would not have written; the message names the path."""
+    """A znode has content that Kafka would not write; the message names the path."""
 
 
 def _encode(value: Mapping[str, Any]) -> bytes:
@@ -114,7 +114,7 @@ def _encode(value: Mapping[str, Any]) -> bytes:
 
 @contextmanager
 def _reading(path: str, data: bytes) -> Iterator[dict[str, Any]]:
-    """Parse a znode's JSON object; whatever does not fit while it is taken apart is a malformed znode."""
+    """Parse a znode's JSON object; any error while it is decoded is a malformed znode."""
     try:
         value = json.loads(data)
         if not isinstance(value, dict):
@@ -175,7 +175,7 @@ class ControllerZnode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """`/brokers/ids/<id>`: where a live broker can be reached."""
+    """`/brokers/ids/<id>`: addresses of a live broker."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -217,7 +217,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStateZnode:
-    """`/brokers/topics/<t>/partitions/<p>/state`: leader and ISR, as the last accepted write left them."""
+    """`/brokers/topics/<t>/partitions/<p>/state`: leader and ISR, by the last accepted write."""
 
     leader: int
     leader_epoch: int
@@ -250,7 +250,7 @@ class PartitionStateZnode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
-    """`/brokers/topics/<t>`: which brokers are to hold which partition, the preferred leader first."""
+    """`/brokers/topics/<t>`: the brokers of each partition, the preferred leader first."""
 
     partitions: Mapping[int, tuple[int, ...]]
     topic_id: str = ""
@@ -321,7 +321,7 @@ def encode_config_change(kind: str, name: str) -> bytes:
 
 
 def changed_entity(path: str, data: bytes) -> tuple[str, str]:
-    """Return kind and name of what a notification of a changed configuration is about."""
+    """Return kind and name of a configuration change notification's subject."""
     with _reading(path, data) as value:
         kind, _, name = str(value["entity_path"]).partition("/")
     return kind, name
@@ -381,7 +381,7 @@ def decode_preferred_election(data: bytes) -> list[tuple[str, int]]:
 
 
 def encode_reassignments(targets: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
-    """Return the content of the znode by which tools used to ask for reassignments."""
+    """Return the content of the znode in which tools requested reassignments."""
     named = [
         {"topic": topic, "partition": partition, "replicas": list(replicas)}
         for (topic, partition), replicas in targets.items()
