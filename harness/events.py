@@ -81,6 +81,15 @@ class BrokerStop(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class LeaveRequest(Event):
+    """This broker asks the controller to move its leaders away, because it is about to stop; logged before it asks."""
+
+    ev: ClassVar[str] = "leave_request"
+    tries_left: int
+    """How often it will ask again."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class ZkSession(Event):
     """A change of the ZooKeeper session's state."""
 
@@ -112,6 +121,16 @@ class ControllerReady(Event):
 
     ev: ClassVar[str] = "controller_ready"
     controller_epoch: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class RegistrationsRead(Event):
+    """This controller has read which brokers are registered; it acts on that after this line."""
+
+    ev: ClassVar[str] = "registrations_read"
+    controller_epoch: int
+    registrations: list[tuple[int, int]]
+    """Broker ids, each with the transaction that registered it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -241,6 +260,10 @@ class ControlSend(Event):
     target_broker_epoch: int
     partitions: list[str]
     """As topic-partition."""
+    live_brokers: list[int] | None
+    """Of UpdateMetadata: the brokers that it names as alive."""
+    queued_ms: float
+    """How long ago the controller made it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ def subjects_of(check: Check) -> tuple[Subject, ...]:
 
 def _follows(fact: str) -> bool:
     """Return whether a fact has rows of each partition, topic or broker in which records were acknowledged."""
-    return fact not in (*_OF_CLIENTS, "elections", "liveness", "steps") and bool(_place_of(fact))
+    return fact not in (*_OF_CLIENTS, "beliefs", "elections", "liveness", "steps") and bool(_place_of(fact))
 
 
 def _place_of(fact: str) -> tuple[str, ...]:

@@ -259,6 +259,30 @@ class ProtocolRules:
         effect="a broker that restarts faster than its session ends is never told what it leads",
     )
     """A broker that registered again is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
+    failovers_elect: bool = _guard(
+        "no-election-at-failover",
+        origin="a new controller leaves partitions as they are whose leader has gone with the controller before it",
+        effect="a partition has no leader until the next broker comes or goes, although its replicas are in sync",
+    )
+    """A new controller elects where the leader does not live (`PartitionMachine.start`)."""
+    gone_brokers_are_forgotten: bool = _guard(
+        "gone-broker-alive",
+        origin="a controller that sees a broker go keeps it among the live ones",
+        effect="partitions stay with leaders that are gone, and metadata caches send clients to them",
+    )
+    """A broker whose registration has ended is not alive (`BrokerEvents._failed`)."""
+    leaving_ends_with_registration: bool = _guard(
+        "shutting-down-for-ever",
+        origin="a controller remembers that a broker was shutting down when it has come back",
+        effect="the broker is never elected again under that controller",
+    )
+    """A broker that registers again is not shutting down any more (`BrokerEvents._failed`)."""
+    followers_take_high_watermarks: bool = _guard(
+        "follower-high-watermark-kept",
+        origin="a follower does not take over the high watermark that comes with records",
+        effect="as a leader it takes nothing for committed, and consumers wait for the whole ISR",
+    )
+    """A follower's high watermark follows its leader's (`LeaderFetcher._append`)."""
     old_controllers_are_refused: bool = _guard(
         "no-controller-epoch-check",
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",

@@ -253,7 +253,12 @@ class Broker:
         controlled = False
         self._replicas.control.shutting_down = True
         if self._config["controlled.shutdown.enable"]:
-            handover = ControlledShutdown(config=self._config, session=self._session, transport=self._outside.transport)
+            handover = ControlledShutdown(
+                config=self._config,
+                session=self._session,
+                transport=self._outside.transport,
+                state_log=self._state_log,
+            )
             controlled = await handover.run(self._broker_epoch)
         await self._stop_serving()
         try:

@@ -20,7 +20,7 @@ from harness.scenario.draws import with_drawn
 from harness.scenario.external import unseen
 from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan, load_plan
+from harness.scenario.plan import SESSION_TIMEOUT, Plan, load_plan
 from harness.scenario.rules import MIN_INSYNC_REPLICAS
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, Quiescence, ends, started_at
@@ -57,6 +57,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
         first_deletion_ms=round(system_named(scenario.system).first_deletion_s * 1000),
+        session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
     )
 
 

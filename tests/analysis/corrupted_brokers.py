@@ -413,6 +413,51 @@ def choose_absent(run: Evidence) -> bool:
     return True
 
 
+def take_for_alive(run: Evidence) -> bool:
+    line = _last(run, "election")
+    if line is None or line["result"] is None:
+        return False
+    line["online"].append(9)
+    return True
+
+
+def leave_out(run: Evidence) -> bool:
+    for line in run.lines(STATE_CHANGES, ev="election", topic=ORDERS):
+        if line["strategy"] != "controlled_shutdown" and line["result"] is not None:
+            line["shutting_down"] = [line["result"]["leader"]]
+            return True
+    return False
+
+
+def elect_late(run: Evidence) -> bool:
+    """ZooKeeper holds the new leader long after the controller was done with the death of the old one."""
+    for partition in (0, 1):
+        for (_, state), (line, following) in pairwise(states(run, partition)):
+            gone = state["leader"] not in following["isr"] and state["leader"] != -1
+            if gone and following["leader"] in state["isr"]:
+                line["time_ms"] += 5_000
+                return True
+    return False
+
+
+def keep_high_watermark(run: Evidence) -> bool:
+    """A follower never hears of the high watermark in the epoch that is the last one."""
+    for marked in run.lines(STATE_CHANGES, ev="become_follower", topic=ORDERS):
+        of_follower = {name: marked[name] for name in ("broker", "topic", "partition", "leader_epoch")}
+        of_leader = of_follower | {"broker": marked["leader"]}
+        copied = list(run.lines(STATE_CHANGES, ev="append", role="follower", **of_follower))
+        raised = list(run.lines(STATE_CHANGES, ev="hw", role="leader", **of_leader))
+        if not copied or not any(line["mono"] + 1_000 * MS < copied[-1]["mono"] for line in raised):
+            continue
+        for line in run.lines(STATE_CHANGES, ev="hw", role="follower", **of_follower):
+            line["new"] = line["old"] = marked["high_watermark"]
+        if marked["high_watermark"] >= min(raised[0]["new"], copied[-1]["last_offset"] + 1):
+            continue
+        later = copied[-1]["mono"] + 2_000 * MS
+        return say(run, marked["broker"], "hw_checkpoint", count=1, mono=later)
+    return False
+
+
 def serve_uncommitted(run: Evidence) -> bool:
     line = _last(run, "fetch_resp")
     if line is not None:

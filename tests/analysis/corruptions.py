@@ -68,7 +68,7 @@ _OF_BROKERS = frozenset(
         *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
         *range(33, 41),
     )
-) | {MODEL}
+) | {MODEL, "follower-watermarks", "leader-in-time", "live-brokers", "shutting-down"}
 
 CORRUPTIONS = {
     "a high watermark moves from where it was not": Corruption(brokers.move_watermark, {MODEL}),
@@ -143,7 +143,11 @@ CORRUPTIONS = {
     "a leader says a wrong end of an epoch": Corruption(brokers.answer_wrongly, {"I30"}),
     "a leader answers a replica in another epoch": Corruption(brokers.answer_in_another_epoch, {"I30"}),
     "a follower acts without an answer": Corruption(brokers.act_unanswered, {"I30"}),
-    "the controller chooses an absent broker": Corruption(brokers.choose_absent, {"I22"}),
+    "the controller chooses an absent broker": Corruption(brokers.choose_absent, {"I22", "live-brokers"}),
+    "a controller takes a broker for alive that is not there": Corruption(brokers.take_for_alive, {"live-brokers"}),
+    "a broker counts as shutting down that has not asked": Corruption(brokers.leave_out, {"shutting-down"}),
+    "a controller leaves a partition without a leader": Corruption(brokers.elect_late, {"leader-in-time"}),
+    "a follower does not hear of the high watermark": Corruption(brokers.keep_high_watermark, {"follower-watermarks"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
     # what the cluster shows in the end

@@ -13,19 +13,24 @@ from harness.events import (
     BrokerStart,
     ControlledPartition,
     ControllerElected,
+    ControllerEvent,
+    ControllerReady,
+    ControllerResigned,
     ControlReceive,
     Election,
     Event,
     HighWatermark,
     IsrPropose,
+    LeaveRequest,
     OffsetForLeaderEpoch,
     PartitionState,
+    RegistrationsRead,
     Truncate,
     ZkWrite,
 )
 from harness.store.history import InjectionStep, JournalEntry, ReplicaRecord, ReplicaState
 from harness.values import ACKS_ALL
-from tests.analysis.model_evidence import Evidence
+from tests.analysis.model_evidence import MS, Evidence
 from tests.analysis.model_log import NONE, Entry, Replica
 
 BROKERS = (1, 2, 3)
@@ -113,6 +118,7 @@ class Cluster:
 
     def shut_down(self, broker: int) -> None:
         """Stop a broker that asks for it first, so that it leads nothing when it goes."""
+        self.say(broker, LeaveRequest(tries_left=2))
         for partition in self.partitions:
             if partition.leader == broker:
                 self._elect(partition, "controlled_shutdown", leaving=[broker])
@@ -125,6 +131,7 @@ class Cluster:
         self._register(broker)
         if broker in self.injections:
             self._journal(self.injections.pop(broker), InjectionStep.HEALED, broker)
+        began_ns = self._read()
         for partition in self.partitions:
             replica = partition.replicas[broker]
             replica.high_watermark = self.random.randint(0, replica.high_watermark)
@@ -133,9 +140,12 @@ class Cluster:
                 self._elect(partition, "offline")
             if replica.role_epoch == NONE and partition.leader != NONE:
                 self._tell(partition, [broker])
+        self._changed(began_ns)
 
     def move_controller(self) -> None:
         self.out.znode("/controller", None)
+        if self.brokers[self.controller].alive:
+            self.say(self.controller, ControllerResigned(controller_epoch=self.controller_epoch, reason="model"))
         self._elect_controller()
 
     def _gone(self, broker: int) -> None:
@@ -144,11 +154,29 @@ class Cluster:
         self.out.znode(f"/brokers/ids/{broker}", None)
         if self.controller == broker:
             self.move_controller()
+        began_ns = self._read()
         for partition in self.partitions:
             if partition.leader == broker:
                 self._elect(partition, "offline")
             elif broker in partition.isr and len(partition.isr) > 1:
                 self._remove(partition, broker)
+        self._changed(began_ns)
+
+    def _read(self) -> int:
+        """Have the controller read which brokers are registered; return when it began."""
+        began_ns = self.out.now_ns
+        registrations = [(broker, self.brokers[broker].czxid) for broker in self.alive()]
+        self.say(
+            self.controller,
+            RegistrationsRead(controller_epoch=self.controller_epoch, registrations=registrations),
+        )
+        return began_ns
+
+    def _changed(self, began_ns: int) -> None:
+        """End what the controller does about a broker that came or went."""
+        duration_ms = (self.out.now_ns - began_ns) / MS
+        event = ControllerEvent(name="BrokerChange", queued_ms=0.0, duration_ms=duration_ms + 1, outcome="ok")
+        self.say(self.controller, event)
 
     def _register(self, broker: int) -> None:
         each = self.brokers[broker]
@@ -169,6 +197,8 @@ class Cluster:
         version = self.out.znode("/controller_epoch", str(self.controller_epoch), multi=True)
         elected = ControllerElected(controller_epoch=self.controller_epoch, epoch_zk_version=version)
         self.say(self.controller, elected)
+        self._read()
+        self.say(self.controller, ControllerReady(controller_epoch=self.controller_epoch))
 
     def update_metadata(self) -> None:
         """Make the controller send the live brokers and leaders to all brokers."""

@@ -184,3 +184,27 @@ def illegal(**other: Any) -> Row:
     row = {**_HERE, **_line(1, 7), "subject": "replica", "rule": "replica.leader-keeps-log", "source": "KIP-101"}
     row |= {"sentence": "A leader truncates nothing.", "name": "orders-0", "before": "role=leader"}
     return "steps", row | {"step": '{"ev":"truncate"}'} | other
+
+
+def believed(alive: list[int], leaving: list[int] | None = None, **other: Any) -> Row:
+    """An election of controller 1, 4 s after it had read that brokers 1, 2 and 3 are registered, as it knew before."""
+    row = {**_HERE, **_line(1), "acted": "election", "controller_epoch": 1, "alive": alive, "leaving": leaving or []}
+    row |= {"made_ns": 10 * S, "read_ns": 6 * S, "possible": [1, 2, 3], "certain": [1, 2, 3], "czxids": [11, 12, 13]}
+    return "beliefs", row | other
+
+
+def gone_through(brokers: list[int], **other: Any) -> Row:
+    """A BrokerChange that controller 1 carried out from second 10 to second 11, by registrations 11, 12 …"""
+    row = {"run_id": RUN, **_line(1), "controller_epoch": 1, "name": "BrokerChange", "brokers": brokers}
+    return "controller_passes", row | {
+        "czxids": [10 + b for b in brokers],
+        "began_ns": 10 * S,
+        "time_ns": 11 * S,
+    } | other
+
+
+def told_follower(high_watermark: int | None, **other: Any) -> Row:
+    """Broker 2 copied up to offset 9 of leader 1, whose high watermark was 7 then, and lived on for 5 s."""
+    row = {**_HERE, "broker": 2, "leader_epoch": 0, "incarnation": "inc-2", "seq": 3, "time_ns": 10 * S}
+    row |= {"lived_ns": 15 * S, "last_offset": 9, "leader": 1, "leader_high_watermark": 7}
+    return "follower_watermarks", row | {"high_watermark": high_watermark} | other

@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 SEED = 1
 PLANTED = Path(__file__).parent / "planted"
+TOOLS = ROOT / "tools"
 LIGHT = ("workloads.0.parameters.rate_per_s=40", "topics.0.config={min.insync.replicas: 1}")
 FEW_REPLICAS = (LIGHT[0], "topics.0.replication_factor=2")
 FORBIDDEN = (
@@ -88,6 +89,10 @@ SWEEPS = {
     "bounced-brokers-ignored": Sweep(scenario="kip-380", finding="I32"),
     "isr-join-without-epoch-start": Sweep(scenario="kafka-7128", finding="I10"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
+    "no-election-at-failover": Sweep(scenario="storm-sweep", finding="leader-in-time", schedules=2),
+    "gone-broker-alive": Sweep(scenario="storm-sweep", finding="live-brokers"),
+    "shutting-down-for-ever": Sweep(finding="shutting-down"),
+    "follower-high-watermark-kept": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="follower-watermarks"),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
     "group-load-to-high-watermark": Sweep(finding="I39", schedules=2),
     "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from harness.analysis.engine.compat import forgetting, is_local, scanned, to_read, to_write
 from harness.analysis.engine.hadoop import Folder, remove
 from harness.analysis.facts.availability import availability
+from harness.analysis.facts.beliefs import beliefs, controller_passes
 from harness.analysis.facts.clients import sends
 from harness.analysis.facts.compaction import compactions, superseded
 from harness.analysis.facts.deleted import deleted_logs
@@ -31,6 +32,7 @@ from harness.analysis.facts.epochs import (
 )
 from harness.analysis.facts.evidence import evidence
 from harness.analysis.facts.faults import fault_windows
+from harness.analysis.facts.followers import follower_watermarks
 from harness.analysis.facts.groups import (
     group_commits,
     group_generations,
@@ -125,6 +127,7 @@ def facts_from_tables(tables: Facts, names: Collection[str] = TABLES, *, many: b
         protocol.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
         clients.END_OFFSETS.name: lambda: end_offsets(operations),
         protocol.ELECTIONS.name: lambda: elections(lines),
+        protocol.CONTROLLER_PASSES.name: lambda: controller_passes(lines),
         protocol.STATE_WRITES.name: lambda: state_writes(lines),
         protocol.CONTROL_REQUESTS.name: lambda: control_requests(lines),
         protocol.REGISTRATIONS.name: lambda: registrations(history, lines),
@@ -160,6 +163,8 @@ MADE_OF = {
         schemas.SENDS.name,
         schemas.REPLICA_RECORDS.name,
     ),
+    protocol.BELIEFS.name: (protocol.CONTROLLER_PASSES.name,),
+    protocol.FOLLOWER_WATERMARKS.name: (schemas.LEADERSHIP_CLAIMS.name,),
     groups.GROUP_GENERATIONS.name: (groups.OWNERSHIPS.name,),
     schemas.EVIDENCE.name: (schemas.SENDS.name,),
 }
@@ -176,6 +181,8 @@ def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Colle
         clients.POLL_STEPS.name: poll_steps_of_many if many else poll_steps,
         clients.SEND_REVERSALS.name: send_reversals_of_many if many else send_reversals,
         protocol.SUPERSEDED.name: superseded,
+        protocol.BELIEFS.name: partial(beliefs, state_changes=lines),
+        protocol.FOLLOWER_WATERMARKS.name: partial(follower_watermarks, state_changes=lines, lives=tables[LIVES]),
         groups.GROUP_GENERATIONS.name: partial(group_generations, lines),
         schemas.EVIDENCE.name: partial(evidence, sources),
     }

@@ -32,8 +32,10 @@ def changes(zookeeper: DataFrame) -> DataFrame:
     )
 
 
-def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
+def with_time_ns(rows: DataFrame, state_changes: StateChanges, **instants: str) -> DataFrame:
     """Add `time_ns`, the instant of `time_ms` on the monotonic clock; null where no broker logged its start.
+
+    `instants` names further columns to add, each with the column of its milliseconds.
 
     How far the wall clock is ahead of the monotonic one, the first start of a broker says, before any fault.
     """
@@ -42,8 +44,11 @@ def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
         .groupBy("run_id")
         .agg(F.min_by(F.col("ts") - F.col("time_ns"), "time_ns").alias("clock_offset_ns"))
     )
-    time_ns = F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
-    return rows.join(offsets, on="run_id", how="left").withColumn("time_ns", time_ns)
+    columns = {
+        name: F.col(milliseconds) * 1_000_000 - F.col("clock_offset_ns")
+        for name, milliseconds in {"time_ns": "time_ms", **instants}.items()
+    }
+    return rows.join(offsets, on="run_id", how="left").withColumns(columns)
 
 
 def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFrame:
@@ -62,11 +67,13 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         history.where((F.col("path") == "/controller") | (is_epoch & is_there))
         .withColumn("order_in_multi", order_in_multi)
         .withColumn("holder", F.last(holder, ignorenulls=True).over(of_session))
+        .withColumn("left_ms", F.lead("time_ms").over(in_order("run_id", by=("zxid", "order_in_multi"))))
         .where(is_epoch)
         .select(
             "run_id",
             "zxid",
             "time_ms",
+            "left_ms",
             F.col("data").try_cast("bigint").alias("controller_epoch"),
             F.col("version").alias("zk_version"),
             F.col("holder.ephemeral_owner").alias("session"),
@@ -76,7 +83,7 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         .select("*", F.col("winner.brokerid").alias("broker"), "winner.kraftControllerEpoch")
     )
     by_zookeeper = (
-        with_time_ns(elected, state_changes)
+        with_time_ns(elected, state_changes, left_ns="left_ms")
         .withColumn("source", F.when(F.col("kraftControllerEpoch") >= 0, "quorum").otherwise("zookeeper"))  # -1: none
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )
@@ -97,10 +104,12 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
 
     A broker that does not say in which transaction it registered means the last one of its session.
     """
-    by_zookeeper = (
+    of_path = in_order("run_id", "path", by=("zxid", "creates"))
+    held = (
         history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
         .withColumn("creates", F.col("type") == "create")  # of one record of a quorum the end of the last comes first
-        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "creates"))))
+        .withColumn("until_zxid", F.lead("zxid").over(of_path))
+        .withColumn("until_ms", F.lead("time_ms").over(of_path))
         .where("creates")
         .select(
             "run_id",
@@ -109,7 +118,17 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
             F.col("zxid").alias("czxid"),
             F.col("ephemeral_owner").alias("session"),
             "until_zxid",
+            "time_ms",
+            "until_ms",
         )
+    )
+    leaves = (
+        state_changes.of("leave_request")
+        .groupBy("run_id", "broker", F.col("broker_epoch").alias("czxid"))
+        .agg(F.min("time_ns").alias("leaves_ns"))
+    )
+    by_zookeeper = with_time_ns(held, state_changes, until_ns="until_ms").join(
+        leaves, on=["run_id", "broker", "czxid"], how="left"
     )
     of_session = by_zookeeper.groupBy("run_id", "broker", "session").agg(F.max("czxid").alias("of_session"))
     by_brokers = (

@@ -62,6 +62,53 @@ REGISTRATIONS = PROTOCOL_TABLES.declare(
     Column("czxid", "bigint", "transaction that created it"),
     Column("session", "string", "ZooKeeper session that owns it, or that the broker had, in hexadecimal"),
     Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
+    Column("time_ns", "bigint", "when it was created, converted from ZooKeeper's wall clock; null when unknown"),
+    Column("until_ns", "bigint", "when it ended, converted likewise; null while it stands"),
+    Column("leaves_ns", "bigint", "when its broker asked first for a controlled shutdown; null when it did not"),
+)
+
+CONTROLLER_PASSES = PROTOCOL_TABLES.declare(
+    "controller_passes",
+    "one time that a controller read which brokers are registered, and acted on it to the end",
+    *LINE,
+    Column("controller_epoch", "int", "its epoch"),
+    Column("name", "string", "failover, or BrokerChange"),
+    Column("began_ns", "bigint", "when it began to read or before"),
+    Column("brokers", "array<int>", "brokers that it found registered"),
+    Column("czxids", "array<bigint>", "transactions that registered them"),
+)
+
+BELIEFS = PROTOCOL_TABLES.declare(
+    "beliefs",
+    "one decision of a controller that rests on the brokers that it took for alive, an election that gave a leader "
+    "or an UpdateMetadata, with what it had read of the registrations",
+    *LINE,
+    Column("acted", "string", "election or metadata"),
+    Column("controller_epoch", "int", "epoch of the controller"),
+    *NAMED,
+    Column("alive", "array<int>", "brokers that it took for alive; in an election those that may lead"),
+    Column("leaving", "array<int>", "brokers that it took for shutting down; null for metadata"),
+    Column("made_ns", "bigint", "when it decided"),
+    Column("read_ns", "bigint", "when it had read the registrations before that"),
+    Column("possible", "array<int>", "brokers in what it had acted on to the end or has read since"),
+    Column("certain", "array<int>", "brokers in both, by the same registration"),
+    Column("czxids", "array<bigint>", "transactions of these registrations"),
+)
+
+FOLLOWER_WATERMARKS = PROTOCOL_TABLES.declare(
+    "follower_watermarks",
+    "one follower in one leader epoch in which it copied records: the high watermark that came with the last of them",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("incarnation", "string", "life of the follower in which it copied the last record of the epoch"),
+    Column("seq", "bigint", "line in which it did"),
+    Column("time_ns", "bigint", "when it did"),
+    Column("lived_ns", "bigint", "when that life logged last"),
+    Column("last_offset", "bigint", "offset of that record"),
+    Column("leader", "int", "broker that leads in the epoch"),
+    Column("leader_high_watermark", "bigint", "the leader's high watermark when it wrote that record"),
+    Column("high_watermark", "bigint", "the highest that the follower logged in that epoch, or began it with"),
 )
 
 LEADER_ISRS = PROTOCOL_TABLES.declare(

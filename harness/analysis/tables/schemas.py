@@ -161,6 +161,7 @@ CONTROLLER_EPOCHS = _DECLARED.declare(
     Column("zxid", "bigint", "transaction of the election; null when the source is broker"),
     Column("until_zxid", "bigint", "transaction of the next election; null for the last"),
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
+    Column("left_ns", "bigint", "when its /controller ended, converted likewise; null while it stands or when unknown"),
 )
 
 ISR_CHANGES = _DECLARED.declare(

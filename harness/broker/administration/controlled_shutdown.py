@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 
 from harness.broker.configs.config import BrokerConfig
+from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest
 from harness.broker.wire.transport import PeerError, Transport
@@ -16,6 +17,7 @@ from harness.broker.zookeeper.client import NoNode, ZooKeeperError
 from harness.broker.zookeeper.registration import read_live_broker
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import CONTROLLER, ControllerZnode, MalformedZnode
+from harness.events import LeaveRequest
 
 _log = logging.getLogger(__name__)
 
@@ -33,10 +35,12 @@ class ControlledShutdown:
     config: BrokerConfig
     session: ZooKeeperSession
     transport: Transport
+    state_log: StateLog
 
     async def run(self, broker_epoch: int) -> bool:
         """Ask until this broker leads nothing, and return whether that was reached."""
         for tries_left in reversed(range(self.config["controlled.shutdown.max.retries"])):
+            self.state_log.emit(LeaveRequest(tries_left=tries_left))
             try:
                 await self._ask(broker_epoch)
             except (_NotDone, PeerError, ZooKeeperError, MalformedZnode, TimeoutError) as error:

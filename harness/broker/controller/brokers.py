@@ -20,7 +20,7 @@ from harness.broker.zookeeper.client import Watch, WatchType
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.registration import LiveBroker, read_live_broker, read_live_brokers
 from harness.broker.zookeeper.znodes import BROKER_IDS, broker_path
-from harness.events import Fenced
+from harness.events import Fenced, RegistrationsRead
 from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class BrokerEvents:
 
     async def load(self) -> None:
         """Read the live brokers."""
-        self._context.live = await read_live_brokers(self._env.session.current)
+        self._context.live = await self._read()
 
     async def watch_registrations(self, broker_ids: Sequence[int]) -> None:
         """Register for changes of these brokers' registrations."""
@@ -70,7 +70,7 @@ class BrokerEvents:
 
     async def changed(self) -> None:
         """Event BrokerChange: handle new, bounced and dead brokers, in this order."""
-        now = await read_live_brokers(self._env.session.current)
+        now = await self._read()
         epochs = {broker_id: live.epoch for broker_id, live in now.items()}
         if not self._env.rules.bounced_brokers_are_noticed:
             epochs |= {known: epoch for known, epoch in self._context.broker_epochs.items() if known in now}
@@ -150,6 +150,17 @@ class BrokerEvents:
             )
             raise StaleBrokerEpochError(f"broker {broker_id} has epoch {known.epoch}, not {broker_epoch}")
 
+    async def _read(self) -> dict[int, LiveBroker]:
+        """Return the registered brokers, and log them: what the controller acts on is compared with that."""
+        live = await read_live_brokers(self._env.session.current)
+        self._env.state_log.emit(
+            RegistrationsRead(
+                controller_epoch=self._context.epoch.value,
+                registrations=[(broker_id, live[broker_id].epoch) for broker_id in sorted(live)],
+            )
+        )
+        return live
+
     def _add(self, broker_ids: Sequence[int], now: dict[int, LiveBroker]) -> None:
         for broker_id in broker_ids:
             self._context.live[broker_id] = now[broker_id]
@@ -168,8 +179,13 @@ class BrokerEvents:
 
     async def _failed(self, broker_ids: Sequence[int]) -> None:
         """Brokers are gone: elect new leaders first, then take their replicas out of the ISRs."""
+        rules = self._env.rules
         for broker_id in broker_ids:
-            self._context.remove_broker(broker_id)
+            leaving = broker_id in self._context.shutting_down and not rules.leaving_ends_with_registration
+            if rules.gone_brokers_are_forgotten:
+                self._context.remove_broker(broker_id)
+            if leaving:
+                self._context.shutting_down.add(broker_id)
         await self._offline.handle(self._context.replicas_on(broker_ids), trigger="broker_failure")
         self.unwatch_registrations(broker_ids)
 

@@ -85,13 +85,14 @@ class _Channel:
         self._settings = settings
         self._broker_id = broker_id
         self._endpoint = endpoint
-        self._queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[ControlRequest, float]] = asyncio.Queue()
+        """Requests, each with the instant at which it was made."""
         self._connection: Connection | None = None
         self._sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
 
     def put(self, request: ControlRequest) -> None:
         """Queue a request."""
-        self._queue.put_nowait(request)
+        self._queue.put_nowait((request, asyncio.get_running_loop().time()))
 
     def close(self) -> None:
         """Drop the connection and all that is queued."""
@@ -106,16 +107,16 @@ class _Channel:
     async def _send_all(self) -> None:
         correlation_id = 0
         while True:
-            request = await self._queue.get()
+            request, made_at_s = await self._queue.get()
             correlation_id += 1
             try:
-                await self._send(request, correlation_id)
+                await self._send(request, correlation_id, made_at_s)
             except Exception:  # costs this request; those behind it are still sent
                 log.exception("channel.failed broker=%d api=%s", self._broker_id, request.api)
                 self._disconnect()
 
-    async def _send(self, request: ControlRequest, correlation_id: int) -> None:
-        response = await self._exchange(request, correlation_id)
+    async def _send(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> None:
+        response = await self._exchange(request, correlation_id, made_at_s)
         self._settings.state_log.emit(
             ControlResponse(
                 api=request.api,
@@ -127,7 +128,7 @@ class _Channel:
         )
         self._settings.answered(request, response)
 
-    async def _exchange(self, request: ControlRequest, correlation_id: int) -> ApiMessage:
+    async def _exchange(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> ApiMessage:
         """Return the broker's answer, after any number of tries."""
         while True:
             try:
@@ -140,6 +141,8 @@ class _Channel:
                         controller_epoch=request.controller_epoch,
                         target_broker_epoch=request.broker_epoch,
                         partitions=list(request.partitions),
+                        live_brokers=request.live_brokers,
+                        queued_ms=(asyncio.get_running_loop().time() - made_at_s) * 1000,
                     )
                 )
                 response: ApiMessage = await connection.request(

@@ -63,7 +63,8 @@ class PartitionMachine:
             else:
                 status = PartitionStatus.OFFLINE
             self._context.partition_status[partition] = status
-        await self.elect_missing(trigger="failover")
+        if self._env.rules.failovers_elect:
+            await self.elect_missing(trigger="failover")
 
     async def elect_missing(self, *, trigger: str, topic: str | None = None) -> None:
         """Try to elect a leader for every partition without one, of one topic or of all that are not to be deleted."""

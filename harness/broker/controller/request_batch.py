@@ -57,6 +57,11 @@ class ControlRequest:
     deletes: bool = False
     """Whether it is a StopReplica that deletes."""
 
+    @property
+    def live_brokers(self) -> list[int] | None:
+        """Return the brokers that an UpdateMetadata names as alive; None for other requests."""
+        return [broker.id for broker in self.message.live_brokers] if self.api == "UpdateMetadata" else None
+
 
 @dataclass(slots=True, kw_only=True)
 class _Leadership:

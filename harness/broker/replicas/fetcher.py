@@ -283,7 +283,8 @@ class LeaderFetcher:
             if answer.records:
                 partition.append_as_follower(answer.records)
                 self.settings.counters.replication_bytes_in += len(answer.records)
-            moved = partition.follow_high_watermark(answer.high_watermark)
+            takes_over = self.settings.rules.followers_take_high_watermarks
+            moved = takes_over and partition.follow_high_watermark(answer.high_watermark)
             partition.follow_log_start(answer.log_start_offset)
             if moved:
                 self.settings.committed(partition.key)

@@ -19,12 +19,16 @@ from harness.events import (
     Compaction,
     ControlledPartition,
     ControllerElected,
+    ControllerEvent,
+    ControllerReady,
     ControlReceive,
+    ControlSend,
     Election,
     LogDirectoryFailure,
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
+    RegistrationsRead,
     Truncate,
     ZkWrite,
 )
@@ -929,3 +933,79 @@ def values_sent_twice(out: RunWriter) -> None:
 def test_value_ids_that_are_not_unique_are_remarked(rows: Rows) -> None:
     (row,) = rows(values_sent_twice, "evidence")
     assert (row["subject"], row["problem"], row["count"]) == ("value ids", "sent more than once, first a", 2)
+
+
+REGISTERED = [(1, 11), (2, 12)]
+
+
+def _decided(online: list[int]) -> Election:
+    result = PartitionState(leader=1, leader_epoch=0, isr=[1], zk_version=0, controller_epoch=1)
+    return Election(
+        topic="orders",
+        partition=0,
+        strategy="initialize",
+        trigger="test",
+        controller_epoch=1,
+        previous=None,
+        online=online,
+        shutting_down=[],
+        assigned=[1, 2],
+        profile="2.5",
+        unclean_allowed=False,
+        unclean=False,
+        result=result,
+        error="",
+    )
+
+
+def _sent(live: list[int], queued_ms: float) -> ControlSend:
+    return ControlSend(
+        api="UpdateMetadata",
+        to=2,
+        correlation_id=1,
+        controller_epoch=1,
+        target_broker_epoch=12,
+        partitions=[],
+        live_brokers=live,
+        queued_ms=queued_ms,
+    )
+
+
+@case
+def controllers_decide(out: RunWriter) -> None:
+    def read(*registrations: tuple[int, int]) -> RegistrationsRead:
+        return RegistrationsRead(controller_epoch=1, registrations=[*registrations])
+
+    lines = [
+        _decided([7]),  # before anything was read
+        read(*REGISTERED),
+        _decided([1, 2]),
+        ControllerReady(controller_epoch=1),
+        read((1, 11), (3, 13)),
+        _decided([1, 2, 3]),
+        ControllerEvent(name="BrokerChange", queued_ms=0.0, duration_ms=3_600_000.0, outcome="ok"),
+        _decided([1, 3]),
+        _sent([1, 2], queued_ms=3_600_000.0),  # made before anything was read
+        _sent([1, 3], queued_ms=0.0),
+        read((1, 11)),
+        read((3, 14)),
+        _decided([3]),  # what was read before may have been used in part
+    ]
+    for line in lines:
+        out.event(1, line)
+        out.clock.tick()
+
+
+def test_a_decision_has_what_its_controller_had_read(rows: Rows) -> None:
+    found = sorted(rows(controllers_decide, "beliefs"), key=lambda row: row["seq"])
+    assert [(row["alive"], row["certain"], sorted(row["possible"])) for row in found] == [
+        ([1, 2], [1, 2], [1, 2]),
+        ([1, 2, 3], [1], [1, 2, 3]),
+        ([1, 3], [1, 3], [1, 3]),
+        ([1, 3], [1, 3], [1, 3]),
+    ]
+
+
+def test_a_pass_has_what_its_controller_found(rows: Rows) -> None:
+    table = rows(controllers_decide, "controller_passes")
+    assert {(row["name"], *row["brokers"]) for row in table} == {("failover", 1, 2), ("BrokerChange", 1, 3)}

@@ -69,7 +69,10 @@ def ask(controller: FakeController, zookeeper: Ensemble) -> bool:
     async def play() -> bool:
         session = ZooKeeperSession(lambda: SimulatedZooKeeper(zookeeper), RecordingStateLog([]))
         await session.start()
-        done = await ControlledShutdown(config=CONFIG, session=session, transport=controller).run(33)
+        asking = ControlledShutdown(
+            config=CONFIG, session=session, transport=controller, state_log=RecordingStateLog([])
+        )
+        done = await asking.run(33)
         await session.stop()
         return done
 

@@ -70,7 +70,14 @@ async def test_requests_arrive_in_order_over_one_connection(bench: Bench) -> Non
     assert bench.transport.connects == [(1, "9", 30.0)]
     assert bench.log.events[:2] == [
         ControlSend(
-            api="UpdateMetadata", to=1, correlation_id=1, controller_epoch=0, target_broker_epoch=5, partitions=["t-0"]
+            api="UpdateMetadata",
+            to=1,
+            correlation_id=1,
+            controller_epoch=0,
+            target_broker_epoch=5,
+            partitions=["t-0"],
+            live_brokers=[],
+            queued_ms=0.0,
         ),
         ControlResponse(api="UpdateMetadata", sender=1, correlation_id=1, controller_epoch=0, error=0),
     ]

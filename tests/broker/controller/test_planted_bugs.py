@@ -2,7 +2,7 @@
 
 from harness.broker.rules import rules_with
 from harness.broker.zookeeper.znodes import ControllerZnode
-from harness.events import ControllerMoved, ControllerResigned, Election, ZkWrite
+from harness.events import ControllerMoved, ControllerResigned, Election, RegistrationsRead, ZkWrite
 from tests.broker.controller.world import World, settle
 
 
@@ -59,3 +59,30 @@ async def test_the_last_member_of_an_isr_is_dropped(world: World) -> None:
     await world.start(1, 2, t={0: [2]})
     await world.kill(2)
     assert (world.state().leader, world.state().isr) == (-1, ())
+
+
+async def test_a_failover_that_elects_none_leaves_the_partition_without_a_leader(world: World) -> None:
+    world.rules = rules_with(["no-election-at-failover"])
+    await world.start(1, 2, 3, t={0: [1, 2]})
+    await world.kill(1)
+    assert (world.state().leader, world.state().isr) == (-1, (2,))
+
+
+async def test_without_a_broker_that_is_gone_none_is_elected_if_it_counts_as_alive(world: World) -> None:
+    world.rules = rules_with(["gone-broker-alive"])
+    await world.start(1, 2, 3, t={0: [2, 3]})
+    await world.kill(2)
+    assert (world.state().leader, world.state().isr) == (-1, (3,))
+    read = world.brokers[1].events(RegistrationsRead)[-1]
+    assert [broker_id for broker_id, _ in read.registrations] == [1, 3]
+
+
+async def test_a_broker_that_comes_back_is_shutting_down_for_ever(world: World) -> None:
+    world.rules = rules_with(["shutting-down-for-ever"])
+    await world.start(1, 2, 3)
+    await world.brokers[1].controller.controlled_shutdown(2, world.brokers[2].broker_epoch)
+    await world.kill(2)
+    await world.start(2)
+    await world.create("t", {0: [2]})
+    assert world.brokers[1].events(Election)[-1].shutting_down == [2]
+    assert world.path() not in world.server.nodes

@@ -406,5 +406,6 @@ OMITS: dict[type[Event], tuple[str, ...]] = {
     ControllerElected: ("epoch_zk_version",),
     BrokerRegistered: ("czxid",),
     ProduceResponse: ("error",),  # successes alone are told of
+    HighWatermark: ("follower",),  # those of leaders alone are logged
 }
 """What lines of Kafka do not have of an event's fields."""

@@ -1,0 +1,127 @@
+"""live-brokers: a controller goes by the brokers that are registered.
+
+ZooKeeper has the truth. A controller hears of a change by a notification and reads all registrations anew (Kafka's
+`KafkaController.processBrokerChange`; at a failover `initializeControllerContext`). What it has read is at most as old
+as the beginning of that event. What it decides afterwards is by what it has read: of a broker that was gone no
+election and no UpdateMetadata says that it lives, and none leaves out a broker that was there. While it acts on a
+change it may go by what it had read before, as it handles brokers that came before those that went.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.check_helpers.findings import event, finding, ids, phrase
+from harness.contracts.checks import Check, Settings
+
+MARGIN_NS = 1_000_000_000
+"""By so much a server of ZooKeeper may be behind its leader, and its wall clock off."""
+_OF_DISKS = ("disk-damage", "disk-error", "disk-full")
+"""Faults that take replicas offline although their broker lives."""
+_LINE = ("run_id", "controller", "incarnation", "seq")
+
+
+class LiveBrokers(Check):
+    """The brokers by which controllers go, beside what they have read, and that beside the registrations."""
+
+    name: ClassVar[str] = "live-brokers"
+    title: ClassVar[str] = "live-brokers"
+    promise: ClassVar[str] = (
+        "A controller elects by, and sends to metadata caches, the brokers that were registered when it last read "
+        "the registrations (KafkaController.processBrokerChange)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("beliefs", "registrations")
+    reads: ClassVar[tuple[str, ...]] = ("controller_passes", "fault_windows")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a broker that a controller has wrong in one line."""
+        held = (
+            facts["registrations"]
+            .where(F.col("source") == "zookeeper")
+            .select("run_id", F.col("broker").alias("other"), "czxid", F.col("time_ns").alias("from_ns"), "until_ns")
+        )
+        beliefs = facts["beliefs"].withColumnRenamed("broker", "controller")
+        passes = facts["controller_passes"].withColumnRenamed("broker", "controller")
+        return (
+            self._believed(beliefs, facts["fault_windows"])
+            .unionByName(self._read_gone(passes, held))
+            .unionByName(self._not_read(passes, held))
+        )
+
+    def _believed(self, beliefs: DataFrame, windows: DataFrame) -> DataFrame:
+        """The brokers that are in a decision and were in no read, or the other way round."""
+        disks = (
+            windows.where(F.col("fault").isin(*_OF_DISKS))
+            .select("run_id", F.explode("targets").alias("target"))
+            .groupBy("run_id")
+            .agg(F.collect_set(F.col("target").try_cast("int")).alias("of_disks"))
+        )
+        none = F.array().cast("array<int>")
+        counted = F.concat("alive", F.coalesce("leaving", none), F.coalesce("of_disks", none))
+        rows = (
+            beliefs.join(disks, on="run_id", how="left")
+            .withColumn("gone", F.array_except("alive", "possible"))
+            .withColumn("left_out", F.array_except("certain", counted))
+            .where((F.size("gone") > 0) | (F.size("left_out") > 0))
+        )
+        election = phrase("the election of {topic}-{partition} by controller {controller}")
+        metadata = phrase("UpdateMetadata of controller {controller}")
+        wrong = F.concat_ws(
+            " and ",
+            F.when(F.size("gone") > 0, phrase("takes {gone} for alive", gone=ids("gone"))),
+            F.when(F.size("left_out") > 0, phrase("leaves out {left_out}", left_out=ids("left_out"))),
+        )
+        return finding(
+            rows,
+            self.name,
+            message=phrase(
+                "A controller goes by the registered brokers: {what} {wrong}; {age:.1f} s before the controller had "
+                "read that {possible} are registered.",
+                what=F.when(F.col("acted") == "election", election).otherwise(metadata),
+                wrong=wrong,
+                age=(F.col("made_ns") - F.col("read_ns")) / 1e9,
+                possible=ids("possible"),
+            ),
+            evidence=F.array(
+                event("beliefs", *_SHOWN, "alive", "leaving"), event("controller_passes", "read_ns", "certain")
+            ),
+        )
+
+    def _read_gone(self, passes: DataFrame, held: DataFrame) -> DataFrame:
+        """The registrations that a controller found although they had ended."""
+        rows = (
+            passes.select(*_LINE, "name", "began_ns", F.explode("czxids").alias("czxid"))
+            .join(held, on=["run_id", "czxid"], how="inner")
+            .where(F.col("until_ns") + MARGIN_NS < F.col("began_ns"))
+        )
+        return self._of_reads(rows, "found broker {other}, whose registration had ended {s:.1f} s before", "until_ns")
+
+    def _not_read(self, passes: DataFrame, held: DataFrame) -> DataFrame:
+        """The brokers that were registered all the time and that a controller did not find."""
+        stays = F.coalesce(F.col("until_ns") > F.col("time_ns") + MARGIN_NS, F.lit(True))
+        rows = (
+            passes.join(held, on="run_id", how="inner")
+            .where((F.col("from_ns") + MARGIN_NS < F.col("began_ns")) & stays)
+            .where(~F.array_contains("brokers", F.col("other")))
+        )
+        return self._of_reads(rows, "did not find broker {other}, registered {s:.1f} s before", "from_ns")
+
+    def _of_reads(self, rows: DataFrame, wrong: str, since: str) -> DataFrame:
+        message = (
+            f"A controller reads the registrations of the moment: in a {{name}} controller {{controller}} {wrong}."
+        )
+        return finding(
+            rows,
+            self.name,
+            message=phrase(message, s=(F.col("began_ns") - F.col(since)) / 1e9),
+            evidence=F.array(
+                event("controller_passes", "controller as broker", "incarnation", "seq", "name"),
+                event("registrations", "other as broker", "czxid", "from_ns", "until_ns"),
+            ),
+        )
+
+
+_SHOWN = ("controller as broker", "incarnation", "seq", "acted", "controller_epoch", "topic", "partition", "made_ns")
+
+PLUGIN: type[Check] = LiveBrokers
