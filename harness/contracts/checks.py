@@ -159,7 +159,7 @@ class Check:
     fields: ClassVar[tuple[str, ...]] = ()
     """Fields of state changes that it uses, as kind.field; it skips lines without them."""
     judges_without: ClassVar[tuple[str, ...]] = ()
-    """Kinds of state changes that it uses if present; without them it judges by its other evidence."""
+    """Kinds of state changes and of excusing evidence that it uses if present; it judges without them too."""
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """Return one row a violation or note, in `FINDING_COLUMNS`."""

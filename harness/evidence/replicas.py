@@ -1,11 +1,12 @@
 """Dumps each replica after the run: its records, leader epochs and checkpoints, and any damage."""
 
 import hashlib
+import json
 import re
 import shutil
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.evidence import offsets_topic, transactions_topic
@@ -47,6 +48,12 @@ class _Broker:
     """A sentence for each checkpoint file that cannot be read."""
     transactions: list[TransactionLine]
     """Transactions and producers in its replicas."""
+    prefix: str = ""
+    """How the names of the run's topics and groups begin; empty where all are the run's."""
+
+    def shares(self, topic: str) -> bool:
+        """Return whether a topic has records of other users of the cluster, which are not kept."""
+        return bool(self.prefix) and topic == OFFSETS_TOPIC
 
 
 def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "") -> list[ReplicaState]:
@@ -54,7 +61,8 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str 
 
     While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
     Several data directories are folders in `log_dir`. Remains of deleted replicas are listed in an extra file.
-    With `prefix`, only topics with this prefix are read.
+    With `prefix`, only topics with this prefix are read, and of the offsets topic the commits of groups with it: its
+    dumps end where the last of them does.
     """
     directories = _directories(log_dir)
     transactions: list[TransactionLine] = []
@@ -107,17 +115,21 @@ def _dump_directory(
         checkpoints=checkpoints,
         problems=problems,
         transactions=transactions,
+        prefix=prefix,
     )
+    prefixes = (prefix, f"{OFFSETS_TOPIC}-") if prefix else ("",)
+    found = sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, *prefixes))
     return [
         _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
-        for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, prefix))
+        for topic, partition in found
         if topic != METADATA_TOPIC
     ]
 
 
-def _folders(log_dir: Path, name: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
-    """Return the folders with a replica's name and this prefix, in order."""
-    names = sorted(path.name for path in log_dir.glob(f"{prefix}*") if path.is_dir()) if log_dir.is_dir() else []
+def _folders(log_dir: Path, name: re.Pattern[str], *prefixes: str) -> list[re.Match[str]]:
+    """Return the folders with a replica's name and one of these prefixes, in order."""
+    paths = log_dir.iterdir() if log_dir.is_dir() else ()
+    names = sorted(path.name for path in paths if path.name.startswith(prefixes) and path.is_dir())
     return [match for each in names if (match := name.fullmatch(each)) is not None]
 
 
@@ -126,8 +138,14 @@ def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaSta
     log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
     partial = path.with_suffix(".part")  # an incomplete dump must not look like a complete one
     with path.with_suffix(".records").open("w+b") as records, partial.open("wb") as dump:
-        records.writelines(line_of(_record_line(broker.broker_id, topic, partition, record)) for record in log)
-        state = _state(broker, topic, partition, log)
+        lines = (_record_line(broker.broker_id, topic, partition, record) for record in log)
+        if broker.shares(topic):
+            own = [line for line in lines if _is_of_group(line, broker.prefix)]
+            records.writelines(map(line_of, own))
+            state = _up_to(_state(broker, topic, partition, log), own[-1].offset + 1 if own else 0)
+        else:
+            records.writelines(map(line_of, lines))
+            state = _state(broker, topic, partition, log)
         dump.write(line_of(state))  # the first line, but known only after all records
         records.seek(0)
         shutil.copyfileobj(records, dump)
@@ -140,7 +158,8 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
     """Return the state of a replica whose records have been read."""
     problems = [log.damage] if log.damage else []
     epochs = _rows(broker.log_dir / f"{topic}-{partition}" / LEADER_EPOCHS, 2, problems)
-    broker.transactions.extend(transaction_lines(broker.broker_id, topic, partition, log, problems))
+    if not broker.shares(topic):
+        broker.transactions.extend(transaction_lines(broker.broker_id, topic, partition, log, problems))
 
     def checkpointed(name: str) -> int:
         return broker.checkpoints[name].get((topic, partition), UNKNOWN)
@@ -155,6 +174,26 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
         recovery_point=checkpointed(RECOVERY_POINTS),
         leader_epochs=tuple((int(epoch), int(start)) for epoch, start in epochs),
         damage="; ".join(problems + broker.problems),
+    )
+
+
+def _is_of_group(line: ReplicaRecord, prefix: str) -> bool:
+    """Return whether a record of the offsets topic is about a group with this prefix."""
+    try:
+        return str(json.loads(line.key)["group"]).startswith(prefix)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _up_to(state: ReplicaState, end: int) -> ReplicaState:
+    """Return the state of a log as if it ended there: others go on to write while replicas are copied."""
+    end = max(end, state.log_start_offset)
+    return replace(
+        state,
+        log_end_offset=end,
+        high_watermark=min(state.high_watermark, end),
+        recovery_point=min(state.recovery_point, end),
+        leader_epochs=tuple((epoch, start) for epoch, start in state.leader_epochs or () if start < end),
     )
 
 

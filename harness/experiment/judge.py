@@ -114,8 +114,11 @@ def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
     """Return the kinds of evidence, events and fields that a check needs and a system does not log."""
     facts = _read_by(check, scenario)
     kinds = {kind for kinds in missing_events(facts, system.emits).values() for kind in kinds}
-    kinds -= set(check.judges_without)
     kinds |= _uncollected(facts, scenario)
+    dispensable = set(check.judges_without)
+    if "true" in _effective(scenario, UNCLEAN_ELECTION):
+        dispensable -= {"zookeeper"}  # the leader epochs show which elections excuse a loss
+    kinds -= dispensable
     return kinds | (set(check.fields) & system.missing_fields)
 
 
@@ -360,12 +363,22 @@ def run_checks(
             judgement = (judging or judge)(folder, settings, names, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes, scenario) + not_judged(scenario) + without
+        untried = not_judged(scenario)
+        notes.remarks += fewer_than_named(scenario, untried)
+        return within_holes(judgement.checks, holes, scenario) + untried + without
 
     answers = _attempt(checks, "the checks", notes)
     rows = number_of(sum(counts.values()), "row")
     progress.message(f"{number_of(len(answers), 'answer')} of checks, from {rows} of facts")
     return Checked(checks=answers, counts=counts)
+
+
+def fewer_than_named(scenario: Scenario, untried: Sequence[CheckResult]) -> list[Remark]:
+    """Return a doubt where an existing cluster leaves no evidence for checks that the scenario names one by one."""
+    if scenario.cluster.external is None or not scenario.checks or not untried:
+        return []
+    named = ", ".join(registry.check_title(answer.check) for answer in untried)
+    return [_doubt(f"{number_of(len(untried), 'check')} that the scenario names cannot judge: {named}", Phase.JUDGE)]
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def test_what_is_left_of_deleted_replicas_is_listed(tmp_path: Path, log_dir: Pat
 
 
 def test_of_a_cluster_of_others_only_the_runs_own_topics_are_dumped(tmp_path: Path, log_dir: Path) -> None:
-    for name in ("theirs-0", "theirs-1.0a-delete", "__consumer_offsets-0", "own-t-0", "own-t-1.0a-delete"):
+    for name in ("theirs-0", "theirs-1.0a-delete", "__transaction_state-0", "own-t-0", "own-t-1.0a-delete"):
         replica(log_dir, name)
     folder = RunFolder(tmp_path / "run")
     assert [state.topic for state in dump_replicas(folder, 1, log_dir, "own-")] == ["own-t"]
@@ -192,6 +192,20 @@ def test_committed_offsets_are_readable(tmp_path: Path, log_dir: Path, batch: An
     assert json.loads(committed["value"])["offset"] == 42
     assert (taken_back["key"], taken_back["value"]) == (committed["key"], "")
     assert (odd["key"], odd["value"]) == ("odd", "odd")
+
+
+def test_of_a_cluster_of_others_the_commits_of_the_runs_groups_are_dumped(
+    tmp_path: Path, log_dir: Path, batch: Any
+) -> None:
+    """A dump ends where the last of them does, as others commit meanwhile."""
+    keys = [struct.pack(">hh5sh1si", 1, 5, group, 1, b"t", 0) for group in (b"own-g", b"their", b"own-g", b"their")]
+    value = struct.pack(">hqihq", 3, 42, 7, 0, 99)
+    replica(log_dir, "__consumer_offsets-2", *(batch(value, base_offset=at, key=key) for at, key in enumerate(keys)))
+    replica(log_dir, "__consumer_offsets-3", batch(value, key=keys[1]))
+    run = RunFolder(tmp_path / "run")
+    assert [state.log_end_offset for state in dump_replicas(run, 1, log_dir, "own-")] == [3, 0]
+    assert [line["offset"] for line in lines(run, "__consumer_offsets", 2)[1:]] == [0, 2]
+    assert lines(run, "__consumer_offsets", 3)[1:] == []
 
 
 def test_a_hundred_thousand_records_are_read(tmp_path: Path, log_dir: Path, batch: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
-from harness.experiment.judge import missing_evidence, not_judged
+from harness.experiment.judge import fewer_than_named, missing_evidence, not_judged
 from harness.scenario.external import claimed, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
@@ -145,10 +145,35 @@ def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:
     assert claimed(good()).topics != own.topics
 
 
+CLEAN = (", config: {unclean.leader.election.enable: true}", "")
+OF_CLIENTS = {
+    "lost-write",
+    "duplicate",
+    "phantom",
+    "poll-skip",
+    "int-poll-skip",
+    "nonmonotonic-poll",
+    "nonmonotonic-send",
+}
+
+
+def test_without_data_the_checks_of_clients_judge_unless_an_election_may_excuse_a_loss() -> None:
+    untried = {answer.check for answer in not_judged(good(CLEAN))}
+    assert untried & OF_CLIENTS == set()
+    assert {answer.check for answer in not_judged(good())} & OF_CLIENTS == OF_CLIENTS - {"phantom", "int-poll-skip"}
+
+
+def test_a_run_that_judges_fewer_checks_than_its_scenario_names_is_no_pass() -> None:
+    named = good(CLEAN).model_copy(update={"checks": ["lost-write", "I9"]})
+    (doubt,) = fewer_than_named(named, not_judged(named))
+    assert (doubt.forbids_pass, doubt.text) == (True, "1 check that the scenario names cannot judge: I9 log-matching")
+    assert fewer_than_named(good(CLEAN), not_judged(good(CLEAN))) == []
+
+
 @pytest.mark.parametrize(
     ("collects", "absent", "judged"),
     [
-        pytest.param("", {"state_changes", "replicas", "zookeeper"}, 5, id="nothing is collected"),
+        pytest.param("", {"state_changes", "replicas", "zookeeper"}, 6, id="nothing is collected"),
         pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 6, id="replicas are"),
         pytest.param(
             ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 26, id="and the history of ZooKeeper"

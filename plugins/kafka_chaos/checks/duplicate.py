@@ -32,6 +32,7 @@ class Duplicate(Check):
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     covers: ClassVar[tuple[Subject, ...]] = (ENDS_READ,)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper",)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     prefiltered: ClassVar[str] = (
         "At one of two places of a value its send does not stand, so readers differ there; then all polls of it stay."

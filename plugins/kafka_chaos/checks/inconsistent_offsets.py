@@ -26,6 +26,7 @@ class InconsistentOffsets(Check):
     promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
+    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper",)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     prefiltered: ClassVar[str] = "A reader with another value at an offset differs in that block, all of which stays."
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES

@@ -28,6 +28,7 @@ class IntNonmonotonicSend(Check):
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
+    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper",)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         *LOSSES,

@@ -24,6 +24,7 @@ class IntPollSkip(Check):
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
+    judges_without: ClassVar[tuple[str, ...]] = ("replicas", "zookeeper")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
         "A step's beginning is marked, so that what was read next after it stays, however far ahead."

@@ -30,6 +30,7 @@ class LostWrite(Check):
     about: ClassVar[Subject] = RECORDS_READ
     covers: ClassVar[tuple[Subject, ...]] = (RECORDS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED, "replicas")
+    judges_without: ClassVar[tuple[str, ...]] = ("replicas", "zookeeper")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
         "For a value that was not read, sends differ from readers; and where readers of a partition came to stays."

@@ -25,6 +25,7 @@ class NonmonotonicPoll(Check):
     promise: ClassVar[str] = "A reader's next poll gives higher offsets than its last one."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "poll_steps", "ownerships")
+    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper",)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
