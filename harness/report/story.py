@@ -135,8 +135,8 @@ def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
 def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
     """Yield the illegal step that a finding is about: the state before it, and the rule that it breaks."""
     for text in finding.get("evidence") or ():
-        shown = json.loads(text)
-        if shown["fact"] != "steps":
+        shown = _as_json(text)
+        if not isinstance(shown, dict) or shown.get("fact") != "steps":
             continue
         place = {name: shown.get(name) for name in ("broker", "incarnation", "seq", "rule")}
         for row in evidence.matching("steps", **place):
@@ -145,6 +145,14 @@ def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{who} is {row['before']}", matters=True)
                 broken = f"{row['step']} breaks {row['rule']}: {row['sentence']} ({row['source']})"
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
+
+
+def _as_json(text: str) -> Any:
+    """Return what a piece of evidence says; None if it is no JSON: a check may write any text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 class _Partition:

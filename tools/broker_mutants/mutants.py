@@ -39,7 +39,6 @@ ROOMS = {
 """Protocol rooms by the folders and modules of the broker."""
 LEFT_OUT = {
     "cleaner/statistics.py": "numbers",
-    "configs/properties_file.py": "the simulation gives properties without a file",
     "configs/refused.py": "no schedule has a property that a broker refuses",
     "configs/ignored_properties.py": "a table",
     "controller/statistics.py": "numbers",
