@@ -1,7 +1,7 @@
 from tests.analysis.protocol_rows import S, believed, gone_through, injected, registered
 from tests.checks.answers import fails, passes, table_of
 
-HELD = [registered(broker, 10 + broker, time_ns=0) for broker in (1, 2, 3)]
+HELD = [registered(broker, 10 + broker, time_ns=0, seen_ns=60 * S) for broker in (1, 2, 3)]
 
 CASES = {
     "an election goes by what was read": passes(*HELD, believed([1, 2, 3])),
@@ -37,7 +37,7 @@ CASES = {
     "the controller finds what is registered": passes(*HELD, believed([1, 2, 3]), gone_through([1, 2, 3])),
     "it finds a broker whose registration had ended": fails(
         *HELD[:2],
-        registered(3, 13, time_ns=0, until_ns=8 * S, until_zxid=20),
+        registered(3, 13, time_ns=0, until_ns=8 * S, seen_ns=8 * S, until_zxid=20),
         believed([1, 2, 3]),
         gone_through([1, 2, 3]),
         text="in a BrokerChange controller 1 found broker 3, whose registration had ended 2.0 s before",
@@ -45,7 +45,7 @@ CASES = {
     ),
     "the registration had ended just before": passes(
         *HELD[:2],
-        registered(3, 13, time_ns=0, until_ns=9 * S, until_zxid=20),
+        registered(3, 13, time_ns=0, until_ns=9 * S, seen_ns=9 * S, until_zxid=20),
         believed([1, 2, 3]),
         gone_through([1, 2, 3]),
     ),
@@ -53,19 +53,22 @@ CASES = {
         *HELD, believed([1, 2, 3]), gone_through([1, 2]), text="did not find broker 3, registered 10.0 s before"
     ),
     "the broker registered just before": passes(
-        *HELD[:2], registered(3, 13, time_ns=9 * S), believed([1, 2, 3]), gone_through([1, 2])
+        *HELD[:2], registered(3, 13, time_ns=9 * S, seen_ns=60 * S), believed([1, 2, 3]), gone_through([1, 2])
     ),
     "the broker was about to go": passes(
         *HELD[:2],
-        registered(3, 13, time_ns=0, until_ns=12 * S, until_zxid=20),
+        registered(3, 13, time_ns=0, until_ns=12 * S, seen_ns=12 * S, until_zxid=20),
         believed([1, 2, 3]),
         gone_through([1, 2]),
     ),
     "the broker went long after": fails(
         *HELD[:2],
-        registered(3, 13, time_ns=0, until_ns=13 * S, until_zxid=20),
+        registered(3, 13, time_ns=0, until_ns=13 * S, seen_ns=13 * S, until_zxid=20),
         believed([1, 2, 3]),
         gone_through([1, 2]),
+    ),
+    "brokers are stopped after the history of ZooKeeper was copied": passes(
+        *HELD[:2], registered(3, 13, time_ns=0, seen_ns=12 * S), believed([1, 2, 3]), gone_through([1, 2])
     ),
     "a broker that says itself that it registered": passes(
         *HELD, registered(4, 14, source="broker", time_ns=0), believed([1, 2, 3]), gone_through([1, 2, 3])

@@ -143,13 +143,13 @@ def test_an_answer_that_hangs_on_a_setting_names_what_decides_it(
         pytest.param(
             ["registrations"],
             {},
-            ["--zookeeper: `/brokers/ids/…`, or --state-changes: `broker_registered`"],
+            ["--zookeeper: `/brokers/ids/…`, or --state-changes: `broker_registered` and `leave_request`"],
             id="one or the other",
         ),
         pytest.param(
             ["registrations", "appends"],
             {},
-            ["--state-changes: `broker_registered`, `append`"],
+            ["--state-changes: `broker_registered` and `leave_request`, `append`"],
             id="what is needed anyway",
         ),
         pytest.param(

@@ -105,12 +105,14 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     A broker that does not say in which transaction it registered means the last one of its session.
     """
     of_path = in_order("run_id", "path", by=("zxid", "creates"))
+    ends = history.groupBy("run_id").agg(F.max("time_ms").alias("end_ms"))
     held = (
         history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
         .withColumn("creates", F.col("type") == "create")  # of one record of a quorum the end of the last comes first
         .withColumn("until_zxid", F.lead("zxid").over(of_path))
         .withColumn("until_ms", F.lead("time_ms").over(of_path))
         .where("creates")
+        .join(ends, on="run_id", how="left")
         .select(
             "run_id",
             F.lit("zookeeper").alias("source"),
@@ -120,6 +122,7 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
             "until_zxid",
             "time_ms",
             "until_ms",
+            F.coalesce("until_ms", "end_ms").alias("seen_ms"),
         )
     )
     leaves = (
@@ -127,7 +130,7 @@ def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
         .groupBy("run_id", "broker", F.col("broker_epoch").alias("czxid"))
         .agg(F.min("time_ns").alias("leaves_ns"))
     )
-    by_zookeeper = with_time_ns(held, state_changes, until_ns="until_ms").join(
+    by_zookeeper = with_time_ns(held, state_changes, until_ns="until_ms", seen_ns="seen_ms").join(
         leaves, on=["run_id", "broker", "czxid"], how="left"
     )
     of_session = by_zookeeper.groupBy("run_id", "broker", "session").agg(F.max("czxid").alias("of_session"))

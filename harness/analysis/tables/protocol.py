@@ -64,6 +64,9 @@ REGISTRATIONS = PROTOCOL_TABLES.declare(
     Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
     Column("time_ns", "bigint", "when it was created, converted from ZooKeeper's wall clock; null when unknown"),
     Column("until_ns", "bigint", "when it ended, converted likewise; null while it stands"),
+    Column(
+        "seen_ns", "bigint", "when it ended, or else the last transaction of ZooKeeper's history; null when unknown"
+    ),
     Column("leaves_ns", "bigint", "when its broker asked first for a controlled shutdown; null when it did not"),
 )
 

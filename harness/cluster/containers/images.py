@@ -70,6 +70,7 @@ SHARED = (
     "cluster/limits/descriptors.py",
     "cluster/limits/pressure.py",
     "events.py",
+    "properties_file.py",
     "system/__init__.py",
     "system/chain.py",
     "values.py",

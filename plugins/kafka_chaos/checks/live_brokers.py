@@ -39,7 +39,14 @@ class LiveBrokers(Check):
         held = (
             facts["registrations"]
             .where(F.col("source") == "zookeeper")
-            .select("run_id", F.col("broker").alias("other"), "czxid", F.col("time_ns").alias("from_ns"), "until_ns")
+            .select(
+                "run_id",
+                F.col("broker").alias("other"),
+                "czxid",
+                F.col("time_ns").alias("from_ns"),
+                "until_ns",
+                "seen_ns",
+            )
         )
         beliefs = facts["beliefs"].withColumnRenamed("broker", "controller")
         passes = facts["controller_passes"].withColumnRenamed("broker", "controller")
@@ -98,8 +105,12 @@ class LiveBrokers(Check):
         return self._of_reads(rows, "found broker {other}, whose registration had ended {s:.1f} s before", "until_ns")
 
     def _not_read(self, passes: DataFrame, held: DataFrame) -> DataFrame:
-        """The brokers that were registered all the time and that a controller did not find."""
-        stays = F.coalesce(F.col("until_ns") > F.col("time_ns") + MARGIN_NS, F.lit(True))
+        """The brokers that were registered all the time and that a controller did not find.
+
+        What was registered after the last transaction of ZooKeeper's history is not known: brokers log on when it is
+        copied, and stop one after another.
+        """
+        stays = F.col("seen_ns") > F.col("time_ns") + MARGIN_NS
         rows = (
             passes.join(held, on="run_id", how="inner")
             .where((F.col("from_ns") + MARGIN_NS < F.col("began_ns")) & stays)
