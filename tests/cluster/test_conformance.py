@@ -32,6 +32,7 @@ from harness.cluster.capabilities import (
 from harness.cluster.driver import (
     CAPABILITIES,
     CLOCK,
+    COMMANDS,
     CPU_LIMIT,
     DISK_ERRORS,
     DISK_SPACE,
@@ -248,8 +249,8 @@ def events_of(status: ClusterStatus, broker_id: int) -> list[dict[str, Any]]:
     return list(read_jsonl(broker.state_change_log))
 
 
-NOT_ON_PROCESSES = {PACKETS}
-NOT_IN_CONTAINERS = {UPGRADE}
+NOT_ON_PROCESSES = {COMMANDS, PACKETS}
+NOT_IN_CONTAINERS = {COMMANDS, UPGRADE}
 
 
 def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver: Driver) -> None:

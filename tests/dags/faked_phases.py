@@ -39,10 +39,10 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
         tries = answers.get(f"{name}-{seed}", answers[name])
         return tries[min(made.index(folder.root), len(tries) - 1)]
 
-    def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
+    def create_from(scenario: Scenario, seed: int | None, runs: Path, *, owned: bool) -> RunFolder:
         if answers[scenario.name][0] == REFUSED:
             raise Refused("the driver process cannot do this here")
-        return CREATE_FROM(scenario, seed, runs)
+        return CREATE_FROM(scenario, seed, runs, owned=owned)
 
     def driver_of(folder: RunFolder, _scenario: Scenario) -> FakeCluster:
         return FakeCluster(root=folder.root, broken={"start"} if answer(folder) == NO_START else set())

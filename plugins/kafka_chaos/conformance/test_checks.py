@@ -6,6 +6,7 @@ import pytest
 
 from harness.analysis.engine.session import spark_session
 from harness.analysis.judge import judge
+from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.reading import no_rows, of_table
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
@@ -52,7 +53,8 @@ def test_it_declares_a_promise_and_what_it_reads(check_name: str) -> None:
     assumed += [fact for each in subjects(check) for fact in each.facts]
     unknown = {*check.needs, *check.reads, *assumed} - set(TABLES)
     assert not unknown, f"there are no such facts; `chaos list` and docs/reference/facts.md name them: {unknown}"
-    assert {field.partition(".")[0] for field in (*check.fields, *check.judges_without)} <= set(KINDS)
+    assert {field.partition(".")[0] for field in check.fields} <= set(KINDS)
+    assert set(check.judges_without) <= {*KINDS, *SCHEMAS}
 
 
 def test_it_answers_in_the_columns_of_findings_with_the_facts_that_it_declares(
