@@ -174,6 +174,7 @@ def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
         "harness/cluster/limits/descriptors.py",
         "harness/cluster/limits/pressure.py",
         "harness/events.py",
+        "harness/properties_file.py",
         "harness/system/__init__.py",
         "harness/system/chain.py",
         "harness/values.py",
