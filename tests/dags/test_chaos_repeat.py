@@ -108,7 +108,7 @@ def serving(server: TCPServer) -> Iterator[int]:
 @pytest.mark.by_turns(3, of="dag.test()")
 def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: dict[str, str], tmp_path: Path) -> None:
     Hook.posted, Mailbox.mails = [], []
-    (documented,) = DOCUMENTED.findall((ROOT / "docs" / "airflow.md").read_text(encoding="utf-8"))
+    (documented,) = DOCUMENTED.findall((ROOT / "docs" / "how-to" / "run-in-airflow.md").read_text(encoding="utf-8"))
     with (
         serving(ThreadingHTTPServer(("127.0.0.1", 0), Hook)) as hook,
         serving(ThreadingTCPServer(("127.0.0.1", 0), Mailbox)) as mail,
