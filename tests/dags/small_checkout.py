@@ -48,6 +48,7 @@ def small_checkout(root: Path) -> Path:
     """Make one."""
     nightly = root / "tools" / "nightly"
     shutil.copytree(ROOT / "tools" / "nightly", nightly, ignore=shutil.ignore_patterns("__pycache__"))
+    (nightly.parent / "__init__.py").touch()  # or the package of the real checkout would be taken
     (nightly / "steps.py").write_text(STEPS, encoding="utf-8")
     (root / "tests" / "mutation").mkdir(parents=True)
     return root
