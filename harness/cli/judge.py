@@ -11,11 +11,10 @@ import typer
 from rich.markup import escape
 
 from harness.cli.options import EngineName, Json, Master
-from harness.errors import EvidenceError, Interrupted, ScenarioError
+from harness.errors import Interrupted, ScenarioError
 from harness.progress import number_of
-from harness.store.folder import ResultFolder, RunFolder
+from harness.store.folder import ResultFolder
 from harness.system.engine import choose_engine
-from harness.system.writable import make_parent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 DEFAULT_INTO = Path("judged")
 _WHERE = "file, folder or glob, of this machine, or with --engine spark any URI that Hadoop knows; repeatable."
 Paths = list[str] | None
-_OF_A_RUN = "is the folder of a run, whose facts and verdict would be lost: use another --into"
 
 
 def judge(
@@ -77,10 +75,11 @@ def judge(
     from harness.analysis.engine.session import spark_session
     from harness.analysis.engine.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
-    from harness.contracts.registry import Kind, check_key, known, names, unknown_message
+    from harness.contracts.registry import check_keys
     from harness.ingest.expansion import EXPANSION
     from harness.ingest.judging import judge_history, report
     from harness.ingest.local_files import local_bytes
+    from harness.ingest.result_folder import result_folder
     from harness.ingest.settings import load_settings
 
     paths = {
@@ -94,12 +93,10 @@ def judge(
     choose_engine(engine, master)
     if not any(paths.values()):
         raise ScenarioError("nothing to judge: give --operations or other evidence (docs/reference/evidence.md)")
-    keys = [check_key(name) for name in checks or ()]
-    if unknown := [key for key in keys if not known(Kind.CHECK, key)]:
-        raise ScenarioError(unknown_message(Kind.CHECK.singular, unknown[0], names(Kind.CHECK)))
+    keys = check_keys(checks or ())
     allowed = load_settings(settings, sets or [])
     places = [path for kind in paths.values() for path in kind]
-    local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), places)
+    local = None if into and is_uri(into) else result_folder(Path(into) if into else _new_folder(), places)
     progress = TerminalProgress(PatientConsole(stderr=True))
     try:
         with spark_session(master, size_bytes=local_bytes(places), progress=progress, anywhere=True) as spark:
@@ -125,26 +122,6 @@ def _new_folder() -> Path:
     return DEFAULT_INTO / f"history-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}"
 
 
-def _folder(path: Path, places: list[str]) -> RunFolder:
-    """Return the folder for the results of a history; it exists then.
-
-    Raises:
-        ScenarioError: nothing can be written there, or other files would be overwritten or judged next time.
-    """
-    from harness.ingest.local_files import local_path
-
-    folder = RunFolder(path.resolve())
-    if folder.plan.exists():
-        raise ScenarioError(f"{path} {_OF_A_RUN}")
-    for text in places:
-        with suppress(EvidenceError):  # the evidence is elsewhere
-            evidence = local_path(text).resolve()
-            if evidence.is_dir() and folder.root.is_relative_to(evidence):
-                raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
-    make_parent(folder.verdict)
-    return folder
-
-
 def behind_uri(uri: str, spark: "SparkSession") -> "HadoopPath":
     """Return a folder behind a URI.
 
@@ -167,10 +144,11 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
         EvidenceError: Hadoop does not know the file system, or cannot reach it.
     """
     from harness.analysis.engine.storage import display_path, is_uri
+    from harness.ingest.result_folder import OF_A_RUN
 
     folder = ResultFolder(place)
     if folder.plan.exists():
-        raise ScenarioError(f"{place} {_OF_A_RUN}")
+        raise ScenarioError(f"{place} {OF_A_RUN}")
     for text in places:
         evidence = display_path(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
         if f"{display_path(str(place))}/".startswith(f"{evidence}/"):

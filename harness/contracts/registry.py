@@ -18,7 +18,7 @@ from harness.cluster.systems.system import EXTERNAL
 from harness.contracts.checks import Check
 from harness.contracts.faults import Fault
 from harness.contracts.workloads import Workload
-from harness.errors import PluginError
+from harness.errors import PluginError, ScenarioError
 from harness.system.plugins import (
     OWN,
     Kind,
@@ -154,6 +154,18 @@ def check_key(text: str) -> str:
         if text.lower() in (each.name.lower(), title, title.rpartition(" ")[2]):
             return each.name
     return text
+
+
+def check_keys(names_or_numbers: Iterable[str]) -> list[str]:
+    """Return the keys of checks that are named by number, name or both.
+
+    Raises:
+        ScenarioError: there is no such check.
+    """
+    keys = [check_key(text) for text in names_or_numbers]
+    if unknown := [key for key in keys if not known(Kind.CHECK, key)]:
+        raise ScenarioError(unknown_message(Kind.CHECK.singular, unknown[0], names(Kind.CHECK)))
+    return keys
 
 
 def drivers() -> list[str]:

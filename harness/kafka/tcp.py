@@ -69,7 +69,7 @@ async def _authenticated(connection: Connection, security: Security) -> None:
         offered = [each["mechanism"] for each in answer["mechanisms"] or ()]
         raise ClusterError(f"it has the SASL mechanisms {', '.join(offered) or 'none'}, not {security.mechanism}")
     steps = exchange(security)
-    message = next(steps)
+    message = await asyncio.to_thread(next, steps)  # OAUTHBEARER fetches its token first
     while True:
         authenticate = {"auth_bytes": message}
         answer = await connection.request(SASL_AUTHENTICATE, authenticate, 1, timeout_s=SECURE_TIMEOUT_S)

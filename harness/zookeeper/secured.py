@@ -1,6 +1,7 @@
 """How does a session of the harness reach a ZooKeeper that asks for TLS, or for a user (SASL, DIGEST-MD5)?"""
 
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -43,11 +44,7 @@ class _SecureHandler(_Handler):
         """Return a connection over TLS."""
         plain = socket.create_connection(address, timeout)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            return self._context.wrap_socket(plain, server_hostname=hostname or address[0])
-        except BaseException:
-            plain.close()
-            raise
+        return _over_tls(plain, self._context, hostname or address[0])
 
 
 def session_client(hosts: str, security: ZookeeperSecurity, **options: Any) -> KazooClient:
@@ -79,10 +76,13 @@ def refusal(hosts: str, security: ZookeeperSecurity, error: Exception) -> Cluste
 def connected(server: tuple[str, int], security: ZookeeperSecurity, timeout_s: float) -> socket.socket:
     """Return a connection to a server, over TLS if the settings say so; raises OSError."""
     plain = socket.create_connection(server, timeout_s)
-    if security.tls is None:
-        return plain
+    return plain if security.tls is None else _over_tls(plain, security.tls.context(), server[0])
+
+
+def _over_tls(plain: socket.socket, context: ssl.SSLContext, name: str) -> ssl.SSLSocket:
+    """Return a connection over TLS to the server of this name; the plain one is closed if it fails."""
     try:
-        return security.tls.context().wrap_socket(plain, server_hostname=server[0])
+        return context.wrap_socket(plain, server_hostname=name)
     except BaseException:
         plain.close()
         raise

@@ -75,5 +75,15 @@ def pytest_runtest_makereport(
     report = yield
     cluster = getattr(item, "funcargs", {}).get(MARK)
     if call.when == "call" and report.failed and cluster is not None:
-        report.sections.append(("state changes of kafka_cluster", cluster.changes_in_words(SHOWN)))
+        report.sections.append(("state changes of kafka_cluster", _changes_of(cluster)))
     return report
+
+
+def _changes_of(cluster: KafkaCluster) -> str:
+    """Return what the brokers did, or why that cannot be told: the test's own failure is to be seen in any case."""
+    from harness.errors import HarnessError
+
+    try:
+        return cluster.changes_in_words(SHOWN)
+    except (HarnessError, OSError) as error:
+        return f"not to be had: {error}"

@@ -234,7 +234,7 @@ def _choices(name: str) -> dict[str, str]:
 
 def _displayed(choices: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: f"{name}: {text}" if text and not text.lower().startswith(f"{name}:") else text or name
+        name: f"{name}: {text}" if text and not text.lower().startswith(f"{name.lower()}:") else text or name
         for name, text in choices.items()
     }
 

@@ -65,12 +65,13 @@ def judge(
         **evidence: More of it by kind: `zookeeper`, `state_changes`, `replicas`, `journal`, `liveness`.
 
     Raises:
-        ScenarioError: there is nothing to judge, no such check, or no such setting.
+        ScenarioError: there is nothing to judge, no such check, no such setting, or `into` is the folder of a run.
         EvidenceError: the evidence cannot be read.
     """
     from harness.analysis.engine.session import spark_session
     from harness.ingest.judging import judge_history, report
     from harness.ingest.local_files import local_bytes
+    from harness.ingest.result_folder import result_folder
     from harness.ingest.settings import load_settings
 
     if unknown := sorted(evidence.keys() - set(EVIDENCE)):
@@ -78,17 +79,15 @@ def judge(
     paths = {kind: _texts(places) for kind, places in {"operations": operations, **evidence}.items()}
     if not any(paths.values()):
         raise ScenarioError("nothing to judge: give operations or other evidence")
-    keys = [registry.check_key(name) for name in checks]
-    if missing := [key for key in keys if not registry.known(registry.Kind.CHECK, key)]:
-        raise ScenarioError(registry.unknown_message("check", missing[0], registry.names(registry.Kind.CHECK)))
+    keys = registry.check_keys(checks)
     allowed = load_settings(None, [f"{key}={_yaml(value)}" for key, value in (settings or {}).items()])
-    size_bytes = local_bytes([place for places in paths.values() for place in places])
-    with TemporaryDirectory() as scratch, spark_session(size_bytes=size_bytes, anywhere=True) as spark:
-        folder = RunFolder((into or Path(scratch)).resolve())
-        folder.root.mkdir(parents=True, exist_ok=True)
-        result = judge_history(spark, paths, allowed, folder, checks=keys, progress=Silent())
-        if into:
-            report(folder, result, ["chaos", "judge", *paths["operations"]])
+    every = [place for places in paths.values() for place in places]
+    with TemporaryDirectory() as scratch:
+        folder = result_folder(into, every) if into else RunFolder(Path(scratch))
+        with spark_session(size_bytes=local_bytes(every), anywhere=True) as spark:
+            result = judge_history(spark, paths, allowed, folder, checks=keys, progress=Silent())
+            if into:
+                report(folder, result, ["chaos", "judge", *paths["operations"]])
     return result
 
 

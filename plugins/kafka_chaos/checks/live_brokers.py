@@ -1,9 +1,9 @@
-"""live-brokers: a controller goes by the brokers that are registered.
+"""live-brokers: a controller acts on the brokers that are registered.
 
 ZooKeeper has the truth. A controller hears of a change by a notification and reads all registrations anew (Kafka's
 `KafkaController.processBrokerChange`; at a failover `initializeControllerContext`). What it has read is at most as old
 as the beginning of that event. What it decides afterwards is by what it has read: of a broker that was gone no
-election and no UpdateMetadata says that it lives, and none leaves out a broker that was there. While it acts on a
+election and no UpdateMetadata says that it lives, and none leaves out a broker that was there. While it handles a
 change it may go by what it had read before, as it handles brokers that came before those that went.
 """
 
@@ -83,7 +83,7 @@ class LiveBrokers(Check):
             rows,
             self.name,
             message=phrase(
-                "A controller goes by the registered brokers: {what} {wrong}; {age:.1f} s before the controller had "
+                "A controller acts on the registered brokers: {what} {wrong}; {age:.1f} s before the controller had "
                 "read that {possible} are registered.",
                 what=F.when(F.col("acted") == "election", election).otherwise(metadata),
                 wrong=wrong,

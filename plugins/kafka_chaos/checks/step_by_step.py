@@ -1,4 +1,4 @@
-"""Step by step: what each broker, partition, group and transaction did next was a legal step of the protocol.
+"""step-by-step: what each broker, partition, group and transaction does next is a legal step of the protocol.
 
 The model (`harness/model/`) walks the state-change log of every broker in its order, and ZooKeeper's history. For each
 kind of subject it has a pure function that takes the state before and an event, and returns the state after or the rule
