@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.prose.lint import problems
+from tools.prose.lint import problems, problems_of_python
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,17 @@ from tools.prose.lint import problems
 )
 def test_phrases(text: str, lines: list[int]) -> None:
     assert [line for line, _ in problems(text)] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param("a = 1  # nobody reads it", [1], id="a comment"),
+        pytest.param('"""A module.\n\nWhoever asks gets it.\n"""', [3], id="a line of a docstring"),
+        pytest.param('raise ValueError(f"{name} is somebody else\'s")', [1], id="a message"),
+        pytest.param('nobody = "nobody"', [], id="names and keys"),
+        pytest.param('"""Uses what it tells."""', [], id="a phrase that is forbidden in documents only"),
+    ],
+)
+def test_phrases_in_python(text: str, lines: list[int]) -> None:
+    assert [line for line, _ in problems_of_python(text)] == lines

@@ -1,4 +1,4 @@
-"""Check the prose of documents and the spelling of all files: `python -m tools.prose [FILE…]`."""
+"""Check the prose of documents and of Python, and the spelling of all files: `python -m tools.prose [FILE…]`."""
 
 import subprocess
 import sys
@@ -6,12 +6,14 @@ from pathlib import Path
 
 from codespell_lib import main as codespell
 
-from tools.prose.lint import problems
+from tools.prose.lint import problems, problems_of_python
 
 ROOT = Path(__file__).parents[2]
 WORDS = Path(__file__).with_name("words.txt")
 SPELLED = (".md", ".py", ".pyi", ".yaml", ".yml", ".toml", ".j2", ".css", ".html")
-PROSE = ".md"
+LINTS = {".md": problems, ".py": problems_of_python}
+EXAMPLES = "tests/tools/test_prose.py"
+"""Its texts are what must not be written."""
 
 
 def tracked() -> list[Path]:
@@ -25,8 +27,8 @@ def main(names: list[str]) -> int:
     """Return the exit code; problems are printed with their file and line."""
     paths = [Path(name) for name in names] or tracked()
     count = 0
-    for path in (path for path in paths if path.suffix == PROSE):
-        for line, problem in problems(path.read_text(encoding="utf-8")):
+    for path in (path for path in paths if path.suffix in LINTS and path != ROOT / EXAMPLES):
+        for line, problem in LINTS[path.suffix](path.read_text(encoding="utf-8")):
             print(f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{line}: {problem}")
             count += 1
     misspelt = codespell("--ignore-words", str(WORDS), "--quiet-level", "3", *map(str, paths))
