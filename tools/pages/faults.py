@@ -14,7 +14,7 @@ from harness.cluster.systems.system import EXTERNAL, System, all_systems, famili
 from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
-from harness.scenario.external import BY_ZOOKEEPER, COMMANDS
+from harness.scenario.external import BY_ZOOKEEPER, COMMANDS, CUSTOM
 from harness.scenario.fault_rules import missing_events
 from harness.scenario.rules import starts
 from tools.pages.page import NOTE, Page, table
@@ -33,11 +33,11 @@ _WHERE = """\
 
 A fault works where the driver has its capabilities and the system logs what confirms it. Elsewhere a scenario with it
 is refused before anything starts, with the reason; so is one for which the machine lacks something. `kafka` on `docker`
-is the releases with ZooKeeper."""
+is the releases with ZooKeeper; *existing* is a [cluster of your own](../how-to/test-your-kafka.md#your-own-cluster)."""
 FEW = 2
 """So many releases on which a fault does not work are named instead of those on which it does."""
-ON_EXTERNAL = {kind: f"by your commands {' and '.join(names)}" for kind, names in COMMANDS.items()}
-ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`")
+ON_EXTERNAL = {kind: f"by your command `{'` and `'.join(names)}`" for kind, names in COMMANDS.items()}
+ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`") | {CUSTOM: "by three commands of your own"}
 _RELAY = """\
 If a scenario has one of {kinds}, a relay carries all traffic between brokers, their clients and ZooKeeper or
 controllers; otherwise there is none ([decision 0066](../decisions/0066-a-relay-disturbs-links.md)). Data that waits at
@@ -92,10 +92,12 @@ def _places() -> Iterator[str]:
         for family in families()
         if family in registry.driver_class(driver).families
     ]
-    head = ("kind", *(f"{family} on {driver}" for driver, family in places))
-    faults = [registry.fault(name) for name in registry.names(Kind.FAULT)]
-    rows = ((f"`{fault.name}`", *(_cell(fault, driver, family) for driver, family in places)) for fault in faults)
-    yield from table(head, rows)
+    head = ("kinds", *("existing" if family == EXTERNAL else f"{family} on {driver}" for driver, family in places))
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for fault in map(registry.fault, registry.names(Kind.FAULT)):
+        cells = tuple(_cell(fault, driver, family) for driver, family in places)
+        kinds.setdefault(cells, []).append(f"`{fault.name}`")
+    yield from table(head, ((", ".join(names), *cells) for cells, names in kinds.items()))
 
 
 def _cell(fault: Fault, driver: str, family: str) -> str:
