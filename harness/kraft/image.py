@@ -57,7 +57,7 @@ class Partition:
     eligible: tuple[int, ...] = ()
     """Outside the ISR, but may lead: has all that is committed (KIP-966)."""
     last_known: tuple[int, ...] = ()
-    """Who led last, where neither the ISR nor the eligible are anybody: it may lead again (KIP-966)."""
+    """The last leader, where the ISR and the eligible replicas are empty: it may lead again (KIP-966)."""
 
 
 @dataclass(slots=True)

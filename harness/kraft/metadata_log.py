@@ -1,7 +1,7 @@
 """What did the quorum decide in a run? The metadata logs of all controllers, read from their disks and compared.
 
-What a majority has is committed, unless somebody who lacks it may still be elected. The log of the last leader is what
-all others are, or become, a beginning of.
+A record is committed when a majority has it, unless a controller without it may still be elected. Every other log is,
+or becomes, a prefix of the log of the last leader.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,7 +69,7 @@ def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambd
         rectified_ms: What the clock of a controller says; as it is, unless that was set.
 
     Raises:
-        EvidenceError: no majority of the logs can be read to its end, or nobody can say from them what is committed.
+        EvidenceError: no majority of the logs can be read to its end, or they do not show what is committed.
     """
     damage: list[str] = []
     logs = [log for log in (_read(folder, damage) for folder in data_dirs) if log.end]
@@ -88,7 +88,7 @@ def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambd
         known = longest.entries[: max(committed - longest.start, 0)]
         changes += image.apply(list(_rectified(known, rectified_ms)))
     except KeyError as error:
-        raise EvidenceError(f"the metadata log speaks of what it never made: {error}") from error
+        raise EvidenceError(f"the metadata log names what it never created: {error}") from error
     return QuorumLog(changes=changes, damage=damage, begins=longest.start)
 
 

@@ -61,7 +61,7 @@ class ProducerIdsRecord(ApiData, load_json=specs):
 
 
 class ClearElrRecord(ApiData, load_json=specs):
-    """Nobody outside the ISR of a topic, or of any, may lead (KIP-966)."""
+    """No replica outside the ISR may lead, for one topic or for all (KIP-966)."""
 
 
 class FetchSnapshotRequest(ApiMessage, load_json=specs):

@@ -76,7 +76,7 @@ class QuorumView:
         """Which records were trimmed from the log after the first look, and before they were read; empty for none."""
 
     async def __aenter__(self) -> Self:
-        """Connect to nobody: a quorum may come later, and each look connects where that is needed."""
+        """Open no connection: a quorum may come later, and each look connects when it has to."""
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -103,7 +103,7 @@ class QuorumView:
     # --- what there is ---
 
     async def controller(self) -> Controller:
-        """Return the leader of the quorum; nobody when there is none.
+        """Return the leader of the quorum, or a `Controller` with broker id -1 while there is none.
 
         Raises:
             ClusterError: the log of the one that there is cannot be read.

@@ -31,7 +31,7 @@ START_ERRORS = (ZooKeeperError, StorageError, BrokerIdTaken, OSError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What all processes of a simulation share."""
+    """Parts that all processes of a simulation share."""
 
     network: Network
     ensemble: Ensemble
@@ -108,14 +108,14 @@ class SimulatedBroker:
                 await self._until_done(life, life.broker.abandon())
                 self._ended(life)
         except asyncio.CancelledError:
-            self._ended(life)  # nobody would look after it
+            self._ended(life)  # no caller is left to end it
             raise
         if self._life is life:
             life.process.call(_spawn, self._watch(life))
         return self._life is life
 
     async def stop(self, timeout_s: float) -> bool:
-        """Ask for a clean stop; return whether it ended in time (it goes on with that otherwise)."""
+        """Ask for a clean stop; return whether the process ended in time. If not, it goes on stopping."""
         life = self._life
         if life is None:
             return True
@@ -125,12 +125,12 @@ class SimulatedBroker:
         return life.ended.done()
 
     def kill(self) -> None:
-        """End it without a word; what it wrote is with the kernel, its session lives until it times out."""
+        """Kill it: what it wrote is with the kernel, its session lives until it times out."""
         if self._life is not None:
             self._ended(self._life)
 
     def lose_power(self, rng: random.Random | None = None) -> None:
-        """End it with its whole host: nobody is told, and what was not synced is gone; `rng` draws torn tails."""
+        """End it with its whole host: no peer is notified, and unsynced data is gone; `rng` draws torn tails."""
         if self._life is not None:
             self._ended(self._life, silently=True)
         self.disk.lose_power(rng)
@@ -245,7 +245,7 @@ class SimulatedBroker:
         return random.Random(derived_seed(world.seed, "broker", broker_id, what))  # noqa: S311  repeatable, not secret
 
     def _ended(self, life: _Life, *, silently: bool = False) -> None:
-        """The process is gone: nothing of it runs on, its kernel closes what it had open."""
+        """The process is gone: no task of it runs on, and its kernel closes its files and connections."""
         if life.process.dead:
             return
         simulated_loop().kill(life.process)

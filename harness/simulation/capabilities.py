@@ -40,7 +40,7 @@ class NetworkPowers:
         return taken_s
 
     async def strangers(self) -> set[str]:
-        """Return nobody: every connection is between two hosts."""
+        """Return no one-sided connection: every connection here is between two hosts."""
         return set()
 
     async def _probe(self, links: Sequence[Link], timeout_s: float, size_bytes: int = 1) -> list[float | None]:
@@ -203,13 +203,13 @@ class ClockCapabilities(_Expiring):
     _cluster: SimulatedCluster
 
     async def set_clock(self, broker_id: int, *, step_s: float, rate: float, at_most_s: float) -> None:
-        """Let a broker's wall clock go apart; virtual time is everybody's."""
+        """Shift a broker's wall clock; virtual time stays the same for all."""
         log = self._cluster[broker_id].log
         log.clock = Clock(since_ns=now_ns(), step_s=step_s, rate=rate)
         self._end_after(f"clock of broker {broker_id}", at_most_s, lambda: setattr(log, "clock", None))
 
     async def reset_clock(self, broker_id: int) -> None:
-        """Let it go as everybody's."""
+        """Set the wall clock back to virtual time."""
         self._cluster[broker_id].log.clock = None
 
 
@@ -247,7 +247,7 @@ class ZookeeperCapabilities(NetworkPowers, _Expiring):
         return "leader" if server is ensemble.leader else "follower"
 
     async def kill_zookeeper(self, server_id: int) -> None:
-        """End a server without a word."""
+        """Kill a server."""
         if any(self._interference.holds(frozen(number)) for number in self._numbers):
             self._require_quorum_without(server_id)
         self._cluster.ensemble.stop(self._cluster.ensemble.servers[server_id - 1])
@@ -257,7 +257,7 @@ class ZookeeperCapabilities(NetworkPowers, _Expiring):
         self._cluster.ensemble.start(self._cluster.ensemble.servers[server_id - 1])
 
     async def isolate_zookeeper(self, server_ids: Sequence[int], *, at_most_s: float) -> None:
-        """Cut servers off from the others; whoever is without a majority serves nobody from then on."""
+        """Cut servers off from the others; a side without a majority serves no client from then on."""
         self._require_nobody_frozen()
         every, holder = self._cluster.ensemble.servers, isolation_of_servers(server_ids)
         own = [every[server_id - 1] for server_id in server_ids]

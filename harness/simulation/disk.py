@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def _ignored(_length_s: float) -> None:
-    """Nobody listens."""
+    """Do nothing with the time of a read."""
 
 
 @dataclass(eq=False)

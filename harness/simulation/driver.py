@@ -64,7 +64,7 @@ class SimulationDriver(ZookeeperCapabilities, DiskCapabilities, ClockCapabilitie
             for number, server in enumerate(cluster.ensemble.servers, start=1)
         )
         self._seen = {broker_id: _stopped(broker) for broker_id, broker in cluster.brokers.items()}
-        """What every broker was when somebody looked last."""
+        """What every broker was at the last look."""
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
@@ -103,7 +103,7 @@ class SimulationDriver(ZookeeperCapabilities, DiskCapabilities, ClockCapabilitie
             raise ClusterError(f"broker {broker_id} did not start: {broker.failure or 'it was killed'}")
 
     async def start_early(self, broker_id: int) -> None:
-        """Start a stopped broker with its disk, whoever is registered under its id."""
+        """Start a stopped broker with its disk, even while another process is registered under its id."""
         await self._stopped(broker_id).start()
 
     def _stopped(self, broker_id: int) -> SimulatedBroker:
@@ -181,7 +181,7 @@ def _stopped(broker: SimulatedBroker) -> BrokerStatus:
 
 
 class SimulatedView(ZookeeperView):
-    """A `ZookeeperView`: what stands in ZooKeeper now, read without a session; nothing while nobody serves."""
+    """A `ZookeeperView`: what stands in ZooKeeper now, read without a session; nothing while no server serves."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._ensemble = cluster.ensemble
@@ -196,7 +196,7 @@ class SimulatedView(ZookeeperView):
             await until(leads, bool, what="ZooKeeper taking requests", timeout_s=READ_TIMEOUT_S)
 
     async def controller(self) -> Controller:
-        """Return who is controller."""
+        """Return the controller."""
         await self._served()
         nodes = self._ensemble.nodes
         epoch, controller = nodes.get("/controller_epoch"), nodes.get("/controller")
@@ -229,7 +229,7 @@ class SimulatedView(ZookeeperView):
         return views
 
     async def expire(self, session: str) -> None:
-        """End a session of somebody else; nothing happens when it is over already."""
+        """End the session of another client; nothing happens when it is over already."""
         await self._served()
         self._ensemble.end(int(session, 16))
 

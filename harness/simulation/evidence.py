@@ -23,17 +23,17 @@ def now_ns() -> int:
 
 
 def in_ns(loop: asyncio.AbstractEventLoop) -> int:
-    """Return a loop's time in nanoseconds; who asks at every event keeps the loop."""
+    """Return a loop's time in nanoseconds; callers that ask at every event keep the loop."""
     return round(loop.time() * 1_000_000_000)
 
 
 def wall_ms() -> int:
-    """Return milliseconds since 1970, as everybody in the simulation sees it."""
+    """Return milliseconds since 1970, by the clock of the simulation."""
     return EPOCH_MS + round((asyncio.get_running_loop().time() - START_S) * 1000)
 
 
 def wall_ns(time_ns: int) -> int:
-    """Return nanoseconds since 1970 at an instant of virtual time, as everybody's clock shows them."""
+    """Return nanoseconds since 1970 at an instant of virtual time, by the clock of the simulation."""
     return EPOCH_MS * 1_000_000 + time_ns - round(START_S * 1_000_000_000)
 
 
@@ -63,7 +63,7 @@ class BrokerLog:
     broker_id: int
     events: list[LoggedEvent] = field(default_factory=list)
     clock: Clock | None = None
-    """The broker's own wall clock; None while it goes as everybody's."""
+    """The broker's own wall clock; None while it is that of the simulation."""
 
     def wall_ms(self) -> int:
         """Return milliseconds since 1970, as this broker sees it."""

@@ -1,4 +1,4 @@
-"""Nothing real in a simulated run: whoever reaches for a clock, for chance, a thread, a file or a socket ends the run.
+"""Nothing real in a simulated run: use of a clock, of randomness, a thread, a file or a socket ends the run.
 
 That goes for the thread that simulates; what others in the same process do, such as Spark's, is their own affair.
 
@@ -83,7 +83,7 @@ class _TimelessDateTime(_REAL_DATETIME, metaclass=_AnyDateTime):
 
 
 class Guard:
-    """A context in which nothing real can be had; raises `Forbidden` at its end for whoever swallowed the first one."""
+    """A context in which nothing real can be used; raises `Forbidden` at its end too, if code swallowed the first."""
 
     _up: "Guard | None" = None
     _hooked = False
@@ -132,7 +132,7 @@ class Guard:
             self.__enter__()
 
     def refuse(self, what: str, depth: int = 2) -> NoReturn:
-        """Note the first who did it, so many frames up, and raise."""
+        """Note the first caller, so many frames up, and raise."""
         frame = sys._getframe(depth)
         violation = Forbidden(f"{what} in a simulated run, by {frame.f_code.co_filename}:{frame.f_lineno}")
         self._violation = self._violation or violation
@@ -140,7 +140,7 @@ class Guard:
 
     @classmethod
     def up_here(cls, what: str) -> None:
-        """Refuse what somebody is about to do, when a guard is up and it is its thread that does it."""
+        """Refuse a call in the thread of a guard that is up."""
         if cls._up is not None and threading.get_ident() == cls._up._thread:
             cls._up.refuse(what, depth=3)
 

@@ -107,7 +107,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.events = 0
         """Callbacks carried out."""
         self.complaints: list[str] = []
-        """What was told to the exception handler: errors that nobody waited for."""
+        """Calls of the exception handler: errors of tasks that were never awaited."""
         self.let_signals_in: Callable[[], None] = _nothing
         """Called when no callback runs."""
         self._now_s = START_S
@@ -189,7 +189,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Let nothing of a process run ever again, not even the end of what it was doing."""
         process.dead = process.halted = True
         process.held.clear()
-        # A pending task that nobody holds would be closed, and its `finally` clauses run: the dead do nothing.
+        # A pending task without a reference would be closed and run its `finally` clauses: a dead process does nothing.
         self._held_tasks.append(asyncio.all_tasks(self))
 
     # --- running ---
@@ -272,7 +272,7 @@ def simulated_loop() -> SimulatedLoop:
 
 
 def _end(task: asyncio.Task[Any]) -> None:
-    """Close a pending task's coroutine; nobody listens to it any more, so it may say what it likes."""
+    """Close a pending task's coroutine and ignore what it raises."""
     setattr(task, "_log_destroy_pending", False)  # noqa: B010  not in the stubs
     coroutine = task.get_coro()
     if isinstance(coroutine, Coroutine):

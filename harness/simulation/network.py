@@ -58,7 +58,7 @@ class Listener(Protocol):
 
 
 class Network:
-    """Who listens where, and all connections."""
+    """All listeners by their address, and all connections."""
 
     def __init__(self, links: Links | None = None, *, through_codecs: bool = False) -> None:
         self.links = links or Links()
@@ -84,7 +84,7 @@ class Network:
             del self._listening[address]
 
     def listener(self, host: str, port: int) -> Listener | None:
-        """Return who listens there."""
+        """Return the listener at an address."""
         return self._listening.get((host, port))
 
     def opened(self, end: "End") -> None:

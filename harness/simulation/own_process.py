@@ -1,4 +1,4 @@
-"""A schedule in a process of its own, and limits on what one may take: a bad one ends itself and nobody else."""
+"""A schedule in a process of its own, and limits on what one may take: a bad schedule ends no other."""
 
 import multiprocessing
 import resource

@@ -29,7 +29,7 @@ from harness.values import PYTHON
 
 POWERS = frozenset(CAPABILITIES) - {BYTES, COMMANDS, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
-nobody has memory of his own, connections carry messages, neither bytes nor packets, and brokers have one release."""
+processes share memory, connections carry messages instead of bytes and packets, and all brokers have one release."""
 ROLES = frozenset({"administrator", "producer", "consumer", "committer", "lister", "member"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

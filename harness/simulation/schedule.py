@@ -203,7 +203,7 @@ def history_of(
 
 
 class _InVirtualTime(Silent):
-    """Passes on what happens in the simulation to somebody outside of it, with the virtual instant."""
+    """Passes events of the simulation to a listener outside of it, with the virtual instant."""
 
     def __init__(self, progress: Progress, guard: Guard) -> None:
         self._progress = progress

@@ -54,7 +54,7 @@ class SimulatedSchedule:
     features: str = ""
     """What it reached, as JSON, each feature with its instant; of a search's candidate alone."""
     tables: dict[str, bytes] = field(default_factory=dict)
-    """Those of `packed`: whoever judges reads them instead of lines."""
+    """The typed tables of `packed`, which the judge reads instead of lines."""
 
     def row(self) -> dict[str, Any]:
         """Return its row in the table of histories, where each kind of evidence is a column."""

@@ -111,7 +111,7 @@ def judge_candidates(
         spark: An open session, of any master.
         candidates: Scenarios of the simulated driver with their plans.
         root: A new folder for histories and findings; executors write there.
-        progress: Whoever wants to see how it goes on.
+        progress: Receives the number of schedules that are done.
 
     Raises:
         ClusterError: Spark gave the simulation up.
@@ -170,10 +170,10 @@ def _violated(verdicts: Sequence[ScheduleVerdict]) -> int:
 
 
 class Unseen(Silent):
-    """Nobody wants to see how it goes on."""
+    """Progress that is not shown."""
 
     def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
-        """Tell nobody."""
+        """Show nothing."""
 
 
 def _write(

@@ -64,7 +64,7 @@ class Search:
         interrupted = False
         try:
             self._until_nothing_is_left()
-            end = "nothing less fails so"
+            end = "no smaller schedule fails the same way"
         except OutOfRounds:
             end = f"the limit of {self.max_rounds} rounds was reached"
         except KeyboardInterrupt:
@@ -164,7 +164,7 @@ class Search:
             self.rounds += 1
             now = described(self.smallest.scenario)
             tried = number_of(len(batch), "schedule")
-            self.progress.message(f"round {self.rounds}: so fail {sum(answers)} of {tried}; {now}")
+            self.progress.message(f"round {self.rounds}: {sum(answers)} of {tried} fail the same way; {now}")
 
 
 def described(scenario: Scenario) -> str:

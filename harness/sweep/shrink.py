@@ -64,7 +64,7 @@ class Shrunk:
         """Store the small schedule as a scenario file."""
         origin = f"{self.finding} was found in {self.before.scenario.name} under seed {self.before.plan.seed}."
         effort = f"{number_of(self.smallest.rounds, 'round')} and {number_of(self.smallest.candidates, 'schedule')}"
-        comment = f"{origin} This is what is left of it after {effort}: {self.smallest.end}."
+        comment = f"{origin} Shrunk in {effort}: {self.smallest.end}."
         lines = [*textwrap.wrap(comment, WIDTH), self.replay(path)]
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "".join(f"# {line}\n" for line in lines) + scenario_yaml(self.scenario, brief=True)
@@ -80,19 +80,19 @@ def shrink(
         first: The schedule, with the plan that its seed makes.
         judge: Simulates and judges.
         progress: Told of each round.
-        finding: What the small one must be found guilty of, as `SweepFinding.what`; by default the first that is found.
+        finding: The finding that the small one must have, as `SweepFinding.what`; by default the first that is found.
         max_rounds: Limit of the search.
 
     Raises:
-        ScenarioError: it does not fail, or not so.
+        ScenarioError: it does not fail, or with another finding.
     """
     spelled_out = settled(first.scenario, first.plan)
     start = Candidate(scenario=spelled_out, plan=make_plan(spelled_out, first.plan.seed))
-    progress.message("is it failing? the schedule, and the same with all that its seed has drawn spelled out")
+    progress.message("does the schedule fail, and does it fail with the draws of its seed written out?")
     original, again = judge([first, start])
     finding = _wanted(finding, original)
     if finding not in findings_of(again):
-        raise ScenarioError(f"{finding} is found no more when all that the seed has drawn is spelled out")
+        raise ScenarioError(f"{finding} is not found when the draws of the seed are written out")
     progress.message(f"{finding}: {findings_of(again)[finding]}")
 
     def fails(candidates: Sequence[Candidate]) -> list[bool]:
@@ -107,7 +107,7 @@ def shrink(
 
 
 def _wanted(finding: str | None, verdict: ScheduleVerdict) -> str:
-    """Return what the small schedule must be found guilty of; raises ScenarioError."""
+    """Return the finding that the small schedule must have; raises ScenarioError."""
     findings = list(findings_of(verdict))
     if not findings:
         raise ScenarioError(f"seed {verdict.seed} does not fail: the system verdict is {verdict.system.name}")
@@ -115,7 +115,9 @@ def _wanted(finding: str | None, verdict: ScheduleVerdict) -> str:
         return findings[0]
     if finding not in findings:
         titles = ", ".join(map(finding_title, findings))
-        raise ScenarioError(f"seed {verdict.seed} does not fail so: found were {titles}, not {finding_title(finding)}")
+        raise ScenarioError(
+            f"seed {verdict.seed} does not fail the same way: found were {titles}, not {finding_title(finding)}"
+        )
     return finding
 
 

@@ -173,7 +173,7 @@ class Candidate:
 
 
 class SweepProgress(Listener, Protocol):
-    """Whoever wants to see how a sweep goes on."""
+    """Shows the progress of a sweep."""
 
     def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
         """So many schedules are done of so many, each kind of work from zero; called again and again.

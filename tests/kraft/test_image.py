@@ -144,10 +144,10 @@ def test_a_change_of_a_partition_is_a_version_of_its_state(changed: dict[str, ob
         pytest.param(["others"], [0, 1, 2], id="of another topic"),
     ],
 )
-@pytest.mark.parametrize("who", ["eligible_leader_replicas", "last_known_elr"])
-def test_clearing_who_may_lead_is_a_version_as_in_kafka(who: str, cleared: list[str], versions: list[int]) -> None:
+@pytest.mark.parametrize("kind", ["eligible_leader_replicas", "last_known_elr"])
+def test_clearing_eligible_replicas_is_a_version(kind: str, cleared: list[str], versions: list[int]) -> None:
     clear = [records.ClearElrRecord(topic_name=name) for name in cleared]
-    written = [topic(), partition(), change(isr=[1], **{who: [2]}), *clear, change(isr=[1, 2])]
+    written = [topic(), partition(), change(isr=[1], **{kind: [2]}), *clear, change(isr=[1, 2])]
     seen = applied(MetadataImage(), written)
     assert [version for _, path, version in seen if path == STATE] == versions
 

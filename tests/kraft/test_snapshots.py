@@ -39,7 +39,7 @@ class Controller:
     epoch: int = EPOCH
     snapshot: bytes = STORED
     code: ErrorCode = ErrorCode.NONE
-    """What it answers to whoever asks for the snapshot."""
+    """Its answer to a request for the snapshot."""
     closed: bool = False
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Controller":

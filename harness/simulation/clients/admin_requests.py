@@ -1,4 +1,4 @@
-"""The messages in which an administrator asks for each action, whom it asks, and the errors that answers hold."""
+"""The messages in which an administrator asks for each action, the brokers that it asks, and the errors in answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who coordinates a group now, and how it is asked: over a client's connections, or over one of the member's own.
+"""The coordinator of a group, asked over a client's connections or over a connection of the member's own.
 
 A member has one of its own, as its JoinGroup may wait there for all others, while records are fetched.
 """
@@ -28,7 +28,7 @@ class Coordinator:
         self._broker_id = NO_BROKER
 
     async def ask(self, message: Message, version: int) -> Message:
-        """Return its answer; raises PeerError, or Refused where nobody says who it is."""
+        """Return its answer; raises PeerError, or Refused while it is not known."""
         if self._broker_id == NO_BROKER:
             self._learn(await self._find())
         return await self._client.ask(self._broker_id, message, version)
@@ -37,7 +37,7 @@ class Coordinator:
         self._broker_id = answer.node_id
 
     async def _find(self) -> Message:
-        """Return who it is, asking another broker each time; raises PeerError or Refused."""
+        """Find the coordinator, asking another broker each time; raises PeerError or Refused."""
         known = self._client.broker_ids
         if not known:
             raise PeerError("no broker is known")
@@ -70,7 +70,7 @@ class OwnCoordinator(Coordinator):
             self._connection = None
 
     async def ask(self, message: Message, version: int, *, timeout_s: float | None = None) -> Message:
-        """Return its answer; raises PeerError, or Refused where nobody says who it is."""
+        """Return its answer; raises PeerError, or Refused while it is not known."""
         if self._connection is None or self._connection.closed:
             answer = await self._find()
             connection = await self._transport.connect(
@@ -78,6 +78,6 @@ class OwnCoordinator(Coordinator):
             )
             if self._connection is None or self._connection.closed:
                 self._connection = connection
-            else:  # somebody else has connected meanwhile
+            else:  # another call has connected meanwhile
                 connection.close()
         return await self._connection.request(message, version, timeout_s=timeout_s or self._client.timeout_s)

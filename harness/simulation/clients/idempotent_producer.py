@@ -1,6 +1,6 @@
 """An idempotent producer: batches are numbered, so that a retry is written once and none overtakes another (KIP-98).
 
-A batch that was sent keeps its records and its numbers until it is decided. When one is given up, nobody knows what is
+A batch that was sent keeps its records and its numbers until it is decided. When one is given up, it is unknown what is
 in the log, and a broker that lacks it takes none after it: those on their way are given up too, and the partition goes
 on under a fresh producer id when nothing is undecided any more. Kafka's producers raise the epoch of their id instead.
 """

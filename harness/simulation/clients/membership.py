@@ -46,7 +46,7 @@ class GroupMembership:
         self.must_rejoin = True
         """Whether it is to join, as soon as it polls."""
         self.thrown_out = False
-        """Whether what it owns may be somebody else's by now."""
+        """Whether another member may own its partitions by now."""
         self.fenced = False
         """Whether another one has its instance: it may never join again."""
         self.member_id = ""
@@ -65,12 +65,12 @@ class GroupMembership:
 
     @property
     def identity(self) -> Identity:
-        """Who it is to its group now."""
+        """Its identity in the group now."""
         return Identity(member=self.member_id, instance=self._instance_id, generation=self.generation)
 
     @property
     def joining(self) -> bool:
-        """Whether nobody knows yet what the next generation gives it."""
+        """Whether its share in the next generation is still unknown."""
         return self._joining is not None and not self._joining.done()
 
     def polled(self) -> tuple[TopicPartition, ...] | None:

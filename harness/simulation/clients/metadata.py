@@ -1,4 +1,4 @@
-"""What every client has: connections to brokers, who leads which partition, and how to learn it anew."""
+"""What every client has: connections to brokers, the leaders of partitions, and refreshes of both."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads a partition, as the brokers say."""
+    """The leader of a partition, as brokers report it."""
 
     broker_id: int
     leader_epoch: int
@@ -171,7 +171,7 @@ class ClusterClient:
 
 
 def metadata_request(topics: Iterable[str]) -> MetadataRequest:
-    """Return the question who leads the partitions of some topics."""
+    """Return a Metadata request for the leaders of some topics' partitions."""
     topic = MetadataRequest.MetadataRequestTopic
     return MetadataRequest(
         topics=[topic(name=name) for name in topics],

@@ -42,7 +42,7 @@ class GroupOffsets:
     ) -> None:
         """Send a commit until it is decided or the time is up; `decided` gets the error code of each partition.
 
-        Whoever commits as a member does so as who it is now, whatever becomes of it meanwhile.
+        A member commits under its identity at the time of the call, even if that changes meanwhile.
         """
         deadline_s = now_s() + COMMIT_DEADLINE_S
         left = dict(positions)

@@ -94,7 +94,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
             group.join(self._owned)
 
     async def _adopt(self, assigned: tuple[TopicPartition, ...]) -> None:
-        """Own what the generation gives; what it takes is given back first, and somebody else's in the next one."""
+        """Own what the generation gives; what it takes is given back first, and assigned again in the next one."""
         taken = [partition for partition in self._owned if partition not in assigned]
         if taken:
             await self._tell(self._rules.revoked(taken))
@@ -123,7 +123,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
             self._automatic = asyncio.ensure_future(self._commit(moved, self._telling(moved)))
 
     async def _commit_the_rest(self, partitions: Sequence[TopicPartition]) -> None:
-        """Commit what is given back; what is lost is somebody else's, of which nothing is known any more."""
+        """Commit what is given back; lost partitions belong to another member, and nothing is committed for them."""
         if not self._rules.library_commits or self._membership.generation < 0:
             return
         if self._automatic is not None and self._is_committing():
@@ -150,9 +150,9 @@ class SimulatedSubscriber(SimulatedGroupMember):
     # --- commits ---
 
     async def _commit(self, positions: Mapping[TopicPartition, int], write_down: Decided | None = None) -> None:
-        """Commit as a member of a generation; who has given everything back has nothing to send while it joins.
+        """Commit as a member of a generation; a member without partitions has nothing to send while it joins.
 
-        Who keeps partitions commits on as of the generation that it knows, as librdkafka does.
+        A member that keeps partitions goes on to commit in the generation that it knows, as librdkafka does.
         """
         group, write_down = self._membership, write_down or self._rules.commits.decided
         if group.generation < 0 or (group.joining and self._rules.protocol == EAGER):
@@ -170,7 +170,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
         await self._offsets.commit(positions, decided, group.identity)
 
     async def _position(self, partition: TopicPartition, at: int | None) -> int:
-        """Return where to begin, asking for as long as nobody says where the group has come to."""
+        """Return where to begin, asking until an answer has the group's committed offset."""
         while at is None:
             try:
                 at = await self._offsets.committed(partition)

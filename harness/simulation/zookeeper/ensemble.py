@@ -92,7 +92,7 @@ Watchers = dict[str, dict[Connection, None]]
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """One server: its view of the tree, and who watches it there."""
+    """One server: its view of the tree, and the watches on it."""
 
     host: str
     tree: Tree
@@ -108,7 +108,7 @@ class Server:
             self.carry_out_next()
 
     def carry_out_next(self) -> None:
-        """Carry out the oldest of what is decided, unless that is done, and tell who watches."""
+        """Carry out the oldest decided transaction, unless that is done, and fire its watches."""
         if self.lag:
             changes = self.lag.popleft()
             for change in changes:
@@ -154,11 +154,11 @@ class Ensemble:
         self.history: list[tuple[float, Change]] = []
         """Every change with its virtual time, in order."""
         self.reachable = True
-        """Whether anybody can connect."""
+        """Whether clients can connect."""
         self.before_write: Callable[[Op], None] | None = None
-        """Called before a write that is not part of a multi, and before each op of one; for what others do then."""
+        """Called before each write and each op of a multi, so that other parties can act in between."""
         self.lose_answer_to: str | None = None
-        """The next write to this path is carried out, its answer lost, and the write sent again."""
+        """The next write to this path is carried out, its answer is lost, and the client sends it again."""
         self.replies = LostReplies()
         self._rng = rng
         self._sessions: dict[int, _Session] = {}
@@ -169,9 +169,9 @@ class Ensemble:
             for number, tree in enumerate(trees, start=1)
         ]
         self.apart: dict[str, frozenset[str]] = {}
-        """Hosts of servers that do not reach the others, by the name of who holds them so."""
+        """Hosts of servers that do not reach the others, by the name of what cuts them off."""
         self.leader: Server | None = self.servers[0]
-        """None while they have no quorum, or elect one; nobody is served then."""
+        """None without a quorum and during an election; no client is served then."""
 
     # --- the tree, as an outsider at the first server has it ---
 
@@ -199,7 +199,7 @@ class Ensemble:
         return self.tree.names(path)
 
     def put(self, path: str, data: bytes = b"") -> None:
-        """Write a znode with its parents, as somebody without a session would."""
+        """Write a znode with its parents, as a tool without a session would."""
         parts = path.strip("/").split("/")
         for depth in range(1, len(parts)):
             above = "/" + "/".join(parts[:depth])
@@ -209,7 +209,7 @@ class Ensemble:
         self.write(0, Set(path=path, data=data, version=ANY_VERSION) if exists else Create(path=path, data=data))
 
     def remove(self, path: str) -> None:
-        """Delete a znode, as somebody without a session would."""
+        """Delete a znode, as a tool without a session would."""
         self.write(0, Delete(path=path))
 
     # --- writing ---
@@ -250,7 +250,7 @@ class Ensemble:
     # --- servers ---
 
     def stop(self, server: Server) -> None:
-        """End a server at once, its data stay; without a quorum, or their leader, the others serve nobody either."""
+        """End a server at once and keep its data; without a quorum or a leader the others serve no client either."""
         server.runs = False
         if server is self.leader or not self._has_quorum:
             self._elect()
@@ -265,7 +265,7 @@ class Ensemble:
             self._elect()
 
     def separate(self, holder: str, servers: Sequence[Server]) -> None:
-        """Let servers and the others not reach each other; who is without a majority serves nobody from now on."""
+        """Cut servers off from the others; a side without a majority serves no client from now on."""
         self.apart[holder] = frozenset(server.host for server in servers)
         if self.leader is None or not self.takes_part(self.leader):
             self._elect()
@@ -348,7 +348,7 @@ class Ensemble:
         return session.connection
 
     def end(self, session_id: int) -> None:
-        """End a session, whoever asks: its ephemerals go in one transaction, its connection is closed."""
+        """End a session: its ephemeral znodes go in one transaction, its connection is closed."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return
@@ -397,7 +397,7 @@ class Ensemble:
         carried_out = self.replies.take(connection.down.link[1], writes) if request.ops else None
         if carried_out is not None:
             if carried_out:
-                with contextlib.suppress(ZooKeeperError):  # it was refused, and nobody will know
+                with contextlib.suppress(ZooKeeperError):  # it was refused, and the answer has no reader
                     self._written(connection, request)
             self.drop_connection(connection.session_id)
             return

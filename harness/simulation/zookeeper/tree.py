@@ -36,7 +36,7 @@ class Change(NamedTuple):
     owner: int
     """Session of an ephemeral znode, else 0."""
     session_id: int
-    """Who did it."""
+    """The session or the tool that made the change."""
 
 
 @dataclass(slots=True)
