@@ -10,7 +10,7 @@ from chaos_airflow.tasks.run import run_phases
 @dag(
     dag_id="chaos_experiment",
     dag_display_name="Chaos experiment",
-    description="Start a cluster, load it, break it as the form says, and prove what held",
+    description="Start a cluster, put it under load, inject faults, and judge which promises it kept",
     schedule=None,
     catchup=False,
     max_active_runs=1,

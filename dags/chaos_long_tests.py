@@ -15,7 +15,7 @@ LONGEST = timedelta(hours=6, minutes=15)
 @dag(
     dag_id="chaos_long_tests",
     dag_display_name="Chaos long tests",
-    description="Mutation, sweeps, a soak and whatever else is too long for CI, with a summary page",
+    description="Mutation, sweeps, a soak and other tests that are too long for CI, with a summary page",
     schedule=None,
     catchup=False,
     max_active_runs=1,

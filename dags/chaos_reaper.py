@@ -8,7 +8,7 @@ from airflow.sdk import dag, task
 @dag(
     dag_id="chaos_reaper",
     dag_display_name="Chaos reaper",
-    description="Remove what dead runs left behind, and nothing else",
+    description="Remove processes, containers and folders that dead runs left",
     schedule=timedelta(minutes=15),
     catchup=False,
     max_active_runs=1,

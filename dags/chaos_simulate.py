@@ -15,7 +15,7 @@ LONGEST = timedelta(hours=6)
 @dag(
     dag_id="chaos_simulate",
     dag_display_name="Chaos simulate",
-    description="Simulate many schedules of a scenario, judge all, and say how to replay what was found",
+    description="Simulate many schedules of a scenario, judge all, and list the command that replays each finding",
     schedule=None,
     catchup=False,
     max_active_runs=1,
@@ -23,9 +23,7 @@ LONGEST = timedelta(hours=6)
     tags=["chaos"],
     params={
         "schedules": Param(200, type="integer", minimum=1, maximum=MOST, description_md=f"How many *(at most {MOST})*"),
-        "shrink": Param(
-            False, type="boolean", description_md="Make the first schedule of each finding small in the end"
-        ),
+        "shrink": Param(False, type="boolean", description_md="At the end, shrink the first schedule of each finding"),
         **{name: param for name, param in ready_form().items() if name not in ("driver", "system")},
     },
     doc_md="""

@@ -22,8 +22,10 @@ from chaos_airflow.tasks.run import run_phases
     params={
         "scenario": Param("smoke", type="string", description="A built-in scenario, or the path of a YAML file"),
         "driver": Param(None, type=["null", "string"], description="Cluster driver, instead of the scenario's"),
-        "seed": Param(None, type=["null", "integer"], minimum=0, description="Decides all that is drawn"),
-        "planted_bugs": Param([], type="array", items={"type": "string"}, description="Protocol guards to break"),
+        "seed": Param(None, type=["null", "integer"], minimum=0, description="Decides all draws"),
+        "planted_bugs": Param(
+            [], type="array", items={"type": "string"}, description="Guards of the built-in broker to switch off"
+        ),
         "set": Param([], type="array", items={"type": "string"}, description="Values to override, each key=value"),
     },
 )

@@ -210,7 +210,7 @@ def _count(folder: RunFolder, progress: Progress) -> None:
     try:
         record(folder)
     except (OSError, *DAMAGED) as error:
-        progress.message(f"what it tried and saw could not be counted: {describe_error(error, folder.root)}")
+        progress.message(f"its coverage could not be counted: {describe_error(error, folder.root)}")
 
 
 def judge(
@@ -323,7 +323,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
             attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
         if started and interrupts.count <= 1:
             if interrupts.count:
-                (progress or Logged()).message("what there is of it is judged; interrupt again to leave that out")
+                (progress or Logged()).message("the evidence so far is judged; interrupt again to skip that")
             before = len(errors)
             with Background() as thread:
                 judged = attempt(lambda: judge(folder, progress=progress, interrupts=interrupts, background=thread))

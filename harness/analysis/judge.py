@@ -150,7 +150,7 @@ def judge_sources(
             facts = _planned_away(facts, counts)
         slices = facts
         if through_disk(sources):
-            with step(progress, "records are set aside of which all sources tell the same"):
+            with step(progress, "records on which all sources agree are skipped"):
                 slices = stack.enter_context(prefiltered(facts, counts, into.facts))
         unknown: Unknown = {}
         unseen: dict[str, Unseen] = {}

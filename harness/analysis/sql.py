@@ -75,7 +75,7 @@ def _overview(spark: SparkSession, folders: Sequence[RunFolder]) -> DataFrame:
     try:
         counts = [written_counts(folder.facts) for folder in folders]
     except pa.ArrowInvalid as error:
-        raise ScenarioError(f"a fact cannot be read; chaos rejudge makes it anew: {error}") from error
+        raise ScenarioError(f"a fact cannot be read; chaos rejudge writes it again: {error}") from error
     return spark.createDataFrame(
         pa.table(
             {

@@ -82,4 +82,4 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
         table.add_row(f"{since:.3f} s", moment.lane, escape(moment.text), style="bold" if moment.matters else "")
     console.print(table)
     if story.left_out:
-        console.print(f"{number_of(story.left_out, 'moment')} left out, as less telling", highlight=False)
+        console.print(f"{number_of(story.left_out, 'moment')} of less relevance left out", highlight=False)

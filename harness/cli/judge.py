@@ -38,9 +38,12 @@ def judge(
     zookeeper: Annotated[Paths, typer.Option("--zookeeper", help=f"Changes of znodes: {_WHERE}")] = None,
     state_changes: Annotated[Paths, typer.Option("--state-changes", help=f"What brokers did: {_WHERE}")] = None,
     journal: Annotated[Paths, typer.Option("--journal", help=f"Faults and when they were healed: {_WHERE}")] = None,
-    liveness: Annotated[Paths, typer.Option("--liveness", help=f"What was alive when all was healed: {_WHERE}")] = None,
+    liveness: Annotated[Paths, typer.Option("--liveness", help=f"Answers of the recovered cluster: {_WHERE}")] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/reference/evidence.md.")
+        Path | None,
+        typer.Option(
+            "--settings", help="YAML file with settings of the cluster and its clients: docs/reference/evidence.md."
+        ),
     ] = None,
     sets: Annotated[
         list[str] | None,
@@ -54,7 +57,11 @@ def judge(
     ] = None,
     expansion: Annotated[
         int | None,
-        typer.Option("--expansion", min=1, help="How many times its size a file may hold; docs/reference/evidence.md."),
+        typer.Option(
+            "--expansion",
+            min=1,
+            help="Limit of a file's content, as a multiple of its size: docs/reference/evidence.md.",
+        ),
     ] = None,
     into: Annotated[
         str | None,
@@ -67,7 +74,7 @@ def judge(
     master: Master = None,
     engine: EngineName = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="List the promises that were not judged, and what they would take.")
+        bool, typer.Option("--verbose", help="List the promises that were not judged, and the evidence that they need.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +113,7 @@ def judge(
             )
             report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; nothing is known of the history") from None
+        raise Interrupted("interrupted; the history was not judged") from None
     finally:
         if local:
             with suppress(OSError):
@@ -152,7 +159,7 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
     for text in places:
         evidence = display_path(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
         if f"{display_path(str(place))}/".startswith(f"{evidence}/"):
-            raise ScenarioError(f"{place} lies in {text}, all of which is evidence: use another --into")
+            raise ScenarioError(f"{place} lies in {text}, which holds evidence: use another --into")
     return folder
 
 
@@ -181,11 +188,11 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder",
     console.print(judged)
     if result.unjudged and not verbose:
         console.print(
-            f"not judged: {number_of(len(result.unjudged), 'promise')}; --verbose lists what they would take",
+            f"not judged: {number_of(len(result.unjudged), 'promise')}; --verbose lists the evidence that they need",
             highlight=False,
         )
     elif result.unjudged:
-        wide = ("promise", "evidence that it takes")
+        wide = ("promise", "evidence that it needs")
         missing = new_table("\nnot judged", "check", *wide, wide=wide)
         for promise in result.unjudged:
             missing.add_row(check_title(promise.check), escape(promise.promise), escape("; ".join(promise.needed)))

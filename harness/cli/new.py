@@ -37,7 +37,9 @@ def new(
 
     of_kind = Kind(f"{kind.value}s")
     if not NAME.fullmatch(name):
-        raise ScenarioError(f"{name!r} is no name of a plugin; it is small letters, digits and hyphens, as slow-disk")
+        raise ScenarioError(
+            f"{name!r} is not a name of a plugin: use small letters, digits and hyphens, for example slow-disk"
+        )
     if known(of_kind, name):
         raise ScenarioError(f"there is a {kind.value} {name} already; `chaos list {of_kind}` names all")
     module = name.replace("-", "_")
@@ -51,9 +53,7 @@ def new(
         path.write_text(text, encoding="utf-8")
         typer.echo(path)
     typer.echo(f"Test it: pytest {test}")
-    typer.echo(
-        f"Does it keep its contract: pytest --pyargs kafka_chaos.conformance --chaos-plugins {folder.absolute()}"
-    )
+    typer.echo(f"Test its contract: pytest --pyargs kafka_chaos.conformance --chaos-plugins {folder.absolute()}")
 
 
 def _template(name: str) -> str:

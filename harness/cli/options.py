@@ -20,7 +20,7 @@ ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
 ]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that the run's own folder is made in.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder in which the run's folder is created.")]
 DEFAULT_RUNS = Path("runs")
 _SEED = typer.Option(
     "--seed", min=0, max=MAX_SEED, help="Seed of all random choices; in a sweep, of the seeds of its schedules."

@@ -30,7 +30,8 @@ SHOWN_WHOLE = 3
 def rejudge(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of whole sweeps.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask the checks alone, write nothing: what would change? Runs only.")
+        bool,
+        typer.Option("--dry-run", help="Show which answers of the checks would change, and write nothing; runs only."),
     ] = False,
     engine: EngineName = None,
     as_json: Json = False,
@@ -51,7 +52,7 @@ def rejudge(
     folders, refused = _whole(folders)
     say_left_out(refused, some=bool(folders or sweeps))
     if dry_run and sweeps:
-        raise ScenarioError(f"{sweeps[0]}: --dry-run is for runs: judging a sweep again writes its summary anew")
+        raise ScenarioError(f"{sweeps[0]}: --dry-run takes runs only: judging a sweep again replaces its summary")
     codes, printed = [ExitCode.INCONCLUSIVE for _ in refused], []
     for root in sweeps:
         summary = sweep_command.rejudge(root)
@@ -70,7 +71,7 @@ def rejudge(
     elif answers:
         changed = sum(1 for each in answers if each.differences)
         judged = number_of(len(answers), "run")
-        console.print(f"{judged} judged again, {changed} with other answers than before", highlight=False)
+        console.print(f"{judged} judged again, {changed} with changed answers", highlight=False)
     raise typer.Exit(worst(codes))
 
 
@@ -121,7 +122,7 @@ def _show(console: "Console", each: "Rejudged", *, whole: bool, verbose: bool) -
     else:
         console.print(f"{styled(each.result.verdicts.system)} {escape(each.folder.run_id)}", highlight=False)
     if each.differences:
-        table = new_table("answers that were others before", "", "name", "before", "now")
+        table = new_table("changed answers", "", "name", "before", "now")
         for difference in each.differences:
             table.add_row(difference.kind, difference.title, difference.before, difference.after)
         console.print(table)

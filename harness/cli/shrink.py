@@ -155,7 +155,7 @@ def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
     effort = f"{number_of(shrunk.smallest.rounds, 'round')}, {number_of(shrunk.smallest.candidates, 'schedule')}"
     line("after", f"{effort}: {shrunk.smallest.end}")
     if shrunk.verdict is None:
-        line("found", f"{finding_title(shrunk.finding)}; other checks were not asked", "yellow")
+        line("found", f"{finding_title(shrunk.finding)}; other checks did not run", "yellow")
     else:
         for what, sentence in findings_of(shrunk.verdict).items():
             style = "red" if shrunk.exit_code is ExitCode.VIOLATED else "yellow"

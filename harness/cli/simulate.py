@@ -48,12 +48,12 @@ def simulate(
     engine: EngineName = None,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder that the sweep's own folder is made in.")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option("--out", help="Folder in which the sweep's folder is created.")] = DEFAULT_OUT,
     shrink: Annotated[
-        bool, typer.Option("--shrink", help="Make the first schedule of each finding small in the end.")
+        bool, typer.Option("--shrink", help="At the end, shrink the first schedule of each finding.")
     ] = False,
     guided: Annotated[
-        bool, typer.Option("--guided", help="Look for schedules that reach what none has reached, in rounds.")
+        bool, typer.Option("--guided", help="Search in rounds for schedules that reach new states.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -64,9 +64,11 @@ def simulate(
     choose_engine(engine)
     loaded = simulated(scenario, planted_bugs, sets)
     if guided and loaded.steps:
-        raise ScenarioError("--guided moves faults in time: a scenario with steps has an order of its own")
+        raise ScenarioError(
+            "--guided moves faults in time, and steps have a fixed order: give a scenario without steps"
+        )
     if guided and shrink:
-        raise ScenarioError("--guided leaves a scenario for each finding: make it small with `chaos shrink`")
+        raise ScenarioError("--guided does not shrink: run `chaos shrink` on the scenario that it writes for a finding")
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
     try:
@@ -96,7 +98,7 @@ def rejudge(root: Path) -> Summary:
     if (sweep.root / ROUNDS).exists():
         raise EvidenceError(f"{root}: a guided search is not judged again; each of its findings has a scenario there")
     if not sweep.is_simulated:
-        raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
+        raise EvidenceError(f"{root}: its simulation did not finish; there is nothing to judge")
     bars = SweepBars(PatientConsole(stderr=True))
     session = spark_session(jobs.patient(None), lasting=_lasts(sweep), progress=bars, anywhere=True)
     with _interruptible(sweep), bars as progress, session as spark:

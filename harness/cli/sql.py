@@ -21,10 +21,10 @@ def sql(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="Spark SQL; `select * from tables` and `select * from columns where table = 'sends'` say of what.",
+            help="Spark SQL; the tables `tables` and `columns` list what there is, e.g. `select * from tables`.",
         ),
     ],
-    rows: Annotated[int, typer.Option("--rows", min=1, help="At most so many rows.")] = 100,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Limit of rows.")] = 100,
     master: Master = None,
     engine: EngineName = None,
     as_json: Json = False,
@@ -41,7 +41,7 @@ def sql(
         columns, records = answer(spark, query, rows)
     if as_json:
         if len(set(columns)) < len(columns):
-            raise ScenarioError(f"JSON needs a name of its own for each column, by `as`: {', '.join(columns)}")
+            raise ScenarioError(f"JSON needs different names of columns; rename them with `as`: {', '.join(columns)}")
         typer.echo(json.dumps([row.asDict(recursive=True) for row in records[:rows]], indent=2, default=str))
     else:
         show(PatientConsole(), columns, records[:rows])

@@ -107,13 +107,13 @@ class MayLoseData(Strict):
 
     protect_committed: Annotated[
         bool,
-        Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
+        Field(description="Begin only when every record has another complete replica; otherwise a loss is expected"),
     ] = True
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the end of the broker's registration")
     ] = 30.0
     whole_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="How long to wait for whole replicas, if committed records are spared")
+        float, Field(gt=0, le=100, description="How long to wait for complete replicas, with protect_committed")
     ] = 30.0
 
 

@@ -57,7 +57,7 @@ async def member_before(members: Members | None, target: Target, duration_s: flo
         ClusterError: there is no such client, or it does not run.
     """
     if members is None:
-        raise ClusterError("the clients of this run are out of reach: nothing was injected")
+        raise ClusterError("the clients of this run cannot be reached: nothing was injected")
     if target.group:
         process = members.member(target.group, target.member)
     else:

@@ -70,8 +70,8 @@ async def _all(cluster: ExternalCluster) -> AsyncIterator[Tried]:
     for action in sorted(cluster.commands):
         every: list[int | None] = [None] if action == "zookeeper" else [*sorted(cluster.hosts)]
         for server in every:
-            whom = "" if server is None else f" of broker {server}"
-            yield await _tried(f"command {action}{whom}", asyncio.to_thread(_command, cluster, action, server))
+            target = "" if server is None else f" of broker {server}"
+            yield await _tried(f"command {action}{target}", asyncio.to_thread(_command, cluster, action, server))
 
 
 async def _tried(what: str, trying: Awaitable[str]) -> Tried:
@@ -128,9 +128,9 @@ def _command(cluster: ExternalCluster, action: str, broker_id: int | None) -> st
             cluster.carry_out(action, broker_id, Path(into))
             size = sum(file.lstat().st_size for file in Path(into).rglob("*") if file.is_file())
         if not size:
-            raise ClusterError("it has brought nothing")
-        return f"brought {size:,} bytes, which were removed"
+            raise ClusterError("it copied nothing")
+        return f"brought {size:,} bytes copied, and removed"
     program = filled(template, dict.fromkeys(PLACEHOLDERS, "x"))[0]
     if shutil.which(program) is None:
         raise ClusterError(f"there is no program {shlex.quote(program)} here")
-    return f"not carried out; {program} is there"
+    return f"not carried out; the program {program} exists"

@@ -180,7 +180,7 @@ def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: Phas
         for remark in system.gather(broker):
             notes.remark(remark, subject=subject, forbids_pass=True)
     except OSError as error:
-        what = f"what it told cannot be read: {describe_error(error, folder.root)}"
+        what = f"its log cannot be read: {describe_error(error, folder.root)}"
         notes.remark(what, subject=subject, forbids_pass=True)
 
 

@@ -124,12 +124,12 @@ async def drive(
 
 
 async def _look_for_life(watch: Watch, progress: Progress, notes: PhaseNotes) -> None:
-    """Look until every sign of life is there, or the time is up; what is missing is written down."""
+    """Look until all liveness probes passed, or the time is up; what is missing is written down."""
     try:
         missing = await watch.finish()
-        progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
+        progress.message(f"a liveness probe failed: {missing[0]}" if missing else "all liveness probes passed")
     except ClusterError as error:
-        notes.remark(f"signs of life could not be looked for: {error}", forbids_pass=True)
+        notes.remark(f"liveness could not be probed: {error}", forbids_pass=True)
 
 
 async def _disturb(

@@ -150,7 +150,7 @@ def fault_results(plan: Plan, entries: Iterable[JournalEntry], unreadable: str =
         {entry.injection for steps in by_number.values() for entry in steps if entry.step is InjectionStep.FAILED},
     )
     if plan.left_out:
-        detail = f"the scenario states {plan.left_out} more, for which there was no room"
+        detail = f"the scenario states {plan.left_out} more faults, which did not fit into the load"
         without = {"injection": len(plan.faults), "fault": "mix", "targets": [], "detail": detail}
         results.append(FaultResult.model_validate({**without, "verdict": FaultVerdict.INCONCLUSIVE}))
     return results
@@ -180,15 +180,15 @@ def _compensated(pairs: Sequence[tuple[PlannedFault, FaultResult]], failed: Cont
 def _result(number: int, fault: str, entries: list[JournalEntry], unreadable: str) -> FaultResult:
     judged = [entry for entry in entries if entry.step in VERDICT_STEPS]
     targets = next((list(entry.targets) for entry in reversed(entries) if entry.targets), [])
-    verdict, detail = FaultVerdict.INCONCLUSIVE, "it was injected, and then nothing was seen of it"
+    verdict, detail = FaultVerdict.INCONCLUSIVE, "it was injected, and its effect was not recorded"
     if judged:
         verdict, detail = VERDICT_STEPS[judged[0].step], judged[0].detail
     elif unreadable:
-        detail = f"what became of it is not known: {unreadable}"
+        detail = f"its outcome is not known: {unreadable}"
     elif not entries:
-        detail = "it was never carried out: the run ended before"
+        detail = "it was not carried out: the run ended earlier"
     elif all(entry.step is InjectionStep.POSTPONED for entry in entries):
-        detail = f"it was never carried out: the run ended while it was postponed, as {entries[0].detail}"
+        detail = f"it was not carried out: the run ended while it was postponed, because {entries[0].detail}"
     healing = [entry for entry in entries if entry.step in (InjectionStep.HEALED, InjectionStep.HEAL_FAILED)]
     if healing and healing[-1].step is InjectionStep.HEAL_FAILED:
         detail += f"; it could not be healed: {healing[-1].detail}"

@@ -138,7 +138,7 @@ def require_evidence(scenario: Scenario) -> None:
     broken = registry.unusable(scenario.checks)
     checks = [registry.check(name) for name in scenario.checks if name not in broken]
     if checks and all(_gaps(check, scenario, system) for check in checks):
-        raise Refused(f"of what this scenario asks about, {scenario.system} leaves no evidence: {scenario.checks}")
+        raise Refused(f"{scenario.system} leaves no evidence for the checks of this scenario: {scenario.checks}")
 
 
 def not_told(system: System, events: Iterable[str]) -> str:
@@ -211,7 +211,7 @@ def assembled(
         suites=suites,
         residue=[what for end in phases.values() for what in end.residue],
         remarks=[
-            *([_doubt(f"not all is known of the faults: {unreadable}", Phase.DRIVE)] if unreadable else []),
+            *([_doubt(f"the record of the faults is incomplete: {unreadable}", Phase.DRIVE)] if unreadable else []),
             *_silent(checked.checks, suites),
             *remarks_without(checked.checks),
             *(remark for phase, end in phases.items() if phase is not Phase.REPORT for remark in end.remarks),

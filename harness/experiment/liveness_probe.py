@@ -312,7 +312,7 @@ class Watch:
         stopped = [broker for broker in sorted(sight.states) if not sight.running([broker])]
         view = sight.partitions.get(key)
         if wanted.sign is Sign.READ and progress.alive.isdisjoint(self.load.readers[wanted.process]):
-            return f"{wanted.process} itself does nothing any more"
+            return f"{wanted.process} itself has stopped reading"
         if view is None:
             return f"brokers {stopped} do not run, and it was never created" if stopped else ""
         able = [broker for broker in sight.running(view.assignment) if broker not in offline]

@@ -129,7 +129,7 @@ class Steps:
         await judged.wait()
         if not effects:
             await task
-            raise ClusterError(f"{planned.fault} {planned.target} came to nothing")
+            raise ClusterError(f"{planned.fault} {planned.target} had no effect")
         if effects[0].verdict is not FaultVerdict.CONFIRMED:
             raise ClusterError(f"{planned.fault} {planned.target}: {effects[0].detail}")
 

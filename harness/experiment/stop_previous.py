@@ -28,7 +28,7 @@ async def end_in_other_process(folder: RunFolder, phases: Collection[Phase], pro
         return
     (entry,) = running
     assert entry.process is not None, "a phase of another process names it"
-    progress.message(f"process {entry.process.pid} still carries out the phase {entry.phase}: it is asked to end it")
+    progress.message(f"process {entry.process.pid} still carries out the phase {entry.phase}, and receives SIGTERM")
     entry.process.send(signal.SIGTERM)
     try:
         await _over(folder, phases, GOOD_ORDER_TIMEOUT_S)

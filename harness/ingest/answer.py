@@ -146,7 +146,7 @@ def _undecided(result: CheckResult, deciding: Sequence[str]) -> CheckResult:
         return result
     options = " ".join(f"--set {each}" for each in deciding)
     found = f": {number_of(result.violations, 'time')}, first: {result.reason}" if result.violations else ""
-    reason = f"the answer hangs on what the history does not state (if it was so: {options}){found}"
+    reason = f"the answer depends on settings that are not stated (if they apply: {options}){found}"
     return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "violations": 0, "reason": reason})
 
 
@@ -202,7 +202,7 @@ def all_answers(result: HistoryResult) -> list[CheckResult]:
             check=each.check,
             promise=each.promise,
             verdict=SystemVerdict.UNKNOWN,
-            reason=f"no evidence; it takes {'; '.join(each.needed)}",
+            reason=f"no evidence; it needs {'; '.join(each.needed)}",
         )
         for each in result.unjudged
     ]

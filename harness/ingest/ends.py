@@ -12,8 +12,8 @@ from harness.analysis.tables.schemas import TABLES
 
 SHOWN_PARTITIONS = 5
 WITHOUT_ENDS = (
-    "no line asks for the end of a partition (kind `end_offset`): records that are gone from the end of a log look as "
-    "if readers had not come to them"
+    "no line asks for the end of a partition (kind `end_offset`): records missing from the end of a log look like "
+    "records that were not read yet"
 )
 
 
@@ -39,7 +39,7 @@ def ends_in_words(spark: SparkSession, folder: AnyResultFolder) -> list[str]:
     if early:
         sentences.append(f"the end of {_listed(early)} was asked for before the last record was acknowledged there")
     return [
-        f"{each}: records that are gone from the end of the log look as if readers had not come to them"
+        f"{each}: records missing from the end of the log look like records that were not read yet"
         for each in sentences
     ]
 

@@ -40,8 +40,8 @@ def check_expansion(files: Files, file: StoredFile, expansion: int) -> None:
     for held, bound, unit in ((bytes_held, bytes_bound, "bytes"), (values_held, values_bound, "values in a column")):
         if held > bound:
             raise EvidenceError(
-                f"{file.shown}: its {file.size:,} bytes hold more than {bound:,} {unit}, as no history "
-                f"does; --expansion, {expansion} times a file's size now, raises the bound"
+                f"{file.shown}: its {file.size:,} bytes hold more than {bound:,} {unit}, which is the limit; "
+                f"raise it with --expansion, now {expansion} times the size of a file"
             )
 
 

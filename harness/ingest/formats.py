@@ -259,7 +259,7 @@ def _zookeeper() -> Format:
     return Format(
         kind="zookeeper",
         option="--zookeeper",
-        about="Every change of every znode, in whatever order.",
+        about="Every change of every znode, in any order.",
         tells="",
         lines=(line,),
     )
@@ -283,7 +283,7 @@ def _state_changes() -> Format:
     return Format(
         kind="state_changes",
         option="--state-changes",
-        about="What each broker says it did, in its own order.",
+        about="State changes that each broker logged, in its own order.",
         tells="ev",
         lines=tuple(lines),
     )
@@ -311,7 +311,7 @@ def _liveness() -> Format:
     return Format(
         kind="liveness",
         option="--liveness",
-        about="What the cluster showed of life when all faults had been healed and it had been left in peace.",
+        about="Answers of the cluster to liveness probes after all faults were healed.",
         tells="",
         lines=(line,),
     )

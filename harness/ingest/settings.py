@@ -49,7 +49,7 @@ class AllowedSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     acks: Annotated[
-        Literal[-1, 0, 1], BeforeValidator(_number), Field(description="Of sends that do not say: 0, 1 or all")
+        Literal[-1, 0, 1], BeforeValidator(_number), Field(description="For sends without acks: 0, 1 or all")
     ] = -1
     min_insync_replicas: Annotated[
         int,
@@ -67,7 +67,7 @@ class AllowedSettings(BaseModel):
         bool, Field(strict=True, description="Kafka's enable.idempotence; off, if one producer had it off")
     ] = True
     power_loss: Annotated[
-        bool, Field(strict=True, description="Whether what was not flushed to disk may be gone: the power was cut")
+        bool, Field(strict=True, description="Whether power was cut, so that data not flushed to disk may be lost")
     ] = False
     read_from_start: Annotated[
         bool,
@@ -150,10 +150,10 @@ KAFKA_NAMES: Mapping[str, str] = {
     "unclean.leader.election.enable": "unclean_leader_election",
 }
 """The settings that are Kafka's own, by the names that clients and brokers have for them."""
-_DELETING = "is no setting here: state the topics from which records may be deleted, as deleting_topics"
+_DELETING = "is not accepted here: state the topics from which records may be deleted, as deleting_topics"
 KAFKA_HINTS: Mapping[str, str] = {
-    "auto.offset.reset": "is no setting here: state whether readers began at the start, as read_from_start",
-    "cleanup.policy": "is no setting here: state the topics that are compacted, as compacted_topics",
+    "auto.offset.reset": "is not accepted here: state whether readers began at the start, as read_from_start",
+    "cleanup.policy": "is not accepted here: state the topics that are compacted, as compacted_topics",
     "retention.ms": _DELETING,
     "retention.bytes": _DELETING,
 }

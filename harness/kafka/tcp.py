@@ -121,7 +121,7 @@ async def explained(host: str, port: int, security: Security, problem: str, time
         wants = await wanted(host, port, timeout_s)
     protocol, _, mechanisms = wants.partition(" with ")
     if wants and (security.protocol != protocol or (security.mechanism and security.mechanism not in mechanisms)):
-        return f"the listener {host}:{port} wants {wants}, and the client settings say {security.described}"
+        return f"the listener {host}:{port} requires {wants}, and the client settings say {security.described}"
     return problem
 
 

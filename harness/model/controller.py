@@ -60,12 +60,12 @@ ACTS_IN_SESSION = Rule(
 )
 STOPS_WHEN_MOVED = Rule(
     id="controller.stops-when-moved",
-    sentence="A controller that a fenced write has shown another one writes nothing before it resigns.",
+    sentence="A controller whose write was fenced by a newer one writes nothing before it resigns.",
     source="KAFKA-6082, ControllerMovedException",
 )
 OBEYS_NEWER = Rule(
     id="controller.obeys-newer",
-    sentence="A controller decides nothing about a partition whose state a newer controller has written.",
+    sentence="A controller makes no decision on a partition whose state a newer controller has written.",
     source="ZkPartitionStateMachine.doElectLeaderForPartitions",
 )
 

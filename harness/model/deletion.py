@@ -22,12 +22,12 @@ FRESH = Deletion(waiting=frozenset())
 
 REPLICAS_FIRST = Rule(
     id="deletion.replicas-first",
-    sentence="The znode of a topic goes when every replica that was told to delete its log has done it.",
+    sentence="The znode of a topic is removed when every replica that had to delete its log has done so.",
     source="TopicDeletionManager.completeDeleteTopic",
 )
 REQUEST_LAST = Rule(
     id="deletion.request-last",
-    sentence="The znode of a topic that was deleted goes before its configuration and the request to delete it.",
+    sentence="The znode of a deleted topic is removed before its configuration and the request to delete it.",
     source="TopicDeletionManager.completeDeleteTopic",
 )
 

@@ -37,7 +37,7 @@ MADE = Group(state=EMPTY, generation=0, members=frozenset(), stored=-1)
 
 STATE_VALID = Rule(
     id="group.state-valid",
-    sentence="A group comes into a state from one of its valid previous states alone.",
+    sentence="A group enters a state only from one of its valid previous states.",
     source="GroupState.validPreviousStates",
 )
 STATE_CONTINUES = Rule(
@@ -47,7 +47,7 @@ STATE_CONTINUES = Rule(
 )
 GENERATION_STEPS = Rule(
     id="group.generation-steps",
-    sentence="The end of a join phase raises the generation by one, and nothing else moves it.",
+    sentence="Only the end of a join phase changes the generation, by one.",
     source="GroupMetadata.initNextGeneration",
 )
 MEMBERS_FIT = Rule(

@@ -38,7 +38,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 PARTITION_VALID = Rule(
     id="controller.partition-valid",
-    sentence="A partition comes into a state from one of its valid previous states alone.",
+    sentence="A partition enters a state only from one of its valid previous states.",
     source="PartitionState.validPreviousStates",
 )
 PARTITION_CONTINUES = Rule(
@@ -54,7 +54,7 @@ ONLINE_ELECTED = Rule(
 )
 REPLICA_VALID = Rule(
     id="controller.replica-valid",
-    sentence="A replica comes into a state from one of its valid previous states alone.",
+    sentence="A replica enters a state only from one of its valid previous states.",
     source="ReplicaState.validPreviousStates",
 )
 REPLICA_CONTINUES = Rule(

@@ -86,7 +86,7 @@ EPOCH_BEFORE_BATCH = Rule(
 )
 EPOCH_FORWARD = Rule(
     id="replica.epoch-forward",
-    sentence="The leader-epoch cache gains newer epochs alone, each from the log end or beyond it.",
+    sentence="The leader-epoch cache gains only newer epochs, each from the log end or beyond it.",
     source="LeaderEpochFileCache.assign",
 )
 WATERMARK_IN_ROLE = Rule(
@@ -131,7 +131,7 @@ FETCH_WATERMARK = Rule(
 )
 FETCH_COMMITTED = Rule(
     id="replica.fetch-committed",
-    sentence="A consumer gets records below the high watermark alone.",
+    sentence="A consumer gets only records below the high watermark.",
     source="Partition.readRecords, FetchIsolation.HIGH_WATERMARK",
 )
 ACKNOWLEDGED = Rule(
@@ -141,7 +141,7 @@ ACKNOWLEDGED = Rule(
 )
 VERDICT = Rule(
     id="replica.verdict",
-    sentence="LeaderAndIsr is applied for a newer leader epoch alone: an equal or older one is ignored.",
+    sentence="LeaderAndIsr is applied only for a newer leader epoch: an equal or older one is ignored.",
     source="ReplicaManager.becomeLeaderOrFollower",
 )
 
@@ -324,7 +324,7 @@ def partitions_of(event: Event) -> list[tuple[Key, Event]]:
     """Return what a control request says of each partition; UpdateMetadata says nothing of replicas here."""
     if event["api"] == "UpdateMetadata" or event["verdict"] != "applied":
         return []
-    # where the broker does not say whom a request was for, "applied" may be a role without a live leader
+    # where the log lacks the broker epoch of a request, "applied" may be a role without a live leader
     request = {"api": event["api"], "is_exact": event["request_broker_epoch"] is not None}
     return [((each["topic"], each["partition"]), {**each, **request}) for each in event["partitions"]]
 

@@ -37,7 +37,7 @@ FRESH = Transaction()
 
 STATE_VALID = Rule(
     id="transaction.state-valid",
-    sentence="A transaction comes into a state from one of its valid previous states alone.",
+    sentence="A transaction enters a state only from one of its valid previous states.",
     source="TransactionState.validPreviousStates",
 )
 STATE_CONTINUES = Rule(
@@ -52,12 +52,12 @@ EPOCH_RISES = Rule(
 )
 MARKERS_DECIDED = Rule(
     id="transaction.markers-decided",
-    sentence="Markers go out after a decision has been stored, and tell of it.",
+    sentence="Markers are sent after a decision has been stored, and carry that decision.",
     source="TransactionMarkerChannelManager.addTxnMarkersToSend",
 )
 COMPLETE_EMPTY = Rule(
     id="transaction.complete-empty",
-    sentence="A transaction is complete when no partition lacks its marker.",
+    sentence="A transaction is complete when every partition has its marker.",
     source="TransactionMetadata.prepareComplete",
 )
 

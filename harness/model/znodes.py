@@ -39,7 +39,7 @@ CONTROLLER_EPOCH = Rule(
 )
 ELECTED_ISR = Rule(
     id="state.elected-isr",
-    sentence="A write that raises the leader epoch takes no broker into the ISR, or leaves the new leader alone in it.",
+    sentence="A write that raises the leader epoch adds no broker to the ISR, except a new leader that is alone in it.",
     source="PartitionLeaderElectionAlgorithms, ZkReplicaStateMachine.removeReplicasFromIsr",
 )
 STARTED = Rule(
@@ -49,8 +49,8 @@ STARTED = Rule(
 )
 COMPLETED = Rule(
     id="reassignment.completed",
-    sentence="A reassignment ends with its target, once all of that was in the ISR and nothing else is, or with the "
-    "replicas of before.",
+    sentence="A reassignment ends with its target, after all of it was in the ISR and when no removed replica is in "
+    "it, or with the replicas of before.",
     source="KIP-455, KafkaController.onPartitionReassignment",
 )
 

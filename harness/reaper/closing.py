@@ -64,7 +64,7 @@ def record_residue(run: RunFolder, leftovers: list[str], progress: Progress) -> 
     before = ends(run).get(Phase.STOP)
     with record_phase(run, Phase.STOP, progress) as notes:
         notes.residue.extend(before.residue if before is not None else [])
-        notes.residue.extend(f"{what} was left until a reaper came" for what in leftovers)
+        notes.residue.extend(f"{what} was left until `chaos reap` or the reaper's DAG removed it" for what in leftovers)
     assemble(run).save(run.verdict)
 
 

@@ -178,7 +178,7 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
     fault_reason = "; ".join(str(each) for each in reasons if each.kind is Kind.FAULT) or confirmed
     return [
         (
-            "Was the fault real?",
+            "Did each fault take effect?",
             verdicts.fault.name,
             "good" if verdicts.fault is FaultVerdict.CONFIRMED else "open",
             fault_reason,

@@ -141,8 +141,8 @@ def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
         place = {name: shown.get(name) for name in ("broker", "incarnation", "seq", "rule")}
         for row in evidence.matching("steps", **place):
             if row["time_ns"] is not None:
-                lane, who = broker(row["broker"]), f"the {row['subject']} {row['name']}"
-                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{who} is {row['before']}", matters=True)
+                lane, subject = broker(row["broker"]), f"the {row['subject']} {row['name']}"
+                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{subject} is {row['before']}", matters=True)
                 broken = f"{row['step']} breaks {row['rule']}: {row['sentence']} ({row['source']})"
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
 

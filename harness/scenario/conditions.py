@@ -12,7 +12,7 @@ _ISR = re.compile(rf"ISR of {_PARTITION} is (?P<roles>\w+(\s*,\s*\w+)*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Who has to lead a partition, or who has to be its ISR; without a topic: high watermarks are checkpointed."""
+    """The leader or the ISR that a partition has to have; without a topic: high watermarks are checkpointed."""
 
     topic: str = ""
     partition: int = -1

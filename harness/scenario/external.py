@@ -1,4 +1,4 @@
-"""What may a scenario do to a cluster that somebody else started, and which topics there are the run's?"""
+"""What may a scenario do to an external cluster, and which topics there belong to the run?"""
 
 import io
 import secrets
@@ -38,14 +38,14 @@ OPTION = "--i-own-this-cluster"
 
 
 def external(draft: Draft) -> Iterator[Problem]:
-    """A cluster of somebody else's is named as a whole, and nothing is done to it that has no command."""
+    """The description of an external cluster is complete, and every fault on it has its command."""
     place, system, driver = draft.external, draft.system == EXTERNAL, draft.driver == EXTERNAL
     if not system and not driver and place is None:
         return
     if system and place is None:
-        yield Problem(("cluster",), "the system external is a cluster of somebody else's: name it in cluster.external")
+        yield Problem(("cluster",), "the system external needs the description of a cluster in cluster.external")
     if place is not None and not system:
-        yield Problem(("system",), "a scenario with cluster.external has the system external, and starts nothing")
+        yield Problem(("system",), "must be external in a scenario with cluster.external")
     if not driver or not system:
         yield Problem(("driver",), "the driver external and the system external go together")
     if place is None:
@@ -59,7 +59,7 @@ def external(draft: Draft) -> Iterator[Problem]:
         yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
     yield from _metadata(place)
     if draft.steps:
-        yield Problem(("steps",), "are not taken on a cluster of somebody else's")
+        yield Problem(("steps",), "are not carried out on an external cluster")
     for at, spec in _faults(draft):
         if spec.only_with_zookeeper and not draft.has_zookeeper:
             continue  # it is left out
@@ -87,7 +87,7 @@ def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
     """Return why a fault is not carried out on this cluster; empty if it may be."""
     writes = spec.kind in BY_ZOOKEEPER or (spec.kind in COMMANDS and spec.parameters.get("end_session", False))
     if writes and place.zookeeper is None:
-        return f"{spec.kind} takes ZooKeeper, and the cluster has none"
+        return f"{spec.kind} needs ZooKeeper, and the cluster has none"
     if writes and not place.expire_sessions:
         return f"{spec.kind} writes to its ZooKeeper, which cluster.external.expire_sessions does not allow"
     if spec.kind in BY_ZOOKEEPER:
@@ -102,9 +102,9 @@ def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
         return "bounce is confirmed by registrations: name controllers or zookeeper in cluster.external"
     if spec.kind not in COMMANDS:
         able = ", ".join((*COMMANDS, *BY_ZOOKEEPER, CUSTOM))
-        return f"{spec.kind} is not carried out on a cluster of somebody else's; what is: {able}"
+        return f"{spec.kind} is not carried out on an external cluster; allowed: {able}"
     lacking = [command for command in COMMANDS[spec.kind] if getattr(place.commands, command) is None]
-    return f"{spec.kind} takes a command for {' and '.join(lacking)} in cluster.external.commands" if lacking else ""
+    return f"{spec.kind} needs a command for {' and '.join(lacking)} in cluster.external.commands" if lacking else ""
 
 
 def _hits_clients(spec: FaultSpec | MixKind) -> bool:
@@ -116,20 +116,18 @@ def _hits_clients(spec: FaultSpec | MixKind) -> bool:
 
 
 def require_owned(scenario: Scenario, *, owned: bool) -> None:
-    """Check that whoever asks for it says that a cluster that runs already is theirs.
+    """Check that the user has stated that an external cluster may be disturbed.
 
     Raises:
-        Refused: they do not.
+        Refused: without that statement.
     """
     place = scenario.cluster.external
     if place is not None and not owned:
-        raise Refused(
-            f"{scenario.name} disturbs the cluster {place.id} of somebody else's: say {OPTION} if it is yours"
-        )
+        raise Refused(f"{scenario.name} disturbs the external cluster {place.id}: give {OPTION} if you may disturb it")
 
 
 def claimed(scenario: Scenario) -> Scenario:
-    """Return the scenario with a prefix of its own to all that it creates on a cluster of somebody else's."""
+    """Return the scenario with a prefix of its own for all that it creates on an external cluster."""
     place = scenario.cluster.external
     if place is None or place.prefix:
         return scenario
@@ -154,7 +152,7 @@ def claimed(scenario: Scenario) -> Scenario:
 
 
 def _with_own_groups(spec: WorkloadSpec, prefix: str) -> WorkloadSpec:
-    """Return a load whose groups, if it names any, begin with the run's prefix; consumers' begin so by their names."""
+    """Return a load whose groups, if it names any, begin with the run's prefix; names of consumers have it already."""
     named = registry.workload(spec.kind).Parameters.model_fields.get(NAME)
     if named is None:
         return spec
@@ -163,7 +161,7 @@ def _with_own_groups(spec: WorkloadSpec, prefix: str) -> WorkloadSpec:
 
 
 def without_commands(text: str) -> str:
-    """Return a scenario's YAML to be shown to anybody: the words of commands may hold secrets."""
+    """Return a scenario's YAML without the commands, which may hold secrets."""
     yaml = YAML()
     yaml.width = 10_000
     try:
@@ -187,7 +185,7 @@ def _renamed(text: str, prefix: str) -> str:
 
 
 def place_of(scenario: Scenario) -> ExternalCluster | None:
-    """Return what the driver is told of a cluster of somebody else's; None where there is none."""
+    """Return what the driver receives of an external cluster; None without one."""
     place = scenario.cluster.external
     if place is None:
         return None

@@ -37,8 +37,8 @@ from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC, PYTHON
 
-ONCE_ONLY = "happens once to a broker, and a mix may draw it again: state it under faults, which go beside the mix"
-NONE_LEFT = "all are only_with_zookeeper, and what is under test has none: nothing would be done"
+ONCE_ONLY = "can hit a broker only once, and a mix may draw it again: list it under faults"
+NONE_LEFT = "all kinds are only_with_zookeeper, and the system under test has no ZooKeeper"
 
 
 def faults(draft: Draft) -> Iterator[Problem]:
@@ -141,7 +141,7 @@ def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
 
 
 def of_metadata(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a fault is asked to do in ZooKeeper, or to links to who keeps the metadata, takes those."""
+    """Parameters of a fault that act on ZooKeeper, or on links to the servers of the metadata, need such servers."""
     try:
         system = system_named(draft.system or PYTHON)
     except ScenarioError:
@@ -158,7 +158,7 @@ def of_metadata(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[st
 
 
 def _no_such_side(draft: Draft, system: System, side: object) -> str:
-    """Return why there is nobody on a side of links that a scenario names; empty if somebody is."""
+    """Return why the cluster has no server on a side of links that a scenario names; empty if it has one."""
     if side == Side.ZOOKEEPER and not draft.has_zookeeper:
         return f"{system.name} has no ZooKeeper"
     if side == Side.CONTROLLERS and draft.has_zookeeper:
@@ -185,11 +185,11 @@ def releases(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, 
 def unfit(plugin: Fault, system: System) -> str:
     """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
     if plugin.zookeeper and not system.zookeeper:
-        return f"{plugin.name} takes ZooKeeper, and {system.name} has none"
+        return f"{plugin.name} needs ZooKeeper, and {system.name} has none"
     if isinstance(plugin, ChangesRelease) and not system.upgrades():
-        return f"{plugin.name} takes a later release that has its metadata where {system.name} has, and there is none"
+        return f"{plugin.name} needs a later release that keeps its metadata where {system.name} does; none is known"
     if missing := missing_events(plugin, system):
-        return f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {system.name} tells nothing"
+        return f"{plugin.name} is confirmed by events that {system.name} does not log: {', '.join(missing)}"
     return ""
 
 

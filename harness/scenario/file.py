@@ -87,9 +87,10 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
 
 
 def fitted(scenario: Scenario) -> Scenario:
-    """Return a scenario as what is under test takes it.
+    """Return a scenario as the system under test takes it.
 
-    Without ZooKeeper the faults are left out that say so; time-outs that nobody named are the system's.
+    Without ZooKeeper, faults with `only_with_zookeeper` are left out. Time-outs that the scenario does not name are the
+    system's.
     """
     system = system_named(scenario.system)
     changes: dict[str, Any] = {}

@@ -97,7 +97,7 @@ class Mix:
         duration_s: float,
         beside: int | None = None,
     ) -> PlannedWindow:
-        """Return when an injection is in force, and whom it claims: any broker can have its role at that moment."""
+        """Return when an injection is in force and what it claims: any broker can have its role at that moment."""
         plugin = self.plugins[kind]
         if plugin.hits_all or not (brokers or target.role in NO_BROKERS):
             brokers = self.cluster.broker_ids

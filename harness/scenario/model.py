@@ -105,7 +105,7 @@ class ExternalCommands(Strict):
     pause: Annotated[Command | None, Field(description="Pauses a broker")] = None
     resume: Annotated[Command | None, Field(description="Resumes a paused broker")] = None
     bounce: Annotated[
-        Command | None, Field(description="Ends a broker at once, which is started again by what manages it")
+        Command | None, Field(description="Ends a broker at once; its manager, such as systemd, starts it again")
     ] = None
     data: Annotated[
         Command | None,
@@ -119,7 +119,7 @@ class ExternalFault(Strict):
 
     inject: Annotated[Command, Field(description="Injects it on one broker")]
     confirm: Annotated[Command, Field(description="Fails as long as the effect is not there")]
-    heal: Annotated[Command, Field(description="Undoes it, also when it is in force no more")]
+    heal: Annotated[Command, Field(description="Ends it; must succeed when it has already ended")]
 
 
 FaultName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -193,7 +193,7 @@ class ClusterSpec(Strict):
 
     @property
     def broker_ids(self) -> Sequence[int]:
-        """The ids that every driver gives to its brokers, or those that somebody else gave."""
+        """The ids that every driver gives to its brokers, or those of the external cluster."""
         return range(self.brokers) if self.external is None else sorted(broker.id for broker in self.external.brokers)
 
     @property
@@ -209,7 +209,7 @@ class WorkloadSpec(Strict):
     parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
 
 
-WHOM = (
+TARGETS = (
     "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
     " minority, majority, all, broker ids: 1,2, zookeeper, or zookeeper(2, leader, follower, majority or all)"
 )
@@ -228,7 +228,7 @@ class FaultSpec(Strict):
     target: Annotated[
         str,
         BeforeValidator(_ids_text),
-        Field(description=WHOM),
+        Field(description=TARGETS),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     after: Annotated[
@@ -263,7 +263,7 @@ class MixKind(Strict):
         ),
         Field(min_length=2, max_length=2, description="Seconds until it is healed, or their range: [2, 6]"),
     ] = Field(default_factory=lambda: [0.0, 0.0], validate_default=True)
-    target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"
+    target: Annotated[str, BeforeValidator(_ids_text), Field(description=TARGETS)] = "one"
     alone: Annotated[bool, Field(description="No other fault is in force meanwhile")] = False
     parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     only_with_zookeeper: OnlyWithZookeeper = False
@@ -406,7 +406,8 @@ class Scenario(Strict):
         None
     )
     latencies: Annotated[
-        Latencies | None, Field(description="How long operations take, of the driver simulated only; else no time")
+        Latencies | None,
+        Field(description="Mean durations of operations, with the driver simulated only; by default they take no time"),
     ] = None
     duration_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds of load, faults included")] = 30.0
     recovery_timeout_s: Annotated[

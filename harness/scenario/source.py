@@ -29,7 +29,7 @@ _TEXT = frozenset({f"{_CORE}str", f"{_CORE}timestamp", f"{_CORE}merge", f"{_CORE
 
 
 def text_of(path: Path, name: str) -> str:
-    """Return the text of a file that somebody names, no more of it than is read of any.
+    """Return the text of a file that the user names, up to the limit of all such files.
 
     Raises:
         ScenarioError: it is no file, or not text.

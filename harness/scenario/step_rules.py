@@ -34,7 +34,7 @@ def roles(draft: Draft) -> Iterator[Problem]:
         return  # the model reports it
     if len(draft.roles) > draft.brokers:
         yield Problem(("roles",), f"{len(draft.roles)} roles for {draft.brokers} brokers")
-    controllers = [name for name, who in draft.roles.items() if who == Role.CONTROLLER]
+    controllers = [name for name, place in draft.roles.items() if place == Role.CONTROLLER]
     if len(controllers) > 1:
         yield Problem(("roles", controllers[1]), f"{controllers[0]} is the controller")
     for index, topic in draft.topics.items():
@@ -81,7 +81,7 @@ def _heal(at: KeyPath, healed: Set[str], in_force: Iterable[Set[str]]) -> Iterat
         if not hits:
             yield Problem(at, f"nothing is in force on {role} then")
         for others in sorted({", ".join(sorted(hit - healed)) for hit in hits if hit - healed}):
-            yield Problem(at, f"what is in force on {role} is so on {others} too, and is healed on all at once")
+            yield Problem(at, f"a fault in force on {role} is in force on {others} too: heal it on all of them")
 
 
 def _step(draft: Draft, at: KeyPath, step: StepSpec) -> Iterator[Problem]:
@@ -92,7 +92,10 @@ def _step(draft: Draft, at: KeyPath, step: StepSpec) -> Iterator[Problem]:
     if step.write is not None:
         yield from parameter_problems(registry.workload(WRITER).Parameters, step.parameters, at)
         for name in sorted(step.parameters.keys() & {*ALONE, "records"}):
-            yield Problem((*at, "parameters", name), "it is one producer, of as many records as write says")
+            yield Problem(
+                (*at, "parameters", name),
+                "is not allowed: the step starts one producer, and write is its number of records",
+            )
     if step.when is not None:
         yield from _when(draft, (*at, "when"), step.when)
 
@@ -110,7 +113,7 @@ def _inject(draft: Draft, at: KeyPath, kind: str, step: StepSpec) -> Iterator[Pr
     yield from of_metadata(draft, at, plugin, step.parameters)
     yield from releases(draft, at, plugin, step.parameters)
     if Role.IDS not in plugin.accepts:
-        yield Problem((*at, "inject"), f"{kind} takes {', '.join(plugin.accepts)}, and roles are certain brokers")
+        yield Problem((*at, "inject"), f"{kind} takes {', '.join(plugin.accepts)}, and roles are brokers")
 
 
 def _when(draft: Draft, at: KeyPath, text: str) -> Iterator[Problem]:

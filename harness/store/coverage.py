@@ -26,7 +26,7 @@ class Played(StrEnum):
     COORDINATOR = "coordinator"
     ZOOKEEPER = "ZooKeeper"
     CLIENT = "client"
-    NOBODY = "nobody"
+    NONE = "no role"
     """It had no part in anything, such as a broker that was down, or its role is unknown."""
 
 

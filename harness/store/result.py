@@ -220,7 +220,7 @@ class RunResult(StoredModel):
         try:
             return cls.from_json(path.read_bytes(), str(path))
         except FileNotFoundError as error:
-            raise EvidenceError(f"{path}: not a run's result: it is not there, the run was not judged") from error
+            raise EvidenceError(f"{path} does not exist: the run was not judged") from error
         except OSError as error:
             raise EvidenceError(f"{path}: not a run's result: {reason_of(error)}") from error
 

@@ -22,7 +22,7 @@ MUST_END = ("operations", "journal", "zookeeper", "liveness")
 UNCHAINED = ("replicas",)
 """Kinds whose files the harness writes at once, just before they are sealed."""
 DIGEST_BYTES = 16
-NO_END = "its writer was killed, or it would have said that it ends here: what it had still to write is not known"
+NO_END = "it lacks the line that ends it: its writer was killed, and lines may be missing"
 
 
 class SealedFile(StoredModel):
@@ -100,12 +100,12 @@ def damage(folder: RunFolder) -> list[Hole]:
     except (OSError, ValidationError) as error:
         return [Hole(place=folder.seal.name, kind="", text=f"it is damaged: {reason_of(error)}")]
     if stated != Seal.of(stated.files):
-        return [Hole(place=folder.seal.name, kind="", text="it is damaged: its digest is another")]
+        return [Hole(place=folder.seal.name, kind="", text="it is damaged: its digest differs")]
     known = {file.place for file in stated.files}
     wrong = [hole for file in stated.files for hole in _holes_of(folder, file)]
     for kind, paths in _files(folder).items():
         more = [place for path in paths if (place := _place(folder, path)) not in known]
-        wrong += [Hole(place=place, kind=kind, text="it was not there when the cluster had ended") for place in more]
+        wrong += [Hole(place=place, kind=kind, text="it did not exist when the cluster had stopped") for place in more]
     return wrong
 
 

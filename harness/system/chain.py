@@ -63,7 +63,7 @@ class Reading:
     ended: bool = False
     """Whether the last line is a writer's end."""
     cut_short: int = 0
-    """Writers that have no end and after whom another begins."""
+    """Writers without an end that are followed by another writer."""
 
     def broken(self, what: str) -> None:
         """Count a break."""
@@ -82,7 +82,7 @@ def read_chain(lines: Iterable[bytes]) -> Reading:
         if match is None:
             reading.ended = False
             if raw.endswith(b"\n"):  # a kill may tear the last line
-                reading.broken("it is no whole line with a number and a checksum")
+                reading.broken("it is not a complete line with a number and a checksum")
             continue
         number, stated = int(match[2]), int(match[3], 16)
         follows = number == before.lines and crc32(match[1], before.checksum) == stated
@@ -110,4 +110,4 @@ def _why(number: int, expected: int) -> str:
         return "it is changed, or follows another line than the one before"
     if number > expected:
         return f"numbers {expected} to {number - 1} are missing before it"
-    return f"it has the number {number} where {expected} follows: it is there twice, or out of place"
+    return f"it has the number {number} where {expected} is expected: a line is doubled or out of order"

@@ -1,4 +1,4 @@
-"""Which engine judges? Apache Spark on this machine, unless somebody chose another."""
+"""Which engine judges? Apache Spark on this machine, unless another is chosen."""
 
 import os
 from enum import StrEnum
@@ -35,7 +35,7 @@ def choose_engine(name: str | None, master: str | None = None) -> None:
     elif chosen_engine() is Engine.SAIL:
         require("pysail", *CLIENT)
     if master and not by_jvm():
-        raise ScenarioError("--master is Apache Spark's, which does not judge: use --engine spark")
+        raise ScenarioError("--master is an option of Apache Spark, and another engine judges: add --engine spark")
 
 
 def chosen_engine() -> Engine:
@@ -46,7 +46,7 @@ def chosen_engine() -> Engine:
     """
     name = os.environ.get(ENGINE_VARIABLE) or Engine.SPARK
     if name not in set(Engine):
-        raise ScenarioError(f"there is no engine {name!r}; there are {', '.join(Engine)}")
+        raise ScenarioError(f"unknown engine {name!r}; known: {', '.join(Engine)}")
     return Engine(name)
 
 
@@ -59,7 +59,7 @@ def chosen_remote() -> str | None:
     address, engine = os.environ.get(REMOTE_VARIABLE), os.environ.get(ENGINE_VARIABLE)
     if address and engine:
         raise ScenarioError(
-            f"{REMOTE_VARIABLE} names who judges elsewhere, and {ENGINE_VARIABLE}={engine} here: choose one"
+            f"{REMOTE_VARIABLE} names a server that judges, {ENGINE_VARIABLE}={engine} an engine here: set one of them"
         )
     return address or None
 

@@ -89,8 +89,8 @@ class Interrupts:
 def between_steps() -> Iterator[Callable[[], None]]:
     """Keep signals waiting until what is yielded is called, or a second one comes: their handlers may raise.
 
-    What is raised in the middle of a step leaves coroutines that nobody awaits, and is lost where Python itself called
-    the code, as when an object goes away.
+    What is raised in the middle of a step leaves coroutines that are never awaited, and is lost where Python itself
+    called the code, as when an object goes away.
     """
     waiting: deque[tuple[int, FrameType | None]] = deque()
     handlers: dict[int, Any] = {}
@@ -121,7 +121,7 @@ class Background:
     """A thread that does blocking work, one call after the other, while a signal can end the wait for it at once.
 
     Libraries that replace the SIGINT handler when they start in the main thread, as Spark does, cannot do so here. Work
-    that nobody waits for any more ends with this process.
+    whose result is no longer awaited ends with this process.
     """
 
     def __init__(self) -> None:

@@ -98,7 +98,7 @@ def read_pid_file(path: Path) -> ProcessIdentity | None:
 
 
 def remove_stale_pid_files(folder: Path) -> None:
-    """Remove the pid files of a folder whose processes are gone; whoever is killed cannot remove its own."""
+    """Remove the pid files of a folder whose processes are gone; a killed process cannot remove its own."""
     for path in folder.glob("*.pid"):
         if (identity := read_pid_file(path)) and not identity.alive():
             path.unlink(missing_ok=True)

@@ -37,7 +37,7 @@ def main(module: str, attribute: str) -> None:
         seed: Seed = None,
         planted_bugs: PlantedBugs = None,
         sets: Sets = None,
-        runs: Annotated[Path | None, typer.Option(help="Folder that the run's own folder is made in.")] = None,
+        runs: Annotated[Path | None, typer.Option(help="Folder in which the run's folder is created.")] = None,
         junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
     ) -> None:
         """Carry out one run by Airflow's tasks and print its verdicts; exit codes as of `chaos run`."""

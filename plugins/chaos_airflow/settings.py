@@ -76,5 +76,5 @@ def own_file(path: str) -> str:
     ]
     if not any(Path(path).resolve().is_relative_to(folder.resolve()) for folder in folders):
         allowed = ", ".join(map(str, folders))
-        raise ScenarioError(f"{path}: what is run from Airflow lies in {allowed} ([{SECTION}] scenarios)")
+        raise ScenarioError(f"{path}: Airflow runs scenarios only from {allowed} ([{SECTION}] scenarios)")
     return path

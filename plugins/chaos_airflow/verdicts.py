@@ -94,5 +94,5 @@ def raise_unless(expected: str, conclusion: Conclusion) -> None:
     if outcome == VIOLATED:
         raise AirflowFailException(f"the system broke a promise: {conclusion['reason']}; {where}")
     if outcome == HELD:
-        raise AirflowFailException(f"everything held, where a broken promise had to be found; {where}")
+        raise AirflowFailException(f"everything held, and a broken promise was expected; {where}")
     raise InconclusiveError(f"nothing was proven: {conclusion['reason']}; {where}")

@@ -36,7 +36,7 @@ from tests.analysis.model_log import NONE, Entry, Replica
 BROKERS = (1, 2, 3)
 ORDERS, LOOSE, OFFSETS = "orders", "loose", "__consumer_offsets"
 CONFIGS = {ORDERS: {"min.insync.replicas": "2"}, LOOSE: {"unclean.leader.election.enable": "true"}}
-NOBODY = "no replica is eligible"
+NO_REPLICA = "no replica is eligible"
 
 
 @dataclass
@@ -278,7 +278,7 @@ class Cluster:
                 unclean_allowed=partition.unclean_allowed,
                 unclean=unclean,
                 result=partition.state() if chosen else None,
-                error="" if chosen else NOBODY,
+                error="" if chosen else NO_REPLICA,
             ),
         )
         if chosen:

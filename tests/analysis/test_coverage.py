@@ -190,7 +190,7 @@ def test_errors_have_names_and_an_answer_counts_once(evidence: RunEvidence) -> N
 @pytest.mark.parametrize(
     ("events", "roles"),
     [
-        pytest.param([], {Played.NOBODY}, id="a broker of which nothing is known has no role"),
+        pytest.param([], {Played.NONE}, id="a broker of which nothing is known has no role"),
         pytest.param([(0, leads())], {Played.LEADER}, id="a leader leads"),
         pytest.param([(1, leads()), (0, follows(1))], {Played.FOLLOWER}, id="a follower follows"),
         pytest.param(
@@ -203,13 +203,13 @@ def test_errors_have_names_and_an_answer_counts_once(evidence: RunEvidence) -> N
         ),
         pytest.param(
             [(0, leads(OFFSETS_TOPIC)), (0, OffsetFetch(group="g", topic="o", partition=0, offset=0, error=0))],
-            {Played.NOBODY},
+            {Played.NONE},
             id="an offsets topic without groups makes no coordinator",
         ),
-        pytest.param([(0, leads()), (0, STOP)], {Played.NOBODY}, id="a broker that is down has no part"),
+        pytest.param([(0, leads()), (0, STOP)], {Played.NONE}, id="a broker that is down has no part"),
         pytest.param(
             [(0, leads()), (1, moved("OfflinePartition", "NonExistentPartition"))],
-            {Played.NOBODY},
+            {Played.NONE},
             id="a deleted topic has no leader",
         ),
     ],
@@ -291,7 +291,7 @@ def test_lines_that_nobody_can_read_count_for_nothing(evidence: RunEvidence) -> 
     for path, lines in ((folder.state_change_log(1), TORN), (folder.journal, TORN_STEPS)):
         evidence.writer.raw(path, "\n".join(lines))
     coverage = coverage_of(folder)
-    assert [(each.role, each.confirmed) for each in coverage.injected] == [(Played.NOBODY, 1)]
+    assert [(each.role, each.confirmed) for each in coverage.injected] == [(Played.NONE, 1)]
     assert coverage.transitions == {"broker": {"Started → Registered": 1}}
 
 

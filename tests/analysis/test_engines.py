@@ -279,4 +279,4 @@ def test_a_server_that_ends_in_the_middle_is_said_in_a_sentence() -> None:
         address = f"sc://127.0.0.1:{int(server.stdout.readline())}"
         command = [sys.executable, "-c", LOST, str(server.pid), address]
         ended = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert ended.stdout == "the Spark Connect server does not answer any more\n"
+    assert ended.stdout == "the Spark Connect server no longer answers\n"

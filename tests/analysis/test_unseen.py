@@ -232,7 +232,7 @@ ENDS = {
     "others wrote there": ([*LAST_READ, end(8)], 7),
     "the last answer is what holds": ([*LAST_READ, end(1)], 0),
     "readers came further": ([*LAST_READ, read("b", 1), end(1)], 0),
-    "nobody read what was never acknowledged": ([sent("a"), read("c", 0, partition=1), end(3)], 3),
+    "what was never acknowledged was never read": ([sent("a"), read("c", 0, partition=1), end(3)], 3),
     "a dump shows what lies there": ([*LAST_READ, end(8), replica(1, 8)], 0),
     "the topic was deleted": ([*LAST_READ, end(8), ("topics", {"topic": "orders", "present": False})], 0),
     "no client wrote or read there": ([*LAST_READ, end(8, 5)], 0),

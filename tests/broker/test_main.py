@@ -117,8 +117,8 @@ def test_it_starts_from_the_ordinary_file_of_the_release(tmp_path: Path) -> None
         tmp_path / "server.properties",
         {"log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://:0"},
     )
-    nobody = {"zookeeper.connect": "127.0.0.1:1"}
-    changes = "".join(f"{name} : {text}\n" for name, text in (changed | nobody).items())
+    unreachable = {"zookeeper.connect": "127.0.0.1:1"}
+    changes = "".join(f"{name} : {text}\n" for name, text in (changed | unreachable).items())
     config.write_text(ORDINARY_FILE.read_text() + changes)
     started = [sys.executable, "-m", "harness.broker", "--config", str(config), "--state-log", str(tmp_path / "log")]
     with subprocess.Popen(started, stderr=subprocess.PIPE, text=True) as process:

@@ -1,6 +1,6 @@
 """Adds users to the database of an Airflow with FAB, in whose environment this is run.
 
-python -m tests.chaos_airflow.fab_users '{"somebody": {"password": "…", "dags": ["chaos_smoke"]}}'
+python -m tests.chaos_airflow.fab_users '{"reader": {"password": "…", "dags": ["chaos_smoke"]}}'
 
 A user with the DAGs `null` is an administrator. All others have a role that reads runs, and these DAGs alone.
 """

@@ -51,7 +51,7 @@ CASES = {
     "it acts without an answer": fails(
         LEADS,
         acted(),
-        text="broker 2 cut orders-0 to 4 in epoch 3, and no leader answered it epoch 0 and offset 4 for epoch 0",
+        text="broker 2 cut orders-0 to 4 in epoch 3, and no leader answered epoch 0 and offset 4 for epoch 0",
         offsets=[4],
         facts=["truncations"],
     ),

@@ -218,8 +218,8 @@ def test_every_error_has_its_exit_code(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        pytest.param(["smoke", "--shrink"], "make it small with `chaos shrink`", id="with --shrink"),
-        pytest.param(["kip-101"], "a scenario with steps has an order of its own", id="a scenario with steps"),
+        pytest.param(["smoke", "--shrink"], "--guided does not shrink: run `chaos shrink`", id="with --shrink"),
+        pytest.param(["kip-101"], "steps have a fixed order", id="a scenario with steps"),
     ],
 )
 def test_a_guided_search_refuses_what_it_cannot_do_before_anything_is_made(

@@ -24,7 +24,7 @@ def test_it_writes_a_plugin_and_its_test(chaos: Any, kind: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        pytest.param(("fault", "Slow Disk"), "is no name of a plugin", id="no name"),
+        pytest.param(("fault", "Slow Disk"), "is not a name of a plugin", id="no name"),
         pytest.param(("fault", "kill"), "there is a fault kill already", id="a name that is taken"),
     ],
 )

@@ -121,7 +121,7 @@ def test_what_is_no_run_is_refused_by_its_name(chaos: Any, runs: Path, command: 
     ("content", "sentence"),
     [
         pytest.param(json.dumps({"faults": 3}), "run_id: missing, and 6 more", id="a verdict without its parts"),
-        pytest.param(None, "it is not there, the run was not judged", id="no verdict"),
+        pytest.param(None, "does not exist: the run was not judged", id="no verdict"),
     ],
 )
 def test_a_damaged_run_is_told_in_our_words(chaos: Any, runs: Path, content: str | None, sentence: str) -> None:

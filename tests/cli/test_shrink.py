@@ -57,7 +57,7 @@ def test_its_json_says_the_same(
     chaos_shrink(monkeypatch, tmp_path, "--json", "--out", "small.yaml")
     data: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (data["finding"], data["scenario"], data["seed"], data["exit_code"]) == ("I9", "small.yaml", 5, 1)
-    assert (data["end"], data["verdict"]["system"]) == ("nothing less fails so", "FAIL")
+    assert (data["end"], data["verdict"]["system"]) == ("no smaller schedule fails the same way", "FAIL")
 
 
 def test_what_does_not_fail_so_is_a_mistake_in_the_command(
@@ -65,7 +65,7 @@ def test_what_does_not_fail_so_is_a_mistake_in_the_command(
 ) -> None:
     assert chaos_shrink(monkeypatch, tmp_path, "--finding", "I1") == ExitCode.USAGE
     refusal = capsys.readouterr().err
-    assert "does not fail so: found were I9 log-matching, I10 leader-completeness, not I1" in refusal
+    assert "does not fail the same way: found were I9 log-matching, I10 leader-completeness, not I1" in refusal
     assert not (tmp_path / "shrunk").exists()
 
 

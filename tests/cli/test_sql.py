@@ -90,7 +90,7 @@ def test_columns_of_one_name_are_shown_and_are_no_json(ask: Any) -> None:
     assert ask("select 1 a, 2 a")[0] == 0
     status, out, err = ask("select 1 a, 2 a", "--json")
     assert (status, out) == (2, "")
-    assert "a name of its own for each column, by `as`: a, a" in err
+    assert "different names of columns; rename them with `as`: a, a" in err
 
 
 def test_a_damaged_fact_is_named(ask: Any, folder: RunFolder) -> None:
@@ -98,7 +98,7 @@ def test_a_damaged_fact_is_named(ask: Any, folder: RunFolder) -> None:
     damaged.write_bytes(damaged.read_bytes()[:-9])
     status, _, err = ask("select * from sends")
     assert status == 2
-    assert "chaos rejudge makes it anew" in err
+    assert "chaos rejudge writes it again" in err
 
 
 @pytest.mark.whole

@@ -10,7 +10,7 @@ from harness.ingest.answer import HistoryResult
 from harness.store.result import CheckResult, Remark
 from harness.verdict import ExitCode, SystemVerdict
 
-UNDECIDED = "the answer hangs on what the history does not state (if it was so: --set idempotence=true): 2 times"
+UNDECIDED = "the answer depends on settings that are not stated (if they apply: --set idempotence=true): 2 times"
 
 
 @pytest.fixture

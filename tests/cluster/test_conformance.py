@@ -95,7 +95,7 @@ __all__ = [
     "test_a_stopped_broker_starts_again_with_its_data_and_address",
     "test_an_unknown_broker_is_named_with_those_there_are",
 ]
-"""Tests that every driver of anybody must pass, on each driver and system of this project."""
+"""Tests that every driver must pass, on each driver and system of this project."""
 
 pytestmark = pytest.mark.by_turns(20)
 
@@ -305,18 +305,18 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
 @pytest.mark.usefixtures("zookeeper")
 async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Driver) -> None:
     status = await driver.status()
-    somebody = KazooClient(hosts=status.zookeeper_connect)
-    await asyncio.to_thread(somebody.start, 120)
+    client = KazooClient(hosts=status.zookeeper_connect)
+    await asyncio.to_thread(client.start, 120)
     try:
-        registration, _ = await asyncio.to_thread(somebody.get, "/brokers/ids/1")
+        registration, _ = await asyncio.to_thread(client.get, "/brokers/ids/1")
         await driver.kill_broker(1)
         async with KazooView(status.zookeeper_connect) as view:
             await until(view.registrations, lambda seen: 1 not in seen, what="the end of its session", timeout_s=120)
-        await asyncio.to_thread(somebody.create, "/brokers/ids/1", registration, ephemeral=True)
+        await asyncio.to_thread(client.create, "/brokers/ids/1", registration, ephemeral=True)
         await driver.start_early(1)
         await state_is(driver, 1, "stopped")
     finally:
-        await asyncio.to_thread(somebody.stop)
+        await asyncio.to_thread(client.stop)
     after = (await driver.status()).broker(1)
     assert after.starts == status.broker(1).starts + 1
     with pytest.raises(ClusterError, match="broker 0 runs already"):
@@ -419,7 +419,7 @@ def history_of(status: ClusterStatus) -> set[str]:
 @pytest.mark.parametrize(
     "victim", [pytest.param("supervisor", id="the supervisor"), pytest.param("owner", id="the owner")]
 )
-async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
+async def test_when_client_is_killed_everything_goes_and_the_evidence_stays(
     alone: Driver, tmp_path: Path, victim: str
 ) -> None:
     owner = subprocess.Popen(SLEEP)

@@ -30,8 +30,8 @@ JAVA = """\
 public class Told {
     public static void main(String[] arguments) throws Exception {
         long began = System.nanoTime();
-        Object nobody = new Object();
-        synchronized (nobody) { nobody.wait(50); }
+        Object lock = new Object();
+        synchronized (lock) { lock.wait(50); }
         java.util.concurrent.locks.LockSupport.parkNanos(50_000_000L);
         long now = System.currentTimeMillis(), end = System.nanoTime();
         System.out.println(now / 1e3 + " " + began / 1e9 + " " + (end - began) / 1e9);

@@ -227,14 +227,14 @@ async def test_a_fault_is_confirmed_and_healed_in_containers(
 async def confirmed_and_healed(
     driver: ProcessDriver | DockerDriver, name: str, target: str, parameters: dict[str, object], detail: str
 ) -> None:
-    plugin, whom = registry.fault(name), parse_target(target)
+    plugin, aimed = registry.fault(name), parse_target(target)
     async with KazooView((await driver.status()).zookeeper_connect) as view:
         await all_in_sync(view)
         context = FaultContext(driver=driver, view=view)
-        everybody = {Role.ZOOKEEPER: (), Role.ALL: (0, 1, 2)}
-        brokers = everybody[whom.role] if whom.role in everybody else await resolve(whom, view)
+        all_of = {Role.ZOOKEEPER: (), Role.ALL: (0, 1, 2)}
+        brokers = all_of[aimed.role] if aimed.role in all_of else await resolve(aimed, view)
         values = plugin.Parameters.model_validate(parameters)
-        injection = await plugin.prepare(context, whom, brokers, values, duration_s=20)
+        injection = await plugin.prepare(context, aimed, brokers, values, duration_s=20)
         injection = await plugin.inject(context, injection)
         effect = await plugin.confirm(context, injection)
         await plugin.heal(context, injection)
@@ -289,13 +289,13 @@ async def written_to(topic: str, bootstrap_servers: str) -> AsyncIterator[None]:
 async def test_a_fault_is_confirmed_by_what_the_leader_logs_meanwhile(
     root: Path, name: str, parameters: dict[str, object], detail: str
 ) -> None:
-    plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target("leader(moved,0)")
+    plugin, driver, aimed = registry.fault(name), ProcessDriver(root, "run"), parse_target("leader(moved,0)")
     status = await driver.status()
     async with KazooView(status.zookeeper_connect) as view, written_to("moved", status.bootstrap_servers):
         await all_in_sync(view)
         context = FaultContext(driver=driver, view=view)
         values = plugin.Parameters.model_validate(parameters)
-        injection = await plugin.prepare(context, whom, await resolve(whom, view), values, duration_s=60)
+        injection = await plugin.prepare(context, aimed, await resolve(aimed, view), values, duration_s=60)
         injection = await plugin.inject(context, injection)
         effect = await plugin.confirm(context, injection)
         await plugin.heal(context, injection)

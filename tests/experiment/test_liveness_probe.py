@@ -235,7 +235,7 @@ def test_a_reader_that_lags_is_missing_and_one_that_is_dead_is_no_sign_of_the_cl
     peace.reader = Reader(lives=False)
     assert peace.watch() == []
     (line,) = (each for each in peace.written if each.hindrance)
-    assert (line.sign, line.hindrance) == (Sign.READ, "consumer-1 itself does nothing any more")
+    assert (line.sign, line.hindrance) == (Sign.READ, "consumer-1 itself has stopped reading")
 
 
 def stops(cluster: FakeCluster) -> None:

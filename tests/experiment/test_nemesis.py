@@ -373,7 +373,7 @@ async def test_cancelled_while_it_is_postponed_it_goes_at_once_and_has_nothing_t
     verdict, detail = verdict_of(stage)
     assert verdict is INCONCLUSIVE
     assert detail == (
-        "it was never carried out: the run ended while it was postponed, as no broker is leader of orders-0 now:"
+        "it was not carried out: the run ended while it was postponed, because no broker is leader of orders-0 now:"
         " nothing was injected"
     )
 
@@ -414,7 +414,7 @@ async def test_no_spare_makes_a_bug_of_a_fault_good(stage: Stage, failures: int)
 def test_what_had_no_room_in_the_plan_is_inconclusive() -> None:
     (result,) = fault_results(Plan(scenario="x", seed=1, faults=[], clients=[], left_out=3), [])
     assert (result.verdict, result.fault, result.targets) == (INCONCLUSIVE, "mix", [])
-    assert result.detail == "the scenario states 3 more, for which there was no room"
+    assert result.detail == "the scenario states 3 more faults, which did not fit into the load"
 
 
 async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:
@@ -492,4 +492,4 @@ def test_a_client_that_is_hit_is_named_and_can_be_healed_from_the_journal(tmp_pa
 def test_a_fault_that_was_never_reached_is_inconclusive() -> None:
     (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), [])
     assert result.verdict is INCONCLUSIVE
-    assert "never carried out" in result.detail
+    assert "it was not carried out" in result.detail

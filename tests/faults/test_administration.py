@@ -125,7 +125,7 @@ class TestController:
         ("names", "holds"),
         [
             pytest.param("another", '{"version":1,"brokerid":1,"timestamp":"0"}', id="another broker"),
-            pytest.param("nobody", '{"version":1,"brokerid":999999,"timestamp":"0"}', id="a broker that there is not"),
+            pytest.param("no-broker", '{"version":1,"brokerid":999999,"timestamp":"0"}', id="an unknown broker"),
             pytest.param("nonsense", "not a controller", id="no JSON"),
         ],
     )

@@ -143,7 +143,7 @@ OF_MEMBERS: dict[str, dict[str, Any]] = {"kill": SOON, "leave": {"step_timeout_s
 
 
 @pytest.mark.parametrize(
-    ("name", "who", "target", "calls"),
+    ("name", "client", "target", "calls"),
     [
         pytest.param("kill", MEMBER, "member(group-1,2)", ["kill {}", "start {}"], id="a member, killed and started"),
         pytest.param("leave", MEMBER, "member(group-1,2)", ["leave {}", "start {}"], id="a member, closed and started"),
@@ -157,7 +157,7 @@ OF_MEMBERS: dict[str, dict[str, Any]] = {"kill": SOON, "leave": {"step_timeout_s
     ],
 )
 @pytest.mark.parametrize("deaf", [False, True], ids=["it obeys", "nothing happens"])
-async def test_a_client(cluster: FakeCluster, name: str, who: str, target: str, calls: list[str], deaf: bool) -> None:
+async def test_clients(cluster: FakeCluster, name: str, client: str, target: str, calls: list[str], deaf: bool) -> None:
     plugin, members = registry.fault(name), FakeMembers(cluster, deaf=deaf)
     context = replace(cluster.context, members=members)
     values = plugin.Parameters.model_validate(OF_MEMBERS[name])
@@ -167,7 +167,7 @@ async def test_a_client(cluster: FakeCluster, name: str, who: str, target: str, 
     assert (await plugin.confirm(context, injection)).verdict is (MISMATCH if deaf else CONFIRMED)
     await plugin.heal(context, injection)
     await plugin.heal(context, injection)
-    assert members.calls == [call.format(who) for call in (calls[:1] if deaf else calls)]
+    assert members.calls == [call.format(client) for call in (calls[:1] if deaf else calls)]
     assert not cluster.calls
 
 

@@ -161,12 +161,12 @@ async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: Fake
     [
         pytest.param("isolate", "isolate", {"sides": ["peers"], "direction": "outbound"}, "a probe came through: "
                      "broker 1 to peer", id="a link that was not cut"),
-        pytest.param("partition", "separate", {}, "broker 0 reaches 2, broker 2 reaches 0", id="a bridge that nobody "
-                     "needs"),
-        pytest.param("isolate", "isolate", {"whole_s": 0.2, "cut_s": 0.2}, "these do not flap: peer to broker 1, ",
-                     id="a link that is whole all the time"),
-        pytest.param("isolate", "rhythm", {"whole_s": 0.2, "cut_s": 0.2}, "these do not flap: peer to broker 1, ",
-                     id="a link that is cut all the time"),
+        pytest.param("partition", "separate", {}, "broker 0 reaches 2, broker 2 reaches 0", id="a bridge "
+                     "without sides"),
+        pytest.param("isolate", "isolate", {"whole_s": 0.2, "cut_s": 0.2}, "these links do not flap: peer to broker 1,"
+                     " ", id="a link that is whole all the time"),
+        pytest.param("isolate", "rhythm", {"whole_s": 0.2, "cut_s": 0.2}, "these links do not flap: peer to broker 1,"
+                     " ", id="a link that is cut all the time"),
         pytest.param("delay", "delay", {}, "the quickest of 6 probes took 0 ms", id="a link that is quick"),
         pytest.param("delay", "delay", {"extra_ms": 0, "bytes_per_s": 100}, "the quickest of 6 probes took 0 ms",
                      id="a link without a rate"),
@@ -181,9 +181,9 @@ async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: Fake
         pytest.param("memory-limit", "kill_broker", {}, "every broker killed by the kernel: not within",
                      id="something else that was killed"),
         pytest.param("file-limit", "limit_files", {}, "every broker out of files: not within", id="enough open files"),
-        pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk is different", id="a disk that is "
+        pytest.param("disk-damage", "damage_disk", {}, "nothing on broker 1's disk has changed", id="a disk that is "
                      "whole"),
-        pytest.param("disk-damage", "recover", {}, "broker 1 logged no recovery of orders-0", id="a log that nobody "
+        pytest.param("disk-damage", "recover", {}, "broker 1 logged no recovery of orders-0", id="a log that was not "
                      "opened"),
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
                      id="a broker that goes on"),
@@ -277,7 +277,7 @@ async def test_an_isolation_may_break_connections_first(cluster: FakeCluster) ->
 
 
 @pytest.mark.parametrize("name", ["isolate", "delay", "reset-connections"])
-async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: str) -> None:
+async def test_a_side_without_servers_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     cluster.hosts = dict.fromkeys(Side, ())
     cluster.connections_of = {key: set() for key in range(3)}
     _, effect = await injected(cluster, name, 1)
@@ -297,7 +297,7 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
         pytest.param("delay", {"sides": ["clients"]}, CONFIRMED, id="nor has that of a slow link"),
     ],
 )
-async def test_a_connection_of_which_nobody_knows_whose_it_is_leaves_a_cut_open(
+async def test_an_unidentified_connection_leaves_a_cut_inconclusive(
     cluster: FakeCluster, name: str, parameters: dict[str, Any], verdict: FaultVerdict
 ) -> None:
     cluster.hosts[Side.CONTROLLERS] = ("broker-101",)
@@ -420,7 +420,9 @@ def test_in_a_ring_each_broker_sees_another_majority(brokers: int, sees: int) ->
         pytest.param("file-limit", MISMATCH, id="a broker that answers every client all the same"),
     ],
 )
-async def test_what_nobody_runs_into_is_not_confirmed(cluster: FakeCluster, name: str, verdict: FaultVerdict) -> None:
+async def test_an_effect_without_a_broker_is_not_confirmed(
+    cluster: FakeCluster, name: str, verdict: FaultVerdict
+) -> None:
     cluster.short_of = 0
     _, effect = await injected(cluster, name, 1)
     assert effect.verdict is verdict
@@ -722,7 +724,7 @@ class TestMoveController:
         _, effect = await injected(cluster, "move-controller", 0, target="controller")
         assert (effect.verdict, effect.detail) == (MISMATCH, "controller epoch 1 became 3, not 2")
 
-    async def test_nobody_who_follows_ends_it(self, cluster: FakeCluster) -> None:
+    async def test_a_missing_successor_ends_it(self, cluster: FakeCluster) -> None:
         cluster.deaf = {"delete /controller"}
         with pytest.raises(ClusterError, match="a controller after broker 0 is controller in epoch 1: not within"):
             await injected(cluster, "move-controller", 0, target="controller", step_timeout_s=0.05)
@@ -733,13 +735,13 @@ class TestMoveController:
         assert cluster.calls == []
 
     async def test_no_controller_to_depose_ends_it(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-        async def nobody() -> Controller:
+        async def none() -> Controller:
             return Controller(broker_id=-1, controller_epoch=4, session="")
 
         async def nothing(_path: str) -> bool:
             return False
 
-        monkeypatch.setattr(cluster, "controller", nobody)
+        monkeypatch.setattr(cluster, "controller", none)
         monkeypatch.setattr(cluster, "delete", nothing)
         with pytest.raises(ClusterError, match="no controller to depose"):
             await injected(cluster, "move-controller", 0, target="controller")
@@ -863,7 +865,7 @@ class TestIsolateZookeeper:
         assert effect.verdict is MISMATCH
         assert detail in effect.detail
 
-    async def test_a_single_server_has_nobody_to_be_cut_off_from(self, cluster: FakeCluster) -> None:
+    async def test_a_single_server_cannot_be_cut_off(self, cluster: FakeCluster) -> None:
         cluster.servers = {1: ProcessState.RUNNING}
         _, effect = await injected(cluster, "isolate-zookeeper", target="zookeeper(1)")
         assert effect == Effect(verdict=INCONCLUSIVE, detail="there are no other servers")

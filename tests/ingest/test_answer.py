@@ -71,7 +71,7 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
     (needed,) = unjudged.needed
     assert needed.startswith("--zookeeper: `/brokers/topics/…/state`, `/brokers/topics/…`")
     shown = result_of(*of_evidence).model_copy(update={"unjudged": [unjudged]})
-    assert all_answers(shown)[1].reason == f"no evidence; it takes {needed}"
+    assert all_answers(shown)[1].reason == f"no evidence; it needs {needed}"
 
 
 def test_what_was_not_seen_in_evidence_that_was_given_is_unknown_with_its_reason() -> None:
@@ -111,7 +111,7 @@ def test_a_promise_whose_subject_the_history_does_not_have_is_not_judged(
             answered("duplicate", FAIL, violations=2, reason="a was read twice"),
             ["idempotence=true"],
             UNKNOWN,
-            "the answer hangs on what the history does not state (if it was so: --set idempotence=true): "
+            "the answer depends on settings that are not stated (if they apply: --set idempotence=true): "
             "2 times, first: a was read twice",
             id="what may be excused accuses of nothing",
         ),
@@ -119,7 +119,7 @@ def test_a_promise_whose_subject_the_history_does_not_have_is_not_judged(
             answered("I20", PASS, notes=1),
             ["unclean_leader_election=false"],
             UNKNOWN,
-            "the answer hangs on what the history does not state (if it was so: --set unclean_leader_election=false)",
+            "the answer depends on settings that are not stated (if they apply: --set unclean_leader_election=false)",
             id="what may be a violation is no PASS",
         ),
         pytest.param(answered("I9", FAIL, violations=1, reason="r"), [], FAIL, "r", id="it hangs on nothing"),

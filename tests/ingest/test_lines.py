@@ -185,11 +185,11 @@ def packed_bomb(folder: Path) -> str:
     [
         pytest.param(
             parquet_bomb,
-            r"bomb\.parquet: its [\d,]{7} bytes hold more than [\d,]{10} values in a column, as no history does; "
-            "--expansion, 100 times a file's size now, raises the bound$",
+            r"bomb\.parquet: its [\d,]{7} bytes hold more than [\d,]{10} values in a column, which is the limit; "
+            "raise it with --expansion, now 100 times the size of a file$",
             id="Parquet",
         ),
-        pytest.param(packed_bomb, r"bomb\.jsonl\.gz: .* hold more than 268,435,456 bytes, as", id="gzip"),
+        pytest.param(packed_bomb, r"bomb\.jsonl\.gz: .* hold more than 268,435,456 bytes, which", id="gzip"),
     ],
 )
 def test_a_file_that_holds_more_than_its_size_makes_likely_is_refused(

@@ -65,7 +65,7 @@ PROOFS = [
     ),
     pytest.param(
         [*LINES[:2], *LINES[1:]],
-        ["line 3: it has the number 1 where 2 follows: it is there twice, or out of place"],
+        ["line 3: it has the number 1 where 2 is expected: a line is doubled or out of order"],
         UNKNOWN,
         id="a line is there twice",
     ),
@@ -78,7 +78,7 @@ PROOFS = [
     pytest.param(
         [LINES[0], LINES[2], LINES[1], *LINES[3:]],
         [
-            f"line 2: {MISSING}; line 3: it has the number 1 where 3 follows: it is there twice, or out of place; "
+            f"line 2: {MISSING}; line 3: it has the number 1 where 3 is expected: a line is doubled or out of order; "
             "line 4: numbers 2 to 2 are missing before it"
         ],
         UNKNOWN,
@@ -93,7 +93,7 @@ PROOFS = [
     pytest.param(
         [written()[0], *LINES[1:]],
         [
-            "line 1: it is no whole line with a number and a checksum; "
+            "line 1: it is not a complete line with a number and a checksum; "
             "line 2: numbers 0 to 0 are missing before it"
         ],
         UNKNOWN,

@@ -83,7 +83,7 @@ def test_a_setting_that_is_none_is_named_with_file_and_line(spark: SparkSession,
 
 def test_partitions_without_an_end_or_with_an_early_one_are_remarked_on(spark: SparkSession, tmp_path: Path) -> None:
     lines = [*sends(-1), *sends(-1, partition=1), *sends(-1, partition=2), *ends(0, 1), *ends(1, 1, late=False)]
-    told = "records that are gone from the end of the log look as if readers had not come to them"
+    told = "records missing from the end of the log look like records that were not read yet"
     assert [remark.text for remark in judged(spark, tmp_path, lines).remarks] == [
         f"no line asks for the end of orders-2 (kind `end_offset`): {told}",
         f"the end of orders-1 was asked for before the last record was acknowledged there: {told}",

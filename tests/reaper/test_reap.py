@@ -51,7 +51,7 @@ faults: [{kind: kill, at_s: 1, target: "1"}]
 PASSED = CheckResult(check="I1", promise="p", verdict=PASS)
 SUITE = SuiteResult(suite="s", verdict=PASS, evaluated=1, unsuccessful=0)
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
-NOBODY = ProcessIdentity(pid=os.getpid(), started="1")
+GONE = ProcessIdentity(pid=os.getpid(), started="1")
 """A worker that is gone: its pid is another process's now."""
 OTHER = ProcessIdentity(pid=os.getpid(), started="2")
 LONG_AGO_S = 3600.0
@@ -146,11 +146,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made.end()
 
 
-def entry(phase: Phase, process: ProcessIdentity | None = NOBODY, *, over: bool = True, **more: Any) -> list[Any]:
+def entry(phase: Phase, process: ProcessIdentity | None = GONE, *, over: bool = True, **more: Any) -> list[Any]:
     """Return the lines of a phase that was entered, and left if it was not cut off."""
-    who = {"pid": process.pid, "pid_started": process.started} if process else {}
+    owner = {"pid": process.pid, "pid_started": process.started} if process else {}
     host = more.pop("host", socket.gethostname())
-    started = {"phase": phase, "event": "started", "utc": "2026-01-01T00:00:00+00:00", "host": host, **who}
+    started = {"phase": phase, "event": "started", "utc": "2026-01-01T00:00:00+00:00", "host": host, **owner}
     ended = {"phase": phase, "event": "ended", "utc": "", "remarks": [], "damaged": False, "residue": [], "error": ""}
     return [started, {**ended, "duration_s": 1.0, **more}] if over else [started]
 
@@ -336,7 +336,10 @@ def test_what_is_found_of_a_run_that_was_stopped_is_its_residue_too(world: World
     assemble(run).save(run.verdict)
     world.engine = FakeEngine().add(run.root, "volume-a")
     assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "volume", "volume-a")}
-    assert RunResult.load(run.verdict).residue == ["port 1 was open", "volume volume-a was left until a reaper came"]
+    assert RunResult.load(run.verdict).residue == [
+        "port 1 was open",
+        "volume volume-a was left until `chaos reap` or the reaper's DAG removed it",
+    ]
     assert reap([world.runs], progress=Silent()).items == []
     assert RunResult.load(run.verdict).verdicts.environment is EnvironmentVerdict.RESIDUE
 

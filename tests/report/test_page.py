@@ -78,7 +78,7 @@ def test_findings_say_where_they_are_and_all_but_the_first_few_unfold(
 
 
 def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(EvidenceError, match="not a run's result"):
+    with pytest.raises(EvidenceError, match="does not exist: the run was not judged"):
         write(RunFolder(tmp_path))
 
 

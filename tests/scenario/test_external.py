@@ -17,7 +17,7 @@ from harness.store.folder import RunFolder
 
 GOOD = """\
 name: mine
-description: A cluster of somebody else's
+description: An external cluster
 system: external
 driver: external
 cluster:
@@ -56,24 +56,24 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " do: external", id="another driver"),
         pytest.param("system: external", "system: kafka:3.9.1", "the driver external does not start kafka:3.9.1;"
                      " drivers that do: process, docker", id="another system"),
-        pytest.param("system: external\n", "", "a scenario with cluster.external has the system external",
+        pytest.param("system: external\n", "", "system: must be external in a scenario with cluster.external",
                      id="a system that would be started"),
-        pytest.param("system: external\ndriver: external\n", "", "a scenario with cluster.external has the system"
-                     " external", id="a cluster is named and another one would be started"),
+        pytest.param("system: external\ndriver: external\n", "", "system: must be external in a scenario with cluster."
+                     "external", id="a cluster is named and another one would be started"),
         pytest.param("{id: 1, host: one}", "{id: 1002, host: one}", "names a broker twice", id="a broker twice"),
         pytest.param("brokers: 2", "brokers: 3", "is 3, and cluster.external names 2", id="brokers without a name"),
         pytest.param("target: 1002", "target: 0", "there is no broker 0; there are: 1, 1002", id="no such broker"),
         pytest.param("host: one", "host: -oProxyCommand=x", "cluster.external.brokers", id="a host that is an option"),
         pytest.param("host: one", 'host: "one two"', "cluster.external.brokers", id="a host of two words"),
         pytest.param("ssh {host} start", "ssh {user} start", "unknown {user}; known: {host}", id="a placeholder"),
-        pytest.param(', resume: "ssh {host} cont"', "", "pause takes a command for resume in"
+        pytest.param(', resume: "ssh {host} cont"', "", "pause needs a command for resume in"
                      " cluster.external.commands", id="nothing undoes it"),
-        pytest.param("kill: \"ssh {host} kill\", start: \"ssh {host} start\", ", "", "kill takes a command for kill and"
+        pytest.param("kill: \"ssh {host} kill\", start: \"ssh {host} start\", ", "", "kill needs a command for kill and"
                      " start in cluster.external.commands", id="a fault without its commands"),
         pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
                      " cluster.external.expire_sessions does not allow", id="a session that may not be ended"),
-        pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on a cluster of somebody else's;"
-                     " what is: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, custom",
+        pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on an external cluster;"
+                     " allowed: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, custom",
                      id="a fault without any command"),
         pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
                      " external does not have", id="a capability that no driver has"),
@@ -83,8 +83,8 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      "has either zookeeper or controllers", id="metadata in two places"),
         pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "has no ZooKeeper: leave out"
                      " expire_sessions and commands.zookeeper", id="sessions of a quorum"),
-        pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "expire-session takes ZooKeeper, and the"
-                     " cluster has none", id="a fault that takes ZooKeeper"),
+        pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "expire-session needs ZooKeeper, and the"
+                     " cluster has none", id="a fault that needs ZooKeeper"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
         pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
                      " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
@@ -111,8 +111,8 @@ def test_the_metadata_log_of_a_quorum_comes_with_the_data_of_brokers_that_are_it
     assert collected("{1: one:9093, 7: apart:9093}") == {"state_changes", "zookeeper"}
 
 
-def test_it_is_touched_only_if_whoever_asks_says_that_it_is_theirs() -> None:
-    with pytest.raises(Refused, match=r"disturbs the cluster j9KTpdNPRMKxMmSK201HcQ .* --i-own-this-cluster"):
+def test_an_external_cluster_is_touched_only_with_the_statement_that_it_may_be() -> None:
+    with pytest.raises(Refused, match=r"disturbs the external cluster j9KTpdNPRMKxMmSK201HcQ: give --i-own"):
         require_owned(good(), owned=False)
     require_owned(good(), owned=True)
 

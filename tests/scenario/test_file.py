@@ -109,7 +109,7 @@ def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
 
 def test_a_fault_that_nothing_would_show_is_refused() -> None:
     (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:2.5.1\n")
-    seen = "whether unclean-election happened shows in append, of which kafka:2.5.1 tells nothing"
+    seen = "unclean-election is confirmed by events that kafka:2.5.1 does not log: append"
     assert message == f"s.yaml:15: faults.0.kind: {seen}"
 
 
@@ -121,36 +121,36 @@ MARKED = "kind: expire-session\n    only_with_zookeeper: true"
     ("fault", "why"),
     [
         pytest.param(
-            "kind: expire-session", "kind: expire-session takes ZooKeeper, and kafka:4.4.0 has none", id="a session"
+            "kind: expire-session", "kind: expire-session needs ZooKeeper, and kafka:4.4.0 has none", id="a session"
         ),
         pytest.param(
             "kind: move-controller\n    target: controller",
-            "kind: move-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: move-controller needs ZooKeeper, and kafka:4.4.0 has none",
             id="the znode of the controller",
         ),
         pytest.param(
             "kind: overwrite-controller\n    target: controller",
-            "kind: overwrite-controller takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: overwrite-controller needs ZooKeeper, and kafka:4.4.0 has none",
             id="what the znode of the controller holds",
         ),
         pytest.param(
             "kind: delete-controller-epoch\n    target: controller",
-            "kind: delete-controller-epoch takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: delete-controller-epoch needs ZooKeeper, and kafka:4.4.0 has none",
             id="the znode of its epoch",
         ),
         pytest.param(
             "kind: preferred-election\n    target: leader(orders,0)",
-            "kind: preferred-election takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: preferred-election needs ZooKeeper, and kafka:4.4.0 has none",
             id="the znode of elections",
         ),
         pytest.param(
             "kind: add-partitions\n    target: leader(orders,0)",
-            "kind: add-partitions takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: add-partitions needs ZooKeeper, and kafka:4.4.0 has none",
             id="the znode of a topic",
         ),
         pytest.param(
             "kind: pause-zookeeper\n    target: zookeeper",
-            "kind: pause-zookeeper takes ZooKeeper, and kafka:4.4.0 has none",
+            "kind: pause-zookeeper needs ZooKeeper, and kafka:4.4.0 has none",
             id="a server of ZooKeeper",
         ),
         pytest.param(
@@ -187,7 +187,7 @@ def test_a_scenario_of_which_no_fault_is_left_is_refused(faults: str, key: str) 
     text = GOOD.partition("faults:")[0] + faults + "duration_s: 60\n"
     assert read_scenario(text, "s.yaml")
     (message,) = errors_of(text + WITHOUT_ZOOKEEPER)
-    assert f" {key}: all are only_with_zookeeper, and what is under test has none" in message
+    assert f" {key}: all kinds are only_with_zookeeper, and the system under test has no" in message
 
 
 @pytest.mark.parametrize(
@@ -340,14 +340,14 @@ ON = "duration_s: 10\nsystem: {}\ndriver: {}"
             "python",
             "process",
             "3.9.1",
-            ["kind: upgrade takes a later release that has its metadata where python has, and there is none"],
+            ["kind: upgrade needs a later release that keeps its metadata where python does; none is known"],
             id="our broker",
         ),
         pytest.param(
             "kafka:3.9.1",
             "process",
             "4.4.0",
-            ["kind: upgrade takes a later release that has its metadata where kafka:3.9.1 has, and there is none"],
+            ["kind: upgrade needs a later release that keeps its metadata where kafka:3.9.1 does; none is known"],
             id="the last one with ZooKeeper",
         ),
         pytest.param(
@@ -411,7 +411,7 @@ def test_a_mix_does_not_draw_what_happens_to_a_broker_once() -> None:
     before, _, faults = GOOD.partition("faults:")
     mix = "mix: {count: 2, kinds: [{kind: kill}, {kind: upgrade, parameters: {to: 3.9.1}}]}\n"
     (error,) = errors_of(before + mix + "system: kafka:3.3.2\nduration_s: 30\n")
-    assert "mix.kinds.1.kind: upgrade happens once to a broker, and a mix may draw it again" in error
+    assert "mix.kinds.1.kind: upgrade can hit a broker only once, and a mix may draw it again" in error
     beside = faults.replace("kind: kill", UPGRADE.replace("RELEASE", "3.9.1")).replace("duration_s: 10", "")
     mix = "mix: {count: 2, kinds: [{kind: kill}]}\n"
     assert read_scenario(before + mix + "system: kafka:3.3.2\nduration_s: 30\nfaults:" + beside, "s.yaml").mix
@@ -475,7 +475,7 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      "partition 2; allowed: 0 to 1", id="a partition that does not exist"),
         pytest.param("leader(orders,1)", "3", "s.yaml:17: faults.0.target: there is no broker 3; allowed: 0 to 2",
                      id="a broker that does not exist"),
-        pytest.param("leader(orders,1)", "everybody", "s.yaml:17: faults.0.target: not a target: 'everybody'; allowed:",
+        pytest.param("leader(orders,1)", "each", "s.yaml:17: faults.0.target: not a target: 'each'; allowed:",
                      id="no target"),
         pytest.param("kind: kill", "kind: kil", "s.yaml:15: faults.0.kind: unknown fault 'kil' (did you mean kill?); "
                      "known:", id="unknown fault"),

@@ -55,7 +55,7 @@ def scenario() -> Scenario:
                      "drop-packets needs packets, which the driver process does not have",
                      id="a fault that the driver cannot do"),
         pytest.param("inject: kill", "inject: unclean-election", "s.yaml:10: steps.1.inject: unclean-election takes "
-                     "leader, and roles are certain brokers", id="a fault that takes no brokers"),
+                     "leader, and roles are brokers", id="a fault that takes no brokers"),
         pytest.param('"A, C"}', "A, parameters: {fast: 1}}", "s.yaml:10: steps.1.parameters.fast: unknown key",
                      id="wrong parameter of a fault"),
         pytest.param('"A, C"', '"A, X"', "s.yaml:10: steps.1.target: unknown role 'X'", id="a target that is no role"),
@@ -68,12 +68,12 @@ def scenario() -> Scenario:
                      id="a condition of no partition"),
         pytest.param('heal: "A, C"', "heal: B", "s.yaml:13: steps.4.heal: nothing is in force on B then",
                      id="nothing to heal"),
-        pytest.param('heal: "A, C"', "heal: A", "s.yaml:13: steps.4.heal: what is in force on A is so on C too, and is "
-                     "healed on all at once", id="half of what was hit at once"),
+        pytest.param('heal: "A, C"', "heal: A", "s.yaml:13: steps.4.heal: a fault in force on A is in force on C too: "
+                     "heal it on all of them", id="half of what was hit at once"),
         pytest.param("{wait_s: 3}", "{wait_s: 3, target: A}", "s.yaml:12: steps.3.target: wait_s takes no target",
                      id="a key that this step has no use for"),
-        pytest.param("{acks: 1}", "{records: 7}", "s.yaml:9: steps.0.parameters.records: it is one producer, of as "
-                     "many records as write says", id="a parameter that the step decides"),
+        pytest.param("{acks: 1}", "{records: 7}", "s.yaml:9: steps.0.parameters.records: is not allowed: the step "
+                     "starts one producer, and write is its number of records", id="a parameter that the step decides"),
         pytest.param("{wait_s: 3}", "3", "s.yaml:12: steps.3: must be a valid dictionary, not 3", id="no step at all"),
         pytest.param("{B: controller,", "{b: controller,", "s.yaml:3: roles.b: must match the pattern '^[A-Z]",
                      id="a role in small letters"),

@@ -58,7 +58,7 @@ def test_rounds_ask_the_check_in_question_and_the_end_asks_all() -> None:
         pytest.param(
             lambda candidate: ["I9"] if candidate == STORM else [],
             None,
-            "I9 is found no more when all that the seed has drawn is spelled out",
+            "I9 is not found when the draws of the seed are written out",
             id="its plan spelled out holds",
         ),
     ],

@@ -47,7 +47,7 @@ def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool
         pytest.param(lambda all_: all_[1:], "line 1: numbers 0 to 0 are missing before it", id="the first is missing"),
         pytest.param(
             lambda all_: [*all_[:2], all_[1], *all_[2:]],
-            "line 3: it has the number 1 where 2 follows: it is there twice, or out of place",
+            "line 3: it has the number 1 where 2 is expected: a line is doubled or out of order",
             id="one is there twice",
         ),
         pytest.param(
@@ -67,7 +67,7 @@ def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool
         ),
         pytest.param(
             lambda all_: [all_[0], b"{}\n", *all_[2:]],
-            "line 2: it is no whole line with a number and a checksum",
+            "line 2: it is not a complete line with a number and a checksum",
             id="one is replaced",
         ),
     ],

@@ -19,8 +19,8 @@ NOTHING = dict.fromkeys(("confirmed", "postponed", "refused", "not seen", "faile
 def planned(number: int, *, spare: bool) -> PlannedFault:
     """Return a fault of a mix."""
     when = {"at_s": number, "duration_s": 1, "resolved": "injection", "seed": 1, "beside": 0, "spare": spare}
-    whom = {"injection": number, "fault": "kill", "target": "1", "brokers": [1], "parameters": {}}
-    return PlannedFault.model_validate(whom | when)
+    target = {"injection": number, "fault": "kill", "target": "1", "brokers": [1], "parameters": {}}
+    return PlannedFault.model_validate(target | when)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness.contracts.checks import Allowance
 
-WEAK_ACKS = Allowance(reason="acks below all promises nothing once the leader fails", acks=frozenset({0, 1}))
+WEAK_ACKS = Allowance(reason="without acks=all nothing is promised after the leader fails", acks=frozenset({0, 1}))
 UNCLEAN_ELECTION = Allowance(
     reason="an unclean election gives up what the new leader does not have", unclean_election=True
 )

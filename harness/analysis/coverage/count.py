@@ -208,4 +208,4 @@ def _roles(window: _Window, situation: Situation) -> set[Played]:
     if servers_of(window.state):
         return {Played.ZOOKEEPER}
     numbers = [int(target) for target in window.targets if _BROKER.fullmatch(target)]
-    return {role for number in numbers for role in situation.roles_of(number)} or {Played.NOBODY}
+    return {role for number in numbers for role in situation.roles_of(number)} or {Played.NONE}

@@ -57,7 +57,7 @@ class Situation:
             Played.FOLLOWER: follows,
             Played.COORDINATOR: not leads.isdisjoint(self._offsets()),
         }
-        return [role for role, has_it in roles.items() if has_it] or [Played.NOBODY]
+        return [role for role, has_it in roles.items() if has_it] or [Played.NONE]
 
     def _offsets(self) -> Iterator[Partition]:
         """Yield the partitions that hold the groups of the run."""

@@ -47,7 +47,7 @@ def _short(state: str) -> str:
 
 def _election(line: Line) -> str:
     leader = "unclean leader" if line["unclean"] else "leader"
-    return f"{line['strategy']}: {leader if line['result'] else 'nobody'}"
+    return f"{line['strategy']}: {leader if line['result'] else 'no leader'}"
 
 
 _STATELESS: dict[type[Event], tuple[str, Callable[[Line], str]]] = {
@@ -140,7 +140,7 @@ POSSIBLE: dict[str, set[str]] = {
     REPLICA: _moves(REPLICA_PREVIOUS),
     ISR: {f"{kind}: {end}" for kind in ("shrink", "expand") for end in ("ok", "badversion", "discarded", "unknown")}
     | {"remove: ok"},
-    ELECTION: {f"{strategy}: {end}" for strategy in _STRATEGIES for end in ("leader", "nobody")}
+    ELECTION: {f"{strategy}: {end}" for strategy in _STRATEGIES for end in ("leader", "no leader")}
     | {"offline: unclean leader"},
     CONTROLLER: {"elected", "ready", "resigned", "fenced"},
     BROKER: _moves(_LIFE_PREVIOUS),

@@ -105,7 +105,7 @@ def place_of(address: str) -> str:
 def lost(error: BaseException) -> SparkError | None:
     """Return what stands for a server that does not answer any more, if an error says that."""
     if isinstance(error, PySparkException) and type(error).__name__ == _LOST and _UNAVAILABLE in str(error):
-        return SparkError("the Spark Connect server does not answer any more")
+        return SparkError("the Spark Connect server no longer answers")
     return None
 
 
@@ -123,7 +123,7 @@ def _reach(address: str) -> None:
     except ValueError:
         host, port = None, 0
     if url.scheme != "sc" or not host:
-        raise HarnessError(f"{place_of(address)!r} is no address of Spark Connect; give sc://HOST:PORT")
+        raise HarnessError(f"{place_of(address)!r} is not an address of Spark Connect; give sc://HOST:PORT")
     try:
         socket.create_connection((host, port), timeout=REACHED_IN_S).close()
     except OSError as error:

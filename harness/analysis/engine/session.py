@@ -258,7 +258,9 @@ def _own_settings() -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.startswith("spark."):
-            raise HarnessError(f"{CONF_VARIABLE}: {word!r} is no setting of Spark; give spark.KEY=VALUE, one or more")
+            raise HarnessError(
+                f"{CONF_VARIABLE}: {word!r} is not a setting of Spark; give spark.KEY=VALUE, one or more"
+            )
         if key == "spark.master":
             raise HarnessError(f"{CONF_VARIABLE}: the master is what {MASTER_VARIABLE} or --master says")
         settings[key] = value

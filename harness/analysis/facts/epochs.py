@@ -94,8 +94,8 @@ def may_be_empty() -> Column:
     KIP-966: where a broker's log may lack what its page cache had, the controller takes it out of the ISR and of the
     eligible replicas, and remembers it as the last known leader, to elect it once it is back.
     """
-    nobody_leads = (F.col("leader") == NO_LEADER) & (F.size("last_known") > 0)
-    return F.coalesce(F.size("eligible") > 0, F.lit(False)) | F.coalesce(nobody_leads, F.lit(False))
+    no_replica_leads = (F.col("leader") == NO_LEADER) & (F.size("last_known") > 0)
+    return F.coalesce(F.size("eligible") > 0, F.lit(False)) | F.coalesce(no_replica_leads, F.lit(False))
 
 
 def leadership_claims(state_changes: StateChanges) -> DataFrame:
@@ -167,9 +167,9 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
         .withColumn("claimed", F.lit(True))
     )
     adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
-    nobody = F.array().cast("array<int>")
-    eligible = F.concat("previous_isr", F.coalesce("previous_eligible", nobody))
-    may_lead = F.when(F.size(eligible) == 0, F.coalesce("previous_last_known", nobody)).otherwise(eligible)
+    no_replica = F.array().cast("array<int>")
+    eligible = F.concat("previous_isr", F.coalesce("previous_eligible", no_replica))
+    may_lead = F.when(F.size(eligible) == 0, F.coalesce("previous_last_known", no_replica)).otherwise(eligible)
     outside = ~contains(may_lead, F.col("leader"))
     unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)

@@ -84,9 +84,9 @@ def group_commits(state_changes: StateChanges) -> DataFrame:
         F.col("ev") == "group_state", F.struct("seq", "to_state", F.col("generation").alias("of"), "members")
     )
     rows = (
-        lines.select("*", F.explode(_whom(is_commit)).alias("whom"))
+        lines.select("*", F.explode(_members(is_commit)).alias("sent_to"))
         .withColumn("state", F.last(state, ignorenulls=True).over(in_order(*_TERM, by=in_turn)))
-        .withColumn("assignment", F.last(_assignment(), ignorenulls=True).over(in_order(*_TERM, "whom", by=in_turn)))
+        .withColumn("assignment", F.last(_assignment(), ignorenulls=True).over(in_order(*_TERM, "sent_to", by=in_turn)))
     )
     named = F.col("instance").isNull() | (F.col("instance") == "")
     listed = F.exists(
@@ -104,7 +104,7 @@ def group_commits(state_changes: StateChanges) -> DataFrame:
     )
 
 
-def _whom(is_commit: Column) -> Column:
+def _members(is_commit: Column) -> Column:
     """Return the member ids that a line is about: two where one replaces another."""
     replaced = F.array_compact(F.array("member", "old_member"))
     return (
@@ -114,7 +114,7 @@ def _whom(is_commit: Column) -> Column:
 
 def _assignment() -> Column:
     """Return what a line says of the member that it is about: whether it is one from then on, and which instance."""
-    came = (F.col("change") != "removed") & (F.col("member") == F.col("whom"))
+    came = (F.col("change") != "removed") & (F.col("member") == F.col("sent_to"))
     return F.when(F.col("ev") == "group_member", F.struct("seq", came.alias("came"), "instance"))
 
 

@@ -79,7 +79,7 @@ class Strategy(StrEnum):
     NO_OP = "no_op"
 
 
-NOBODY = Refusal("no replica is eligible")
+NO_REPLICA = Refusal("no replica is eligible")
 
 
 def offline(candidates: Candidates) -> Selection | Refusal:
@@ -97,14 +97,14 @@ def offline(candidates: Candidates) -> Selection | Refusal:
     if not live_isr and candidates.may_be_unclean and receivers:
         isr = receivers[:1] if candidates.rules.unclean_leader_is_the_isr else candidates.isr
         return Selection(leader=receivers[0], isr=isr, receivers=receivers, unclean=True)
-    return NOBODY
+    return NO_REPLICA
 
 
 def reassign(candidates: Candidates) -> Selection | Refusal:
     """Return a leader among the target replicas of a reassignment; all of them hear of it, dead ones too."""
     leader = next((replica for replica in candidates.assigned if replica in candidates.live_isr), None)
     if leader is None:
-        return NOBODY
+        return NO_REPLICA
     return Selection(leader=leader, isr=candidates.isr, receivers=candidates.assigned)
 
 
@@ -112,7 +112,7 @@ def preferred(candidates: Candidates) -> Selection | Refusal:
     """Return the preferred replica, the first assigned one, if it is online and in the ISR; all replicas hear of it."""
     leader = next(iter(candidates.assigned), NO_LEADER)
     if leader not in candidates.online or not may_be_preferred(leader, candidates.isr, candidates.rules):
-        return NOBODY
+        return NO_REPLICA
     return Selection(leader=leader, isr=candidates.isr, receivers=candidates.assigned)
 
 
@@ -126,7 +126,7 @@ def controlled_shutdown(candidates: Candidates) -> Selection | Refusal:
     receivers = tuple(replica for replica in candidates.assigned if replica in candidates.live)
     isr = tuple(replica for replica in candidates.isr if replica not in candidates.shutting_down)
     leader = next((replica for replica in receivers if replica in isr), None)
-    return NOBODY if leader is None else Selection(leader=leader, isr=isr, receivers=receivers)
+    return NO_REPLICA if leader is None else Selection(leader=leader, isr=isr, receivers=receivers)
 
 
 SELECTORS: Mapping[Strategy, Selector] = {

@@ -1,1 +1,1 @@
-"""The transaction coordinator: who is in which transaction, and how each one ends."""
+"""The transaction coordinator: the state of each transaction, its partitions and its end."""

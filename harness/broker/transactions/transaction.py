@@ -161,7 +161,7 @@ class Transaction:
         return self._prepare(decided, updated_ms=now_ms)
 
     def _ended_before(self, *, commit: bool) -> ErrorCode:
-        """Return the answer to who ends a transaction that is not open: a repetition is fine, a change is not."""
+        """Return the answer to EndTxn without an open transaction: the same end is fine, the other one is not."""
         prepared, completed = (
             (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
             if commit

@@ -40,7 +40,7 @@ LIMITS = Limits(memory_bytes=768 * MIB, cpus=1.0, processes=256)
 IMAGES = {"broker": images.broker, "java": images.java}
 DISKS = "disks"
 """Container that keeps the brokers' disks when these are in memory."""
-NOBODY = 65_534
+UNPRIVILEGED = 65_534
 """User and group of the servers when the harness runs as root."""
 
 
@@ -62,7 +62,7 @@ class Names:
 
 def user() -> tuple[int, int]:
     """Return the user and group that servers run as: the harness's own, but never root."""
-    return (os.getuid(), os.getgid()) if os.getuid() else (NOBODY, NOBODY)
+    return (os.getuid(), os.getgid()) if os.getuid() else (UNPRIVILEGED, UNPRIVILEGED)
 
 
 def addresses_on(network: IPv4Network, layout: ClusterLayout) -> dict[str, str]:

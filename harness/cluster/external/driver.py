@@ -285,7 +285,7 @@ class ExternalDriver(RunsClients):
         address = cluster.addresses[broker_id]
 
         async def there() -> str:
-            seen = f"the command for {action} ended well, and the broker still takes connections at {address}"
+            seen = f"the command for {action} succeeded, and the broker still accepts connections at {address}"
             return seen if await listens(address) else ""
 
         try:

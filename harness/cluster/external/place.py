@@ -167,14 +167,14 @@ def taken_by_runs(topics: Iterable[str], prefix: str) -> str:
     """Return the topics that forbid a run to start: with its own prefix, or another run's; empty if none."""
     names = sorted(topics)
     if own := [name for name in names if name.startswith(prefix)]:
-        return f"there are topics already whose names begin as the run's will: {', '.join(own)}"
+        return f"topics with the run's prefix exist already: {', '.join(own)}"
     return of_other_runs(names, prefix)
 
 
 def of_other_runs(topics: Iterable[str], prefix: str) -> str:
     """Return the topics of another run, as a reason to end this one; empty if none."""
     others = sorted(name for name in topics if OF_A_RUN.match(name) and not name.startswith(prefix))
-    why = "another run disturbs this cluster, or has left topics that are to be deleted first"
+    why = "another run uses this cluster, or left topics that must be deleted first"
     return f"{why}: {', '.join(others)}" if others else ""
 
 

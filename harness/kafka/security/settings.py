@@ -152,11 +152,11 @@ def security_of(settings: Mapping[str, str]) -> Security:
     stated = _stated(settings)
     protocol, mechanism = stated.get("security.protocol", "PLAINTEXT").upper(), ""
     if protocol not in PROTOCOLS:
-        raise ClusterError(f"security.protocol is one of {', '.join(PROTOCOLS)}")
+        raise ClusterError(f"security.protocol must be one of {', '.join(PROTOCOLS)}")
     if protocol.startswith("SASL"):
         mechanism = stated.get("sasl.mechanism", "PLAIN").upper()
         if mechanism not in MECHANISMS:
-            raise ClusterError(f"sasl.mechanism is one of {', '.join(MECHANISMS)}")
+            raise ClusterError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}")
     security = Security(
         protocol=protocol,
         mechanism=mechanism,

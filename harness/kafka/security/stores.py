@@ -82,7 +82,7 @@ def _of_pkcs12(name: str, path: str, data: bytes, password: str | None) -> tuple
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ModuleNotFoundError:
-        raise ClusterError(f"{name}: a PKCS12 store takes the package cryptography; or give PEM files") from None
+        raise ClusterError(f"{name}: a PKCS12 store needs the package cryptography; or give PEM files") from None
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:

@@ -10,7 +10,7 @@ from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role
 from harness.store.coverage import Coverage, Played, When
 
 BROKERS = (Played.LEADER, Played.FOLLOWER, Played.CONTROLLER, Played.COORDINATOR)
-ROLES = (*BROKERS, Played.ZOOKEEPER, Played.CLIENT, Played.NOBODY)
+ROLES = (*BROKERS, Played.ZOOKEEPER, Played.CLIENT, Played.NONE)
 WORDS = {
     When.QUIET: "alone",
     When.RECOVERING: "replicas behind",

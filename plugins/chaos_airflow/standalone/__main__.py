@@ -17,7 +17,7 @@ from harness.verdict import ExitCode
 
 def main(
     home: Annotated[Path, typer.Option(help="Airflow's home; made when it is not there.")] = ROOT / ".airflow",
-    runs: Annotated[Path, typer.Option(help="Folder that runs are made in.")] = ROOT / "runs",
+    runs: Annotated[Path, typer.Option(help="Folder in which runs are created.")] = ROOT / "runs",
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of 8080 or the next free one.")] = None,
 ) -> None:
     """Start Airflow on this machine, say where it is, and end all of it on Ctrl-C."""

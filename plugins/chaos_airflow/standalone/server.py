@@ -28,7 +28,7 @@ from chaos_airflow.standalone.home import (
 )
 from chaos_airflow.standalone.keeper import Keeper
 
-POOL = {"name": "chaos", "slots": 1, "description": "The machine that clusters run on: one run at a time"}
+POOL = {"name": "chaos", "slots": 1, "description": "The machine on which clusters run: one run at a time"}
 READY_TIMEOUT_S = 300.0
 """For a machine under heavy load; two idle cores take twenty seconds."""
 ANSWER_TIMEOUT_S = 30.0

@@ -107,7 +107,7 @@ def what_is_run() -> dict[str, Param]:
         "scenario": Param(
             DEFAULT_SCENARIO,
             type="string",
-            description_md="What is run; whatever is filled in below overrides a part of it",
+            description_md="The scenario to run; fields below override parts of it",
             enum=list(scenarios),
             values_display=_displayed(scenarios),
         ),
@@ -122,7 +122,7 @@ def what_is_run() -> dict[str, Param]:
             type=["null", "integer"],
             minimum=0,
             maximum=LARGEST_SEED,
-            description_md="Decides all that is drawn; empty: a new one *(at least 0)*",
+            description_md="Decides all draws; empty: a new one *(at least 0)*",
         ),
     }
 

@@ -83,7 +83,7 @@ def _conclusion(request: RunRequest, root: str | None, problem: Problem | None) 
             return concluded(RunFolder(Path(root)))
         except EvidenceError as error:
             problem = Problem(outcome=BROKEN, reason=str(error))
-    problem = problem or Problem(outcome=BROKEN, reason="the task start did not come to its end")
+    problem = problem or Problem(outcome=BROKEN, reason="the task start did not finish")
     return Conclusion(
         run=root or "",
         scenario=request["scenario"],

@@ -40,7 +40,7 @@ def carry_out(params: Mapping[str, Any], instant: datetime, origin: Origin) -> d
     code = run_command(partial(log.info, "%s"), *arguments(params, out))
     summaries = set(out.glob(SUMMARIES)) - earlier
     if not summaries:
-        raise AirflowFailException(f"the sweep did not come to its end: exit code {code}")
+        raise AirflowFailException(f"the sweep did not finish: exit code {code}")
     (path,) = summaries
     summary = Summary.model_validate_json(path.read_bytes())
     expected = ExitCode.VIOLATED if summary.planted_bugs else ExitCode.HELD

@@ -95,7 +95,7 @@ def list_runs(
 def trend(reader: ReaderDep) -> Response:
     """Show all runs night by night, as far as the reader may see them."""
     if settings.is_remote():
-        raise NotThere("Runs lie in an object storage: there is no page of all nights of those.")
+        raise NotThere("Runs are in an object store, for which there is no page of all nights.")
     runs = summaries(settings.local_runs_folder(), Logged())
     return pages.trend(runs.of_dags(lambda dag: reader.may_read(dag or COMMAND_LINE)))
 

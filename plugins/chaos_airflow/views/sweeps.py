@@ -116,7 +116,7 @@ def sweep_of(dag_id: str, run_id: str) -> SweepOverview | None:
 
 def _folder() -> Path:
     if settings.is_remote():
-        raise NotThere("Runs lie in an object storage: sweeps stay on the worker that made them.")
+        raise NotThere("Runs are in an object store; sweeps stay on the worker that made them.")
     return settings.local_runs_folder() / FOLDER
 
 

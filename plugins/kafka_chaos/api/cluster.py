@@ -264,12 +264,12 @@ class AsyncCluster:
         if unmet := sorted(set(plugin.requires) - self._needs):
             raise ScenarioError(f"{kind} takes {', '.join(unmet)}: start the cluster with needs={unmet}")
         try:
-            values, whom = plugin.Parameters.model_validate(parameters), parse_target(target)
-            brokers = () if whom.role in NO_BROKERS else await resolve(whom, self._view)
+            values, aimed = plugin.Parameters.model_validate(parameters), parse_target(target)
+            brokers = () if aimed.role in NO_BROKERS else await resolve(aimed, self._view)
         except ValueError as error:
             raise ScenarioError(f"{kind}: {error}") from error
         context = FaultContext(driver=self._driver, view=self._view)
-        injection = await plugin.prepare(context, whom, brokers, values, duration_s=duration_s)
+        injection = await plugin.prepare(context, aimed, brokers, values, duration_s=duration_s)
         try:
             injection = await plugin.inject(context, injection)
             yield await plugin.confirm(context, injection)

@@ -25,8 +25,8 @@ class AppendedInSync(Check):
     name: ClassVar[str] = "I26"
     title: ClassVar[str] = "I26 appended-in-sync"
     promise: ClassVar[str] = (
-        "With fewer than min.insync.replicas in the ISR nothing is appended with acks=all, nor refused afterwards with "
-        "more (Partition)."
+        "With fewer than min.insync.replicas in the ISR nothing is appended with acks=all, and an appended batch is "
+        "refused only after a shrink (Partition)."
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     fields: ClassVar[tuple[str, ...]] = ("append.acks", "append.isr_size")
@@ -58,7 +58,7 @@ class AppendedInSync(Check):
             rows.where(F.col("isr_size") >= F.col("at_most")),
             self.name,
             message=(
-                "What was appended is refused only where the ISR shrank: broker {broker}, leader of "
+                "A batch that was appended is refused only if the ISR shrank: broker {broker}, leader of "
                 "{topic}-{partition} in epoch {leader_epoch}, refused {answers} batches that it had written, with "
                 "{isr_size} in the ISR where {at_most} are enough."
             ),

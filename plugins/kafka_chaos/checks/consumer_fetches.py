@@ -20,7 +20,7 @@ class ConsumerFetches(Check):
     name: ClassVar[str] = "I24"
     title: ClassVar[str] = "I24 consumer-fetches"
     promise: ClassVar[str] = (
-        "Consumers are served below the high watermark, and only in the leader epoch they believe in (KIP-320)."
+        "Consumers are served below the high watermark, and only in the leader epoch that they state (KIP-320)."
     )
     needs: ClassVar[tuple[str, ...]] = ("consumer_fetches",)
 
@@ -32,14 +32,14 @@ class ConsumerFetches(Check):
             phrase("offset {offset} with its high watermark at {high_watermark}"),
         ).when(
             (client_epoch != NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
-            phrase("{answers} answers to consumers that believed in epoch {current_leader_epoch}"),
+            phrase("{answers} answers to consumers that stated epoch {current_leader_epoch}"),
         )
         rows = facts["consumer_fetches"].withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
         return finding(
             rows,
             self.name,
             message=(
-                "Consumers get what is committed, from the epoch they believe in: broker {broker} served of "
+                "Consumers get committed records, in the epoch that they state: broker {broker} served of "
                 "{topic}-{partition} in epoch {leader_epoch} {wrong}."
             ),
             evidence=F.array(

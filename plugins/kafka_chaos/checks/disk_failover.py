@@ -53,7 +53,7 @@ class DiskFailover(Check):
             rows.where(F.col("led_on_s") > LONGEST_S),
             self.name,
             message=(
-                "Whose disk fails gives the lead up: broker {broker}, leader of {topic}-{partition} in epoch "
+                "A leader whose disk fails gives up the lead: broker {broker}, leader of {topic}-{partition} in epoch "
                 "{leader_epoch}, refused {answers} batches because of its disk, and led on for {led_on_s:.0f} s at "
                 "least, with {isr_size} in the ISR."
             ),

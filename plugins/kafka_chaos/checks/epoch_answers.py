@@ -26,8 +26,8 @@ class EpochAnswers(Check):
     name: ClassVar[str] = "I30"
     title: ClassVar[str] = "I30 epoch-answers"
     promise: ClassVar[str] = (
-        "An OffsetForLeaderEpoch answer is what the leader's own epochs say, and a follower acts only on one to the "
-        "question of its current epoch (KIP-101, KIP-320)."
+        "An OffsetForLeaderEpoch answer agrees with the leader's own epochs, and a follower acts only on answers to "
+        "requests of its current epoch (KIP-101, KIP-320)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     about: ClassVar[Subject] = rows_of("epoch_answers", "answers about the end of a leader epoch")
@@ -55,7 +55,7 @@ class EpochAnswers(Check):
             rows,
             self.name,
             message=(
-                "A leader says truly where an epoch ends: for epoch {asked_epoch} of {topic}-{partition} in epoch "
+                "A leader knows where an epoch ends: for epoch {asked_epoch} of {topic}-{partition} in epoch "
                 "{leader_epoch} broker {broker} answered epoch {answer_epoch} and offset {end_offset}, but {wrong}."
             ),
             evidence=F.array(
@@ -92,8 +92,8 @@ class EpochAnswers(Check):
             self.name,
             offset="to_offset",
             message=(
-                "A follower acts only on what it was answered in its epoch: broker {broker} cut {topic}-{partition} to "
-                "{to_offset} in epoch {leader_epoch}, and no leader answered it epoch {answer_epoch} and offset "
+                "A follower acts only on answers to requests of its epoch: broker {broker} cut {topic}-{partition} to "
+                "{to_offset} in epoch {leader_epoch}, and no leader answered epoch {answer_epoch} and offset "
                 "{answer_end_offset} for epoch {asked_epoch}."
             ),
             evidence=F.array(

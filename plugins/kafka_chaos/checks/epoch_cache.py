@@ -25,7 +25,7 @@ class EpochCache(Check):
     name: ClassVar[str] = "I27"
     title: ClassVar[str] = "I27 epoch-cache"
     promise: ClassVar[str] = (
-        "Every record's epoch has its entry in the replica's epoch cache, and no entry is without records or the start "
+        "Every record's epoch has its entry in the replica's epoch cache, and every entry has records or is the start "
         "of a leadership (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs")

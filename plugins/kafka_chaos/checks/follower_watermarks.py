@@ -49,7 +49,7 @@ class FollowerWatermarks(Check):
             self.name,
             offset="told",
             message=phrase(
-                "A follower takes over the high watermark that it is told: broker {broker}, which follows broker "
+                "A follower takes over its leader's high watermark: broker {broker}, which follows broker "
                 "{leader} in epoch {leader_epoch}, has copied {topic}-{partition} up to {last_offset}, when the "
                 "leader's was {leader_high_watermark}, and its own was never higher than {known}.",
                 known=F.coalesce("high_watermark", F.lit(0)),

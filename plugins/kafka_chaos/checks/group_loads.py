@@ -26,8 +26,8 @@ class GroupLoads(Check):
     name: ClassVar[str] = "I39"
     title: ClassVar[str] = "I39 group-loads"
     promise: ClassVar[str] = (
-        "A coordinator reads its groups to the end of their log, and what comes late from an older epoch undoes "
-        "nothing (GroupMetadataManager, KAFKA-10614)."
+        "A coordinator reads its groups to the end of their log, and a late load or unload of an older epoch has "
+        "no effect (GroupMetadataManager, KAFKA-10614)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     about: ClassVar[Subject] = GROUPS_LOADED
@@ -70,7 +70,7 @@ class GroupLoads(Check):
             rows,
             self.name,
             message=(
-                "What comes late undoes nothing: a {kind} of epoch {leader_epoch} took effect on broker {broker}, "
+                "A late load or unload has no effect: a {kind} of epoch {leader_epoch} took effect on broker {broker}, "
                 "which had loaded {topic}-{partition} in epoch {loaded.leader_epoch}."
             ),
             evidence=F.array(event("group_loads", "broker", "incarnation", "seq", "kind", "leader_epoch", "loaded")),

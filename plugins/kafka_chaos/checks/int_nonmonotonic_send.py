@@ -22,9 +22,7 @@ class IntNonmonotonicSend(Check):
 
     name: ClassVar[str] = "int-nonmonotonic-send"
     title: ClassVar[str] = "int-nonmonotonic-send"
-    promise: ClassVar[str] = (
-        "Records that a producer has under way together keep their order, where it is idempotent (KIP-98)."
-    )
+    promise: ClassVar[str] = "Records that an idempotent producer has in flight together keep their order (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")

@@ -24,7 +24,8 @@ class IsrAdmission(Check):
     name: ClassVar[str] = "I13"
     title: ClassVar[str] = "I13 isr-admission"
     promise: ClassVar[str] = (
-        "A follower joins the ISR at or past the high watermark and the leader epoch's start, and alive (KAFKA-7128)."
+        "A follower joins the ISR while it is registered, with a log that reaches the high watermark and the leader "
+        "epoch's start (KAFKA-7128)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
     about: ClassVar[Subject] = rows_of("isr_changes", "changes of an ISR", "size(old_isr) > 0")
@@ -90,7 +91,7 @@ class IsrAdmission(Check):
             severity=F.lit(Severity.NOTE.value),
             message=(
                 "A follower joins the ISR while it is registered: broker {broker} was not when version {zk_version} of "
-                "the state of {topic}-{partition} took it in."
+                "the state of {topic}-{partition} added it."
             ),
             evidence=F.array(event("isr_changes", "zxid", "zk_version", "old_isr", "new_isr")),
         )

@@ -22,8 +22,8 @@ class LogEpochs(Check):
     name: ClassVar[str] = "I12"
     title: ClassVar[str] = "I12 log-epochs"
     promise: ClassVar[str] = (
-        "A log's leader epochs strictly increase with their start; a record's never decreases and is its writer's "
-        "(KIP-101)."
+        "A log's leader epochs increase strictly with their start; a record has the epoch of its writer, which never "
+        "decreases (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "appends")
     reads: ClassVar[tuple[str, ...]] = ("replica_records",)
@@ -73,7 +73,7 @@ class LogEpochs(Check):
             self.name,
             offset="held_from",
             message=(
-                "Epochs never decrease along a log and are their writers': broker {broker} holds records of epoch "
+                "Records have their writers' epochs, which never decrease: broker {broker} holds records of epoch "
                 "{leader_epoch} of {topic}-{partition} from offset {held_from} to {held_to}, but {wrong}."
             ),
             evidence=F.array(

@@ -37,7 +37,7 @@ class OneSessionPerBroker(Check):
         Assumption(
             facts=("registrations",),
             broken=_unmatched,
-            reason="no registration is told of by ZooKeeper and its broker",
+            reason="no registration is in the evidence of both ZooKeeper and its broker",
         ),
     )
 

@@ -23,7 +23,9 @@ class PollSkip(Check):
 
     name: ClassVar[str] = "poll-skip"
     title: ClassVar[str] = "poll-skip"
-    promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
+    promise: ClassVar[str] = (
+        "A reader's next poll continues where its last one ended, and skips no record that others read."
+    )
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)

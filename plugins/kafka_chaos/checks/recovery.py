@@ -27,8 +27,8 @@ class Recovery(Check):
     name: ClassVar[str] = "I20"
     title: ClassVar[str] = "I20 recovery"
     promise: ClassVar[str] = (
-        "After the last heal every partition has a live leader and all live replicas in its ISR, and every request has "
-        "its end, within a minute."
+        "After the last heal every partition has a live leader and all live replicas in its ISR, and every request is "
+        "answered or fails, within a minute."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows", "topics")
@@ -60,7 +60,7 @@ class Recovery(Check):
             self.name,
             severity=F.when(late & may_lead, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
             message=phrase(
-                "Once everything is healed every partition is whole again: {topic}-{partition} ended with {leader} "
+                "After the last heal every partition has its leader and ISR: {topic}-{partition} ended with {leader} "
                 "and ISR {isr}, while brokers {live} are registered and {assignment} are assigned.",
                 leader=F.when(F.col("leader") == NO_LEADER, "no leader").otherwise(phrase("leader {leader}")),
                 isr=ids("isr"),
@@ -88,8 +88,8 @@ class Recovery(Check):
             rows,
             self.name,
             message=(
-                "Once everything is healed every request gets its end: {number} of {process} to {topic} had none, the "
-                "longest in {waited_s:.0f} s."
+                "After the last heal every request is answered or fails: {number} of {process} to {topic} did neither, "
+                "the longest for {waited_s:.0f} s."
             ),
             evidence=F.array(event("sends", "process", "index", "number", "waited_s")),
         )

@@ -26,7 +26,7 @@ class Service(OfLiveness, Check):
     name: ClassVar[str] = "I32"
     title: ClassVar[str] = "I32 service"
     promise: ClassVar[str] = (
-        "Left in peace after the last heal, every partition acknowledges with acks=all, serves what it acknowledged, "
+        "Without faults after the last heal, every partition acknowledges with acks=all, serves what it acknowledged, "
         "and takes commits (retriable errors in Kafka's protocol guide)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
@@ -40,7 +40,7 @@ class Service(OfLiveness, Check):
         liveness = _with_holes(facts["liveness"], facts["group_generations"])
         return self.missing(
             liveness,
-            "A cluster that is left in peace serves its clients",
+            "A cluster without faults serves its clients",
             F.when(
                 F.col("members").isNotNull(),
                 event("group_generations", "process as group", "generation", "instance", "members"),

@@ -43,7 +43,7 @@ class ShuttingDown(Check):
             rows,
             self.name,
             message=(
-                "Only a broker that has asked for it is shutting down: controller {controller} left broker {other} "
+                "A broker counts as shutting down only after it has asked: controller {controller} left broker {other} "
                 "out of the election of {topic}-{partition}, which has not asked since its registration {czxid}."
             ),
             evidence=F.array(

@@ -33,7 +33,7 @@ class StrongIsr(Check):
     name: ClassVar[str] = "I6"
     title: ClassVar[str] = "I6 strong-isr"
     promise: ClassVar[str] = (
-        "What was ever called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
+        "Everything that a leader called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
@@ -54,7 +54,7 @@ class StrongIsr(Check):
             self.name,
             offset="reached",
             message=phrase(
-                "What is called committed all of ZooKeeper's ISR has: in epoch {leader_epoch} the high watermark "
+                "All members of ZooKeeper's ISR have what is committed: in epoch {leader_epoch} the high watermark "
                 "of {topic}-{partition} rose to {high_watermark} under version {zk_version} with ISR {isr}, and "
                 "the log of broker {member} had come to {reached}.",
                 isr=ids("isr"),

@@ -32,7 +32,7 @@ class Unseen(Check):
     covers: ClassVar[tuple[Subject, ...]] = (RECORDS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
-    prefiltered: ClassVar[str] = "As lost-write; who holds such a record is said in its own block."
+    prefiltered: ClassVar[str] = "As lost-write; the replicas that hold such a record are named in its own block."
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -61,7 +61,7 @@ class Unseen(Check):
             at_ns="invoke_ns",
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
             message=phrase(
-                "An acknowledged record that nobody read is still in the log: {value} was acknowledged (acks={acks}) "
+                "An acknowledged record that was not read is still in the log: {value} was acknowledged (acks={acks}) "
                 "at {topic}-{partition} offset {offset}, readers came to offset {last_read_offset}, and it is {held}.",
                 acks=acks_text(),
                 held=F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),

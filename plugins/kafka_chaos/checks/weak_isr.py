@@ -34,7 +34,7 @@ class WeakIsr(Check):
             self.name,
             offset="reached",
             message=phrase(
-                "What a leader calls committed its whole ISR has: in epoch {leader_epoch} the high watermark of "
+                "A leader's whole ISR has what it calls committed: in epoch {leader_epoch} the high watermark of "
                 "{topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker {member} had "
                 "come to {reached}.",
                 isr=ids("isr"),

@@ -21,7 +21,7 @@ class Wholeness(OfLiveness, Check):
     name: ClassVar[str] = "I31"
     title: ClassVar[str] = "I31 wholeness"
     promise: ClassVar[str] = (
-        "Left in peace after the last heal, every running broker registers, every partition gets a leader, and every "
+        "Without faults after the last heal, every running broker registers, every partition gets a leader, and every "
         "live replica joins the ISR (Kafka's KafkaController and Partition.maybeExpandIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
@@ -31,7 +31,7 @@ class Wholeness(OfLiveness, Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker or partition."""
-        return self.missing(facts["liveness"], "A cluster that is left in peace becomes whole")
+        return self.missing(facts["liveness"], "A cluster without faults becomes whole")
 
 
 PLUGIN: type[Check] = Wholeness

@@ -26,7 +26,11 @@ def _all(config: pytest.Config) -> list[Plugin]:
     broken = dict.fromkeys(sentence for kind in Kind for sentence in found(kind).broken)
     plugins = [each for text in wanted for each in _named(text, known)] if wanted else _of_others(known)
     if not plugins or broken:
-        nothing = "" if plugins else f"no plugin of others is installed; name one: --{INI.replace('_', '-')} NAME"
+        nothing = (
+            ""
+            if plugins
+            else f"no other distribution with plugins is installed; name one: --{INI.replace('_', '-')} NAME"
+        )
         raise pytest.UsageError("\n".join(filter(None, (nothing, *broken))))
     return list(dict.fromkeys(plugins))
 

@@ -26,11 +26,13 @@ class Parameters(Strict):
     """Parameters of added partitions."""
 
     partitions: Annotated[int, Field(ge=1, le=100, description="How many more")] = 1
-    topic: Annotated[str, Field(description="Which topic, as broker ids name none; empty: the target's")] = ""
+    topic: Annotated[str, Field(description="The topic, where the target names none; empty: the target's")] = ""
     without_topic_id: Annotated[
-        bool, Field(description="Whether the topic's id is left out, as tools before Kafka 2.8 do, which know of none")
+        bool, Field(description="Whether the topic's id is left out, as tools before Kafka 2.8 do")
     ] = False
-    done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for leaders of all of them")] = 60.0
+    done_timeout_s: Annotated[
+        float, Field(gt=0, le=300, description="Deadline until all new partitions have leaders")
+    ] = 60.0
 
 
 class AddPartitions(BrokerFault):

@@ -42,7 +42,7 @@ class Parameters(Strict):
     """Parameters of a bounce."""
 
     end_session: Annotated[
-        bool, OfZookeeper(), Field(description="End its ZooKeeper session, so that its id is not taken when it is back")
+        bool, OfZookeeper(), Field(description="End its ZooKeeper session, so that its id is free when it returns")
     ] = True
     come_back_timeout_s: Annotated[
         float,

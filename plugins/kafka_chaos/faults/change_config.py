@@ -32,10 +32,10 @@ Values = dict[str, str | None]
 class Parameters(Strict):
     """Parameters of a change of configuration."""
 
-    config: Annotated[dict[str, str], Field(min_length=1, description="What is set, by Kafka's names")]
-    topic: Annotated[str, Field(description="Of which topic; if none, of each broker of the target in turn")] = ""
+    config: Annotated[dict[str, str], Field(min_length=1, description="The properties to set, by Kafka's names")]
+    topic: Annotated[str, Field(description="The topic; empty: each broker of the target in turn")] = ""
     done_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="Deadline for each broker to do it, and to say that it has")
+        float, Field(gt=0, le=100, description="Deadline for each broker to apply and to log the change")
     ] = 30.0
 
 

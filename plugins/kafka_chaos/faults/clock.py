@@ -37,8 +37,12 @@ SLIGHTEST = 0.01
 class Parameters(Strict):
     """Parameters of a clock; at least one is given."""
 
-    step_s: Annotated[float, Field(ge=-DAY_S, le=DAY_S, description="Put ahead by so much; back if negative")] = 0.0
-    drift: Annotated[float, Field(ge=0.5, le=2, description="Its seconds for each that passes, as 1.05")] = 1.0
+    step_s: Annotated[
+        float, Field(ge=-DAY_S, le=DAY_S, description="Seconds by which the clock is set ahead; back if negative")
+    ] = 0.0
+    drift: Annotated[
+        float, Field(ge=0.5, le=2, description="Seconds of the clock for each second that passes, for example 1.05")
+    ] = 1.0
 
     @model_validator(mode="after")
     def _shows(self) -> Self:

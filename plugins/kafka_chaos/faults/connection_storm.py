@@ -37,8 +37,10 @@ VERSION = 0
 class Parameters(Strict):
     """Parameters of a storm."""
 
-    connections: Annotated[int, Size(), Field(ge=1, le=5000, description="How many, to each broker")] = 200
-    times: Annotated[int, Field(ge=1, le=100, description="How often; all but the last are closed at once")] = 1
+    connections: Annotated[int, Size(), Field(ge=1, le=5000, description="Number of connections to each broker")] = 200
+    times: Annotated[
+        int, Field(ge=1, le=100, description="Number of rounds; the connections of all but the last are closed at once")
+    ] = 1
     answer_timeout_s: Annotated[float, Field(gt=0, le=60, description="Deadline for each connection and answer")] = 20.0
 
 

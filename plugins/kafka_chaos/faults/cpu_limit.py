@@ -26,7 +26,9 @@ CLIENTS = 16
 class Parameters(Strict):
     """Parameters of the share."""
 
-    cpus: Annotated[float, Field(ge=0.01, le=64, description="CPU time for each second that passes, as 0.1")] = 0.1
+    cpus: Annotated[
+        float, Field(ge=0.01, le=64, description="CPU time for each second that passes, for example 0.1")
+    ] = 0.1
 
 
 class CpuLimit(Limiting):

@@ -35,10 +35,12 @@ SHARE_SEEN = 0.25
 class Parameters(LinkParameters):
     """Parameters of a delay; its length is the fault's `duration_s`."""
 
-    extra_ms: Annotated[float, Field(ge=0, le=60_000, description="How much longer everything takes")] = 200.0
-    jitter_ms: Annotated[float, Field(ge=0, le=60_000, description="Up to how much longer than that, by chance")] = 0.0
+    extra_ms: Annotated[float, Field(ge=0, le=60_000, description="Added delay")] = 200.0
+    jitter_ms: Annotated[
+        float, Field(ge=0, le=60_000, description="Further delay, drawn for each message up to this")
+    ] = 0.0
     bytes_per_s: Annotated[
-        int | None, Field(gt=0, le=10_000_000, description="How much passes over each link; else any amount")
+        int | None, Field(gt=0, le=10_000_000, description="Bytes a second that pass over each link; none: no limit")
     ] = None
 
     @model_validator(mode="after")

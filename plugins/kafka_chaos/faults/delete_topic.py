@@ -27,7 +27,9 @@ class Parameters(Strict):
     topic: Annotated[str, Field(pattern=LEGAL, description=f"Its name ({LEGAL}), which no other topic has")] = (
         "short-lived"
     )
-    partitions: Annotated[int, Field(ge=1, le=100, description="How many it has, each on every target")] = 3
+    partitions: Annotated[
+        int, Field(ge=1, le=100, description="Number of partitions, each with a replica on every target")
+    ] = 3
     done_timeout_s: Annotated[
         float, Field(gt=0, le=300, description="Deadline for its creation, and again for its deletion")
     ] = 60.0

@@ -47,12 +47,12 @@ class Parameters(MayLoseData):
         ),
     ] = What.TAIL
     log: Annotated[
-        str, Field(description="Which log, as orders-0; else the partition of the target, or the largest")
+        str, Field(description="The log, for example orders-0; empty: the partition of the target, or the largest log")
     ] = ""
-    checkpoint: Annotated[Checkpoint, Field(strict=False, description="Which checkpoint, if one is to go")] = CHECKPOINT
-    tail_bytes: Annotated[
-        int, Field(ge=1, le=1_000_000_000, description="Bytes of the tail of a log that are gone")
-    ] = TAIL_BYTES
+    checkpoint: Annotated[Checkpoint, Field(strict=False, description="The checkpoint to remove")] = CHECKPOINT
+    tail_bytes: Annotated[int, Field(ge=1, le=1_000_000_000, description="Bytes to remove from the tail of a log")] = (
+        TAIL_BYTES
+    )
 
     @model_validator(mode="after")
     def _belong(self) -> Self:
@@ -132,7 +132,7 @@ async def _damaged(context: FaultContext, injection: Injection, broker: int) -> 
 async def _outcome(context: FaultContext, broker: int, seen: dict[str, Any]) -> Effect | str:
     """Return the state of a disk, and of its logs as the broker reported when it opened them, as text."""
     if not seen["changed"]:
-        return mismatch(f"nothing on broker {broker}'s disk is different")
+        return mismatch(f"nothing on broker {broker}'s disk has changed")
     lines, _ = await context.state_changes.after(broker, seen["position"], "recovery")
     ends = {f"{line['topic']}-{line['partition']}": line["log_end_offset"] for line in lines}
     if silent := sorted(set(seen["left"]) - ends.keys()):
@@ -140,7 +140,7 @@ async def _outcome(context: FaultContext, broker: int, seen: dict[str, Any]) -> 
     if back := sorted(set(seen["gone"]) & ends.keys()):
         return mismatch(f"broker {broker} found {', '.join(back)}, which was gone")
     named = [f"{path}: {how}" for path, how in seen["changed"].items()]
-    files = "; ".join(named) if len(named) <= NAMED else f"{len(named)} files are not what they were"
+    files = "; ".join(named) if len(named) <= NAMED else f"{len(named)} files differ from before"
     hit = sorted({path.rpartition("/")[0] for path in seen["changed"]} & ends.keys()) or sorted(ends)[:NAMED]
     opened = ", ".join(f"{log} up to offset {ends[log]}" for log in hit) or "no log"
     return f"broker {broker}: {files}; it opened {opened}"

@@ -29,7 +29,9 @@ from harness.zookeeper.view import Registration
 class Parameters(Strict):
     """Parameters of an expiry."""
 
-    times: Annotated[int, Field(ge=1, le=20, description="How often in a row, each as soon as there is another")] = 1
+    times: Annotated[
+        int, Field(ge=1, le=20, description="How many sessions in a row, each as soon as it has registered again")
+    ] = 1
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the new registration and the next controller")
     ] = 30.0

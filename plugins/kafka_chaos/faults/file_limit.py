@@ -25,7 +25,7 @@ BESIDE = 8
 class Parameters(Strict):
     """Parameters of the limit."""
 
-    spare: Annotated[int, Field(ge=0, le=64, description="How many more it may open than it has open")] = 0
+    spare: Annotated[int, Field(ge=0, le=64, description="How many files it may open beyond those that are open")] = 0
 
 
 class FileLimit(Limiting):

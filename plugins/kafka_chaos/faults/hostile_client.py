@@ -84,7 +84,7 @@ class Parameters(Strict):
 
     sends: Annotated[
         list[Annotated[Sends, Field(strict=False)]],
-        Field(min_length=1, description="What it sends, each over connections of its own"),
+        Field(min_length=1, description="The requests, each over connections of its own"),
     ] = list(Sends)
     times: Annotated[int, Field(ge=1, le=1000, description="How often each")] = 5
     close_timeout_s: Annotated[
@@ -127,23 +127,23 @@ class HostileClient(BrokerFault):
         counts: dict[str, int] = injection.state["counts"]
         refusals = ", ".join(f"{each} {count} times" for each, count in counts.items())
         if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, REFUSED, LEADS_NOTHING, NO_CONNECTION))]:
-            return mismatch(f"not all was refused: {refusals}")
+            return mismatch(f"some requests were not refused: {refusals}")
         status = await context.driver.status()
         for broker in injection.targets:
             now = status.broker(broker)
             if (now.state, now.starts) != (ProcessState.RUNNING, injection.state["starts"][str(broker)]):
-                return mismatch(f"broker {broker} did not outlive it: {refusals}")
+                return mismatch(f"broker {broker} stopped: {refusals}")
             if not await _answers(context, injection, broker):
                 return mismatch(f"broker {broker} answers no other client: {refusals}")
         if [each for each in counts if each.endswith(NO_CONNECTION)] or _none_sent(counts):
-            return inconclusive(f"not all could be sent: {refusals}")
+            return inconclusive(f"some requests could not be sent: {refusals}")
         return confirmed(f"{refusals}; the same processes answer others")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Nothing to undo: no connection is left."""
 
 
-CLOSED, GIVEN_UP, NO_CONNECTION = "the broker closed", "the client left", "no connection was had"
+CLOSED, GIVEN_UP, NO_CONNECTION = "the broker closed", "the client left", "no connection was made"
 REFUSED, LEADS_NOTHING = "the broker refused it", "the broker led nothing"
 
 

@@ -39,12 +39,16 @@ MOST_PERIODS = 5
 class Parameters(LinkParameters):
     """Parameters of an isolation; its length is the fault's `duration_s`."""
 
-    reset: Annotated[bool, Field(description="Break open connections too; otherwise they stay half open")] = False
+    reset: Annotated[bool, Field(description="Also break open connections; otherwise they stay half open")] = False
     whole_s: Annotated[
         float,
-        Field(ge=0, le=10, description="They flap: whole for so long after each cut; 0: cut all the time"),
+        Field(
+            ge=0,
+            le=10,
+            description="For links that flap: seconds that links are whole after each cut; 0: cut all the time",
+        ),
     ] = 0.0
-    cut_s: Annotated[float, Field(ge=SHORTEST_S, le=10, description="How long each cut is, if they flap")] = CUT_S
+    cut_s: Annotated[float, Field(ge=SHORTEST_S, le=10, description="For links that flap: seconds of each cut")] = CUT_S
 
     @model_validator(mode="after")
     def _shows(self) -> Self:
@@ -136,7 +140,7 @@ async def _flapping(context: FaultContext, injection: Injection, rhythm: Rhythm)
     if not links:
         return inconclusive("there is no such link")
     if steady:
-        return mismatch(f"these do not flap: {', '.join(steady)}")
+        return mismatch(f"these links do not flap: {', '.join(steady)}")
     return confirmed(f"each of {len(links)} links held probes for {rhythm.cut_s:g} s at most, and let others pass")
 
 

@@ -25,11 +25,9 @@ LEFT = "left"
 class Parameters(Strict):
     """Parameters of a leaving member."""
 
-    times: Annotated[
-        int, Field(ge=1, le=10, description="How often, one after the other; in between it comes back at once")
-    ] = 1
+    times: Annotated[int, Field(ge=1, le=10, description="How often in a row; in between it returns at once")] = 1
     step_timeout_s: Annotated[
-        float, Field(gt=0, le=100, description="Deadline for its group to hear of each coming and going")
+        float, Field(gt=0, le=100, description="Deadline for the coordinator to log each leave and join")
     ] = 30.0
 
 
@@ -115,7 +113,7 @@ class Leave(BrokerFault):
 
 def _members(context: FaultContext) -> Members:
     if context.members is None:
-        raise ClusterError("the clients of this run are out of reach: nothing was injected")
+        raise ClusterError("the clients of this run cannot be reached: nothing was injected")
     return context.members
 
 

@@ -17,10 +17,10 @@ from harness.system.waiting import until
 class Parameters(Strict):
     """Parameters of a lost reply."""
 
-    carried_out: Annotated[bool, Field(description="Whether the write has happened")] = True
+    carried_out: Annotated[bool, Field(description="Whether the write was carried out")] = True
     write: Annotated[
         Literal["registration", "next"],
-        Field(description="registration: the session is ended first, so that there is a write; next: whatever comes"),
+        Field(description="registration: its write after the session was ended; next: the next write of any kind"),
     ] = "registration"
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
 

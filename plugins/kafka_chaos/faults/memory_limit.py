@@ -26,7 +26,7 @@ _MIB = 1 << 20
 class Parameters(Strict):
     """Parameters of the limit."""
 
-    spare_mib: Annotated[int, Field(ge=1, le=1024, description="How much more than now it may have, in MiB")] = 4
+    spare_mib: Annotated[int, Field(ge=1, le=1024, description="Memory in MiB that it may use beyond what it uses")] = 4
 
 
 class MemoryLimit(Limiting):

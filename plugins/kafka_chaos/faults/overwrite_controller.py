@@ -32,7 +32,7 @@ class Parameters(Strict):
     """Parameters of what `/controller` names."""
 
     names: Annotated[
-        Literal["another", "nobody", "nonsense"],
+        Literal["another", "no-broker", "nonsense"],
         Field(description="Another live broker, a broker that does not exist, or no JSON at all"),
     ] = "another"
     silent_s: Annotated[float, Field(gt=0, le=30, description="Seconds for which no broker may act as controller")] = (
@@ -100,7 +100,7 @@ def _content(injection: Injection) -> bytes:
     names = injection.parameters["names"]
     if names == "nonsense":
         return b"not a controller"
-    broker = NO_BROKER if names == "nobody" else injection.state["others"][0]
+    broker = NO_BROKER if names == "no-broker" else injection.state["others"][0]
     return content(broker)
 
 

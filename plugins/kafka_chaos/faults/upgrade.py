@@ -36,7 +36,7 @@ CONFIRM_TIMEOUT_S = 60.0
 class Parameters(Strict):
     """Parameters of an upgrade."""
 
-    to: Annotated[str, Field(min_length=1, description="The release, later than what is under test, as in 3.9.1")]
+    to: Annotated[str, Field(min_length=1, description="A later release than the one under test, for example 3.9.1")]
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
     start_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the start of each; a broker that misses it is killed")

@@ -23,7 +23,9 @@ class Parameters(Strict):
     ] = 0.2
     configures: Annotated[
         list[str],
-        Field(description="Topics of the load of which properties change that lose nothing, e.g. flush.messages"),
+        Field(
+            description="Topics of the load whose properties change; only such as lose no records, e.g. flush.messages"
+        ),
     ] = []
     request_timeout_ms: Annotated[
         int, Draw((300, 1000, 3000)), Field(ge=10, le=300_000, description="Of one request")

@@ -20,7 +20,8 @@ class Parameters(Strict):
     """Parameters of groups; the groups take the values of a list in turn."""
 
     name: Annotated[
-        str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Groups are called by it and their number")
+        str,
+        Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Prefix of the names of groups, before their number"),
     ] = "group"
     groups: Annotated[int, Size(), Field(ge=1, le=32, description="Number of groups")] = 1
     members: Annotated[int, Size(), Field(ge=1, le=32, description="Member processes of each group")] = 3
@@ -42,7 +43,7 @@ class Parameters(Strict):
     session_timeout_ms: Annotated[
         int,
         Draw((1000, 3000)),
-        Field(ge=100, le=1_800_000, description="A member that is not heard of for longer is out of its group"),
+        Field(ge=100, le=1_800_000, description="The group removes a member after this time without a heartbeat"),
     ] = 6000
     heartbeat_interval_ms: Annotated[
         int, Draw((100, 300)), Field(ge=10, le=600_000, description="Between two heartbeats")
@@ -59,7 +60,7 @@ class Parameters(Strict):
     away_s: Annotated[float, Field(gt=0, le=3600, description="How long it is away")] = 1.0
     request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
     final_read_timeout_s: Annotated[
-        float, Field(gt=0, le=3600, description="Deadline for the group to come to the end")
+        float, Field(gt=0, le=3600, description="Deadline for the group to read to the end")
     ] = 30.0
 
     @model_validator(mode="after")

@@ -31,7 +31,7 @@ class Parameters(Strict):
     ] = 1
     committers: Annotated[
         int,
-        Field(ge=0, le=32, description="Processes that only commit, and read that back at each restart"),
+        Field(ge=0, le=32, description="Processes that only commit offsets, and read them back at each restart"),
     ] = 0
     acks: Annotated[
         Acks | Annotated[list[Acks], Field(min_length=1)],
@@ -41,25 +41,30 @@ class Parameters(Strict):
         50.0
     )
     records: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="Of each producer, which then waits; else until the end")
+        int | None,
+        Field(
+            ge=1,
+            le=1_000_000,
+            description="Records of each producer, which then waits; empty: until the end of the load",
+        ),
     ] = None
     value_bytes: Annotated[
         int,
         Size(),
         Draw((0, 0, 100, 1000)),
-        Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique"),
+        Field(ge=0, le=900_000, description="Least length of a value; 0: just long enough to be unique"),
     ] = 0
     padding_bytes: Annotated[
         int,
         Draw((100, 3000, 100_000, 400_000), within_segments=True),
-        Field(ge=0, le=900_000, description="Bytes after a value's id at most; each record draws how many"),
+        Field(ge=0, le=900_000, description="Most bytes after a value's id; drawn for each record"),
     ] = 0
     nulls: Annotated[
         float, Draw((0.05, 0.3)), Field(ge=0, le=1, description="Share of records without a value, named by a header")
     ] = 0.0
     headers: Annotated[int, Draw((1, 5)), Field(ge=0, le=100, description="Headers of each record")] = 0
     disorder_ms: Annotated[
-        int, Draw((100, 5000)), Field(ge=0, le=86_400_000, description="How far timestamps lie before now at most")
+        int, Draw((100, 5000)), Field(ge=0, le=86_400_000, description="How far timestamps may lie in the past")
     ] = 0
     listers: Annotated[
         int,
@@ -80,7 +85,9 @@ class Parameters(Strict):
     request_timeout_ms: Annotated[
         int, Draw((100, 300, 1000, 3000)), Field(ge=10, le=300_000, description="Of one request")
     ] = 2000
-    retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Of one send, within message_timeout_ms")] = 1000
+    retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Retries of one send, within message_timeout_ms")] = (
+        1000
+    )
     max_in_flight: Annotated[
         int, Draw((1, 2, 5)), Field(ge=1, le=1000, description="Unanswered requests a connection")
     ] = 5
@@ -103,7 +110,7 @@ class Parameters(Strict):
     ] = 0.5
     restart_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two restarts of a committer")] = 2.0
     reread: Annotated[
-        bool, Field(description="In the end read everything once more; for topics whose log may be truncated")
+        bool, Field(description="At the end, read everything once more; for topics whose log may be truncated")
     ] = False
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
 

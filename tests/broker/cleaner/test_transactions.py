@@ -23,15 +23,15 @@ def written(log: Log, *steps: str) -> Log:
     """Carry out steps: `7 a1` writes key a in a transaction, `- a1` without one, `7 commits`, `7 aborts`."""
     sequences: dict[int, int] = {}
     for step in steps:
-        who, what = step.split()
-        if who == "-":
+        writer, what = step.split()
+        if writer == "-":
             log.append_as_leader(batch((what[0], what)), 0)
         elif what in ("commits", "aborts"):
             marker = Marker(what == "commits", 0)
-            sent = marker_batch(marker, producer_id=int(who), producer_epoch=0, timestamp_ms=NOW_MS)
+            sent = marker_batch(marker, producer_id=int(writer), producer_epoch=0, timestamp_ms=NOW_MS)
             log.append_as_leader(sent, 0, internal=True)
         else:
-            producer_id = int(who)
+            producer_id = int(writer)
             known = log.producers.get(producer_id)
             sequence = known.batches[-1].last_sequence + 1 if known is not None and known.batches else 0
             sequences[producer_id] = sequence
@@ -203,11 +203,11 @@ def test_consumers_see_the_same_before_and_after_any_cleaning(moves: list[tuple[
         storage = MemoryStorage()
         log, twin = compacted_log(storage, segment_bytes=300), compacted_log()
         now_ms = NOW_MS
-        for who, what in moves:
-            if who == "clean":
+        for writer, what in moves:
+            if writer == "clean":
                 now_ms += int(what) * RETENTION_MS  # type: ignore[call-overload]
                 await clean(log, now_ms=now_ms)
-            elif who == "restart":
+            elif writer == "restart":
                 log.flush()
                 if what:
                     log.seal()
@@ -221,7 +221,7 @@ def test_consumers_see_the_same_before_and_after_any_cleaning(moves: list[tuple[
                 )
             else:
                 for each in (log, twin):
-                    written(each, f"{who} {what}")
+                    written(each, f"{writer} {what}")
             assert visible(log) == visible(twin)
             assert log.first_unstable_offset(LATEST) == twin.first_unstable_offset(LATEST)
         assert known(log.producers) == known(twin.producers)

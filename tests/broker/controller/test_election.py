@@ -61,7 +61,7 @@ async def test_nonsense_names_nobody_and_stands_in_the_way(
     server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:
     server.put("/controller_epoch", b"4")
-    server.put("/controller", b"nobody elected this")
+    server.put("/controller", b"not a controller")
     assert await read_controller(zk) == -1
     with pytest.raises(ControllerMovedError, match="broker -1 is controller with epoch 4"):
         await register_and_increment(zk, ME, state_log=log)

@@ -4,7 +4,7 @@ import pytest
 
 from harness.broker.controller import selectors_0_8
 from harness.broker.controller.selectors import (
-    NOBODY,
+    NO_REPLICA,
     SELECTORS,
     Candidates,
     Refusal,
@@ -49,7 +49,7 @@ def candidates(
             Selection(leader=3, isr=(3,), receivers=(2, 3)),
             id="a live replica outside the ISR is only told",
         ),
-        pytest.param(candidates((1, 2), (1,), {2}), NOBODY, id="no member of the ISR lives and unclean is not allowed"),
+        pytest.param(candidates((1, 2), (1,), {2}), NO_REPLICA, id="the ISR is dead, and unclean is not allowed"),
         pytest.param(
             candidates((1, 2, 3), (1,), {3, 2}, unclean=True),
             Selection(leader=2, isr=(2,), receivers=(2, 3), unclean=True),
@@ -60,7 +60,7 @@ def candidates(
             Selection(leader=2, isr=(2,), receivers=(1, 2)),
             id="unclean is never looked at while a member of the ISR lives",
         ),
-        pytest.param(candidates((1, 2), (1,), {3}, unclean=True), NOBODY, id="all replicas are dead"),
+        pytest.param(candidates((1, 2), (1,), {3}, unclean=True), NO_REPLICA, id="all replicas are dead"),
         pytest.param(
             candidates((1, 2), (1, 2), {1, 2}, frozenset({1})),
             Selection(leader=2, isr=(2,), receivers=(2,)),
@@ -68,7 +68,7 @@ def candidates(
         ),
         pytest.param(
             candidates((1, 2), (1,), {1}, frozenset({1}), unclean=True),
-            NOBODY,
+            NO_REPLICA,
             id="not even unclean is a broker elected that is shutting down",
         ),
     ],
@@ -95,11 +95,11 @@ def test_offline(among: Candidates, expected: Selection | Refusal) -> None:
             Selection(leader=3, isr=(3,), receivers=(1, 2, 3)),
             id="all that are leaving leave the ISR",
         ),
-        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), NOBODY, id="no other member is in the ISR"),
-        pytest.param(candidates((1, 2), (1, 2), {1}, frozenset({1})), NOBODY, id="the other member is dead"),
+        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), NO_REPLICA, id="no other member is in the ISR"),
+        pytest.param(candidates((1, 2), (1, 2), {1}, frozenset({1})), NO_REPLICA, id="the other member is dead"),
         pytest.param(
             candidates((1, 2), (1,), {1, 2}, frozenset({1}), unclean=True),
-            NOBODY,
+            NO_REPLICA,
             id="unclean election is no matter here",
         ),
     ],
@@ -121,8 +121,8 @@ def test_controlled_shutdown(among: Candidates, expected: Selection | Refusal) -
             Selection(leader=2, isr=(1, 2), receivers=(1, 2)),
             id="not one that is shutting down",
         ),
-        pytest.param(candidates((4, 5), (1, 2), {1, 2, 4, 5}), NOBODY, id="no target is in the ISR"),
-        pytest.param(candidates((4, 5), (4, 5), {1}, unclean=True), NOBODY, id="no target lives"),
+        pytest.param(candidates((4, 5), (1, 2), {1, 2, 4, 5}), NO_REPLICA, id="no target is in the ISR"),
+        pytest.param(candidates((4, 5), (4, 5), {1}, unclean=True), NO_REPLICA, id="no target lives"),
     ],
 )
 def test_reassign(among: Candidates, expected: Selection | Refusal) -> None:
@@ -137,10 +137,10 @@ def test_reassign(among: Candidates, expected: Selection | Refusal) -> None:
             Selection(leader=1, isr=(3, 1), receivers=(1, 2, 3)),
             id="online and in the ISR: it leads, the ISR is kept, all assigned are told",
         ),
-        pytest.param(candidates((1, 2), (2,), {1, 2}), NOBODY, id="not in the ISR"),
-        pytest.param(candidates((1, 2), (1, 2), {2}), NOBODY, id="dead"),
-        pytest.param(candidates((1, 2), (1, 2), {1, 2}, frozenset({1})), NOBODY, id="shutting down"),
-        pytest.param(candidates((), (), {1}), NOBODY, id="nothing is assigned"),
+        pytest.param(candidates((1, 2), (2,), {1, 2}), NO_REPLICA, id="not in the ISR"),
+        pytest.param(candidates((1, 2), (1, 2), {2}), NO_REPLICA, id="dead"),
+        pytest.param(candidates((1, 2), (1, 2), {1, 2}, frozenset({1})), NO_REPLICA, id="shutting down"),
+        pytest.param(candidates((), (), {1}), NO_REPLICA, id="nothing is assigned"),
     ],
 )
 def test_preferred(among: Candidates, expected: Selection | Refusal) -> None:

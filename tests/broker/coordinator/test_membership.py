@@ -46,8 +46,8 @@ class World:
     def group(self) -> Group:
         return self.membership.group
 
-    def ticket(self, who: str) -> int:
-        self._tickets.append(who)
+    def ticket(self, member: str) -> int:
+        self._tickets.append(member)
         return len(self._tickets) - 1
 
     def take(self, effects: list[Effect]) -> None:
@@ -646,7 +646,7 @@ def test_the_initial_delay_grows_with_new_members_up_to_the_rebalance_time_out()
         pytest.param((*ONE, leaves("a")), JOIN_TIMER, None, id="and none in an empty group"),
     ],
 )
-def test_who_is_waited_for_how_long(steps: tuple[Step, ...], timer: Timer, after_ms: int | None) -> None:
+def test_how_long_a_member_is_awaited(steps: tuple[Step, ...], timer: Timer, after_ms: int | None) -> None:
     world = played(*steps[:-1])
     world.timers.pop(timer, None)
     steps[-1](world)

@@ -19,13 +19,13 @@ def _leader(timing: TimedCluster) -> int:
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["the tail is gone", "the tail is torn"])
-@pytest.mark.parametrize("who", [follower, _leader], ids=["a follower", "the leader"])
+@pytest.mark.parametrize("broker_of", [follower, _leader], ids=["a follower", "the leader"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_not_synced_is_fetched_again(who: Callable[..., Any], torn: bool, seed: int) -> None:
+def test_what_was_not_synced_is_fetched_again(broker_of: Callable[..., Any], torn: bool, seed: int) -> None:
     async def story(timing: TimedCluster) -> None:
         writing = asyncio.ensure_future(timing.keep_writing())
         await asyncio.sleep(3)
-        broker = timing.cluster[who(timing)]
+        broker = timing.cluster[broker_of(timing)]
         size = broker.disk.open_append(LOG).size
         broker.lose_power(random.Random(seed) if torn else None)
         assert not broker.disk.exists(LOG) or broker.disk.open_append(LOG).size <= size

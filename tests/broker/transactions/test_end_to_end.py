@@ -38,7 +38,7 @@ class Client:
         self.producer_id, self.epoch, self.sequence = -1, -1, 0
 
     async def find(self, key: str = ID, key_type: int = 1, by: int = 1) -> int:
-        """Return who coordinates a key, once that is known and loaded."""
+        """Return the coordinator of a key, once it is known and has loaded."""
 
         async def known() -> bool:
             answer = await self.cluster.ask(by, m.FindCoordinatorRequest(key=key, key_type=key_type), 2)
@@ -396,7 +396,7 @@ async def position_that_may_change(client: Client) -> Any:
             commit_of_a_member_that_nobody_knows,
             ErrorCode.UNKNOWN_MEMBER_ID,
             NONE,
-            id="a commit of a member that nobody knows",
+            id="a commit of an unknown member",
         ),
         pytest.param(
             "require-stable-ignored",

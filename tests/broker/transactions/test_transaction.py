@@ -85,7 +85,7 @@ def test_partitions_that_it_has_are_answered_at_once() -> None:
     [
         pytest.param(Producer(8, 3), ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
         pytest.param(Producer(7, 2), ErrorCode.PRODUCER_FENCED, id="an older epoch"),
-        pytest.param(Producer(7, 4), ErrorCode.PRODUCER_FENCED, id="an epoch that nobody was given"),
+        pytest.param(Producer(7, 4), ErrorCode.PRODUCER_FENCED, id="an epoch that was never assigned"),
     ],
 )
 def test_another_producer_is_fenced(producer: Producer, error: ErrorCode) -> None:

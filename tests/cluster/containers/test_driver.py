@@ -86,7 +86,8 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
     assert status.broker(0).container == names.of("broker-0")
     for name, container in by_name.items():
         host = container["HostConfig"]
-        assert container["Config"]["User"] == f"{os.getuid() or plans.NOBODY}:{os.getgid() or plans.NOBODY}", name
+        user, group = (number or plans.UNPRIVILEGED for number in (os.getuid(), os.getgid()))
+        assert container["Config"]["User"] == f"{user}:{group}", name
         assert host["CapDrop"] == ["ALL"], name
         assert host["CapAdd"] is None, name
         assert host["Privileged"] is False, name

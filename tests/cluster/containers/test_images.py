@@ -36,7 +36,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def requirements(kazoo: str, other: str = "1.0") -> str:
     versions = dict.fromkeys(images.BROKER_PACKAGES, "1.0") | {"kazoo": kazoo, "kazoo-extra": other, "pyspark": other}
     return "".join(
-        f"{name}=={version} \\\n    --hash=sha256:{name}{version} \\\n    --hash=sha256:b\n    # via somebody\n"
+        f"{name}=={version} \\\n    --hash=sha256:{name}{version} \\\n    --hash=sha256:b\n    # via another\n"
         for name, version in versions.items()
     )
 

@@ -34,7 +34,7 @@ def test_a_release_of_an_older_java_is_started_with_the_one_that_is_named(
     ("version", "text"),
     [
         pytest.param('version "17.0.9"', "is Java 17", id="one that is too new"),
-        pytest.param("of nobody knows when", "prints no version", id="one that does not say what it is"),
+        pytest.param("an unknown program", "prints no version", id="a Java without a version"),
     ],
 )
 def test_a_java_that_does_not_do_is_refused(

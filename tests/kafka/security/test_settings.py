@@ -152,8 +152,10 @@ def test_controllers_and_zookeeper_have_settings_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        pytest.param({"security.protocol": "TLS"}, "security.protocol is one of PLAINTEXT, SSL", id="no protocol"),
-        pytest.param(SASL | {"sasl.mechanism": "GSSAPI"}, "sasl.mechanism is one of PLAIN, SCRAM", id="no mechanism"),
+        pytest.param({"security.protocol": "TLS"}, "security.protocol must be one of PLAINTEXT, SSL", id="no protocol"),
+        pytest.param(
+            SASL | {"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of PLAIN, SCRAM", id="no mechanism"
+        ),
         pytest.param({"security.protocol": "SASL_SSL"}, "PLAIN takes sasl.username and sasl.password", id="no user"),
         pytest.param(SASL | {"sasl.mechanism": "OAUTHBEARER", "sasl.username": ""}, "OAUTHBEARER takes", id="no token"),
         pytest.param({"sasl.password": "${env:NONE}"}, "variable NONE, which the client settings", id="no variable"),

@@ -54,7 +54,7 @@ def _paired(lines: pa.Table) -> Columns:
     number = begins.num_rows
     ended = ends["index"].to_numpy()
     require(np.array_equal(begins["index"].to_numpy(), np.arange(number)), "beginnings are missing or there twice")
-    require(not len(ended) or (ended.min() >= 0 and ended.max() < number), "an end is without its beginning")
+    require(not len(ended) or (ended.min() >= 0 and ended.max() < number), "an end has no beginning")
     require(len(np.unique(ended)) == len(ended), "an operation ends twice")
     place = np.full(number, -1)
     place[ended] = np.arange(len(ended))

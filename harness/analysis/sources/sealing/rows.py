@@ -56,7 +56,7 @@ def require_known(columns: Mapping[str, Any] | pa.Table, *names: str) -> None:
 def require_words(table: pa.Table, name: str, words: Iterable[str]) -> None:
     """Require that a column has none but these words."""
     unknown = set(table[name].unique().to_pylist()) - set(words)
-    require(not unknown, f"`{name}` is none that there is: {unknown}")
+    require(not unknown, f"`{name}` has an unknown value: {unknown}")
 
 
 def require_unique(table: pa.Table, *names: str) -> None:
