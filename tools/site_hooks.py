@@ -25,10 +25,13 @@ _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _TERM = re.compile(r'^\| <a id="([a-z-]+)"></a>([^|]+) \|', re.MULTILINE)
 _APART = re.compile(
-    r"(^```.*?^```$|^    [^\n]*$|^#[^\n]*$|^<[^\n]*$|`[^`\n]*`|!?\[[^\]]*\]\([^)]*\)|<[^>\n]*>)",
+    r"(^```.*?^```$|^    [^\n]*$|^#[^\n]*$|^<[^\n]*$|`[^`\n]*`|!?\[[^\]]*\]\([^)]*\)|<[^>\n]*>"
+    r"|\bfile\s+systems?\b|\boperating\s+systems?\b|\brun\s+time\b|\b(?:[Tt]he )?history of every\b"
+    r"|\b(?:to|they|that|which|and|can|must|may|not|it|brokers|servers|clients|tests|checks|chaos|Airflow)\s+runs?\b"
+    r"|\b[Rr]uns? (?:a|an|the|it|them|on|in|with|without)\b)",
     re.DOTALL | re.MULTILINE,
 )
-"""Code, headings, HTML and links: no term is linked there."""
+"""Code, headings, HTML and links, and other uses of a term's word: no term is linked there."""
 
 
 def on_files(files: Files, config: Any) -> Files:
