@@ -502,7 +502,7 @@ def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> No
     result = phases.judge(stage.folder)
     assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.INCONCLUSIVE, SystemVerdict.UNKNOWN)
     assert "journal.jsonl:1: not a JSON object" in result.remarks[0].text
-    assert "what became of it is not known" in result.faults[0].detail
+    assert "its outcome is not known" in result.faults[0].detail
 
 
 def test_a_fault_that_was_confirmed_stays_so_where_later_lines_of_the_journal_are_damaged(stage: Stage) -> None:

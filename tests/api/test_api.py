@@ -20,7 +20,7 @@ def test_results_never_replace_those_of_a_run(tmp_path: Path) -> None:
 
 
 def test_results_never_become_evidence(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="all of which is evidence"):
+    with pytest.raises(ScenarioError, match="which holds evidence"):
         judge(tmp_path, into=tmp_path / "judged")
 
 

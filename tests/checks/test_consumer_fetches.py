@@ -7,7 +7,7 @@ CASES = {
         served(5, high_watermark=5), offsets=[5], text="offset 5 with its high watermark at 5"
     ),
     "in the epoch that the consumer believes in": passes(served(4, high_watermark=5, believed=3)),
-    "in another epoch": fails(served(4, high_watermark=5, believed=2), text="that believed in epoch 2"),
+    "in another epoch": fails(served(4, high_watermark=5, believed=2), text="that stated epoch 2"),
     "no consumer was served": unknown(text="consumer_fetches"),
 }
 

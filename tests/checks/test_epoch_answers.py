@@ -61,7 +61,7 @@ CASES = {
     "it acts on another offset than was answered": fails(LEADS, answered(0, 4, to=0), acted(answer_end_offset=3)),
     "it acts on an answer of another broker": fails(LEADS, answered(0, 4, to=0, sender=3), acted()),
     "it acts on the answer about another partition": fails(LEADS, answered(0, 4, to=0), acted(partition=1)),
-    "it acts on a refusal": fails(LEADS, answered(0, 4, to=0, error=74), acted(), text="no leader answered it"),
+    "it acts on a refusal": fails(LEADS, answered(0, 4, to=0, error=74), acted(), text="no leader answered"),
     "it has no epochs and asks no leader": passes(LEADS, acted(asked_epoch=-1)),
     "a line of a broker is missing": unknown(LEADS, acted(), UNHEARD, text="missing lines"),
     "a line of a client cannot be read": fails(LEADS, acted(), UNREADABLE),

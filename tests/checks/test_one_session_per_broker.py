@@ -8,7 +8,7 @@ CASES = {
         registered(1, 30, session="0x2"),
         registered(1, 30, session="0x2", source="broker"),
     ),
-    "only ZooKeeper has it": unknown(registered(1), text="by ZooKeeper and its broker"),
+    "only ZooKeeper has it": unknown(registered(1), text="of both ZooKeeper and its broker"),
     "ZooKeeper has one broker, the logs another": unknown(registered(1), registered(2, source="broker")),
     "ZooKeeper has one life, the log another": unknown(registered(1), registered(1, 30, source="broker")),
     "of one life only ZooKeeper tells": passes(

@@ -51,7 +51,7 @@ def test_a_sweep_that_cannot_be_carried_out_says_so(tmp_path: Path, monkeypatch:
     earlier = tmp_path / FOLDER / f"{instant:%Y%m%dT%H%M%S}" / "of-the-same-task" / "summary.json"
     earlier.parent.mkdir(parents=True)
     earlier.write_text("{}")
-    with pytest.raises(AirflowFailException, match="did not come to its end: exit code 2"):
+    with pytest.raises(AirflowFailException, match="did not finish: exit code 2"):
         carry_out(filled, instant, Origin(dag_id="chaos_simulate", run_id="1", task_id="sweep"))
 
 

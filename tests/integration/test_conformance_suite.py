@@ -40,7 +40,7 @@ def test_faults_are_injected_confirmed_and_healed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        pytest.param((), "no plugin of others is installed", id="nothing to test"),
+        pytest.param((), "no other distribution with plugins is installed", id="nothing to test"),
         pytest.param(("--chaos-plugins=gone",), "gone brings no plugins; those that do:", id="no such distribution"),
         pytest.param(("--chaos-plugins=fault:kil",), "did you mean kill?", id="no such plugin"),
     ],

@@ -1,4 +1,4 @@
-"""One schedule made small: what it must be found guilty of, and the scenario file that it becomes."""
+"""One schedule made small: the finding that it must have, and the scenario file that it becomes."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -185,7 +185,7 @@ def test_a_sweep_s_folder_says_what_was_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "wanted"),
     [
-        pytest.param(None, "its simulation did not come to its end", id="nothing was simulated"),
+        pytest.param(None, "its simulation did not finish", id="nothing was simulated"),
         pytest.param("{", "sweep.json: cannot be read", id="a torn file"),
         pytest.param('{"seed": 1}', "sweep.json: cannot be read", id="keys are missing"),
     ],

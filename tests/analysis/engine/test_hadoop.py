@@ -108,7 +108,7 @@ def test_nothing_is_overwritten_or_becomes_evidence(spark: SparkSession, tmp_pat
     with pytest.raises(ScenarioError, match="is the folder of a run"):
         judge(operations=[str(OPERATIONS)], into=f"file://{tmp_path}/run")
     for text in (str(tmp_path), f"file://{tmp_path}/"):
-        with pytest.raises(ScenarioError, match="all of which is evidence"):
+        with pytest.raises(ScenarioError, match="which holds evidence"):
             judge(operations=[text], into=f"file://{tmp_path}/judged/h")
 
 

@@ -243,7 +243,7 @@ async def test_clients_have_ended_before_anything_is_undone(
             r"names the brokers \[0\]; \[0, 1\] serve",
             id="a broker more",
         ),
-        pytest.param({"prefix": "the"}, "topics already whose names begin as the run's will: theirs", id="topics"),
+        pytest.param({"prefix": "the"}, "topics with the run's prefix exist already: theirs", id="topics"),
         pytest.param({"prefix": ""}, "no external cluster, or no topic prefix, is given", id="no prefix"),
         pytest.param({"bootstrap_servers": "127.0.0.1:1"}, "127.0.0.1:1 does not answer", id="no server there"),
     ],

@@ -60,10 +60,10 @@ def test_a_pause_that_lands_after_its_end_ends_at_once(cluster: ExternalCluster,
     [
         pytest.param([], "", id="no topics"),
         pytest.param(["orders", "chaos-orders", "chaos-012345678-x"], "", id="topics of others"),
-        pytest.param(["orders", f"{OWN}orders"], f"topics already whose names begin as the run's will: {OWN}orders",
-                     id="topics that begin as the run's will"),
-        pytest.param(["orders", "chaos-abcdef0123-orders"], "another run disturbs this cluster, or has left topics that"
-                     " are to be deleted first: chaos-abcdef0123-orders", id="topics of another run"),
+        pytest.param(["orders", f"{OWN}orders"], f"topics with the run's prefix exist already: {OWN}orders",
+                     id="topics with the run's prefix"),
+        pytest.param(["orders", "chaos-abcdef0123-orders"], "another run uses this cluster, or left topics that must"
+                     " be deleted first: chaos-abcdef0123-orders", id="topics of another run"),
     ],
 )  # fmt: skip
 def test_no_run_begins_beside_another_one(topics: list[str], problem: str) -> None:

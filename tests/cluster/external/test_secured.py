@@ -111,15 +111,17 @@ async def test_probes_and_clients_are_let_in(kafka: SecuredKafka, name: str) -> 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        pytest.param("nothing", "{0} wants SASL_SSL with {1}, and the client settings say PLAINTEXT", id="nothing"),
+        pytest.param("nothing", "{0} requires SASL_SSL with {1}, and the client settings say PLAINTEXT", id="nothing"),
         pytest.param(
             "nothing, where a certificate is asked for",
-            "{0} wants SSL with a client certificate, and the client settings say PLAINTEXT",
+            "{0} requires SSL with a client certificate, and the client settings say PLAINTEXT",
             id="nothing, where a certificate is asked for",
         ),
-        pytest.param("no SASL", "{0} wants SASL_SSL with {1}, and the client settings say SSL", id="no SASL"),
+        pytest.param("no SASL", "{0} requires SASL_SSL with {1}, and the client settings say SSL", id="no SASL"),
         pytest.param(
-            "no TLS", "{0} wants SASL_SSL with {1}, and the client settings say SASL_PLAINTEXT with PLAIN", id="no TLS"
+            "no TLS",
+            "{0} requires SASL_SSL with {1}, and the client settings say SASL_PLAINTEXT with PLAIN",
+            id="no TLS",
         ),
         pytest.param("no certificate", "{0}: it asks for a client certificate that it trusts", id="no certificate"),
         pytest.param("another password", "connecting to {0}: it refuses the credentials by", id="another password"),
