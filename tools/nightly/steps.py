@@ -40,6 +40,9 @@ HISTORIES_TESTS = (
 """Those that a night makes longer; a small one has no others."""
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
+SCRIPTS = 20_000
+FEWEST_SCRIPTS = 100
+QUICK_SCRIPTS_A_SLOW_ONE = 40
 SIDE_BY_SIDE = ("transactions", "failing_transactions")
 """Scripts whose recorded answers of real Kafka are compared with those of tonight."""
 PUBLISHED = "published-bugs"
@@ -86,6 +89,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
     broker_mutants = scaled(MUTANTS, FEWEST_MUTANTS)
     damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
+    scripts = scaled(SCRIPTS, FEWEST_SCRIPTS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     is_whole = scale >= 1
     sample, tests = ("all", ("-m", "rest and not published")) if is_whole else ("of the commit", HISTORIES_TESTS)
@@ -155,6 +159,15 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
         ),
         *(side_by_side(name) for name in SIDE_BY_SIDE),
         Step(
+            name="differential",
+            about=f"{scripts:,} random scripts of client calls: this broker answers them as Kafka 3.9 does.",
+            command=(
+                *(*python, "tools.differential", "--scripts", str(scripts), "--seed", str(seed)),
+                *("--slow", str(max(1, scripts // QUICK_SCRIPTS_A_SLOW_ONE))),
+            ),
+            lacking=_lacking_jars(),
+        ),
+        Step(
             name="determinism",
             about="The last commit beside itself: the same plans, histories and verdicts.",
             command=(*python, "tools.same_behaviour", "HEAD", "HEAD", *(() if is_whole else ("--quick",))),
@@ -164,13 +177,17 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
 
 def side_by_side(name: str) -> Step:
     """Return a script that asks real Kafka again, and compares its answers with the recorded ones."""
-    has_jars = any(KAFKA_LIBS.glob("kafka_2.13-*.jar"))
     return Step(
         name=f"side-by-side-{name.replace('_', '-')}",
         about=f"Kafka 3.9 answers the situations of {name} as it is recorded.",
         command=(sys.executable, "-m", f"tools.side_by_side.{name}", "--check"),
-        lacking="" if has_jars else f"no jars of Kafka 3.9 in {KAFKA_LIBS}: run `make kafka-libs`",
+        lacking=_lacking_jars(),
     )
+
+
+def _lacking_jars() -> str:
+    has_jars = any(KAFKA_LIBS.glob("kafka_2.13-*.jar"))
+    return "" if has_jars else f"no jars of Kafka 3.9 in {KAFKA_LIBS}: run `make kafka-libs`"
 
 
 def published_bug(run: SuiteRun, seed: int, folder: Path) -> Step:

@@ -1,0 +1,99 @@
+"""Where do the answers to a script differ first, and is it a difference that is documented?"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.differential.player import Answers
+from tools.differential.scripts import AWAIT, BEGIN, Script, Step
+
+_LONGEST_VALUE = 40
+_MOST_PLACES = 3
+MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A difference that docs/explanation/differences-from-kafka.md lists."""
+
+    api: str
+    places: str
+    """A pattern that the places of the difference match from their start."""
+    reason: str
+
+
+KNOWN: tuple[Known, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The first step of a script whose answers differ."""
+
+    at: int
+    step: Step
+    ours: Any
+    theirs: Any
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Return the fields that differ, ours ≠ theirs, without positions in lists."""
+        return tuple(dict.fromkeys(_places(self.ours, self.theirs, "")))
+
+    @property
+    def signature(self) -> str:
+        """Return what groups differences of one cause."""
+        return f"{self.step.api}: {'; '.join(self.places[:_MOST_PLACES])}"
+
+    @property
+    def reason(self) -> str:
+        """Return why the difference is intended; empty if it is not documented."""
+        text = "; ".join(self.places)
+        fitting = (each for each in KNOWN if each.api == self.step.api and re.match(each.places, text))
+        return next((each.reason for each in fitting), "")
+
+
+def difference(script: Script, ours: Answers, theirs: Answers) -> Difference | None:
+    """Return the first difference of two plays, None if there is none."""
+    for at, (step, our, their) in enumerate(zip(_answered(script), ours, theirs, strict=False)):
+        if our != their:
+            return Difference(at=at, step=step, ours=our, theirs=their)
+    return None
+
+
+def _answered(script: Script) -> Iterator[Step]:
+    """Yield the step that each answer is about; those that nothing awaits are answered at the end."""
+    begun: deque[Step] = deque()
+    for step in script:
+        if step.how == BEGIN:
+            begun.append(step)
+        yield begun.popleft() if step.how == AWAIT and begun else step
+    yield from begun
+
+
+def _places(ours: Any, theirs: Any, path: str) -> Iterator[str]:
+    if ours == theirs:
+        return
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in sorted(ours.keys() | theirs.keys()):
+            yield from _places(ours.get(name, MISSING), theirs.get(name, MISSING), f"{path}.{name}" if path else name)
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        yield from _places_in_lists(ours, theirs, path)
+    else:
+        yield f"{path} {_short(ours)} ≠ {_short(theirs)}"
+
+
+def _places_in_lists(ours: Sequence[Any], theirs: Sequence[Any], path: str) -> Iterator[str]:
+    if len(ours) == len(theirs):
+        for our, their in zip(ours, theirs, strict=True):
+            yield from _places(our, their, f"{path}[]")
+        return
+    only_ours = [each for each in ours if each not in theirs]
+    only_theirs = [each for each in theirs if each not in ours]
+    yield f"{path} has {len(ours)} ≠ {len(theirs)}: {_short(only_ours)} ≠ {_short(only_theirs)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

@@ -1,0 +1,110 @@
+"""Which script belongs to a seed? Five to thirty calls of a few rooms, in versions that both brokers serve."""
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tools.differential import admin_rooms as admin
+from tools.differential import data_rooms as data
+from tools.differential import group_rooms as groups
+from tools.differential import slow_rooms as slow
+from tools.differential.draws import Draw, Versions
+from tools.differential.scripts import Script, Step
+
+Call = Callable[[Draw], Step | Iterable[Step]]
+FEWEST, MOST = 5, 30
+
+ROOMS: Mapping[str, Mapping[Call, int]] = {
+    "records": {
+        data.produce: 6,
+        data.fetch: 4,
+        data.list_offsets: 4,
+        data.delete_records: 1,
+        data.offset_for_leader_epoch: 1,
+        data.init_idempotent: 1,
+        data.describe_producers: 1,
+    },
+    "topics": {
+        admin.create_topics: 4,
+        admin.delete_topics: 1,
+        admin.create_partitions: 2,
+        admin.metadata: 3,
+        admin.describe_log_dirs: 1,
+        admin.elect: 1,
+        admin.reassign: 1,
+        admin.list_reassignments: 1,
+        data.produce: 2,
+    },
+    "configuration": {
+        admin.describe_configs: 4,
+        admin.alter_configs: 2,
+        admin.incremental_alter: 4,
+        data.produce: 1,
+    },
+    "offsets": {
+        groups.commit: 5,
+        groups.committed: 4,
+        groups.delete_offsets: 1,
+        groups.delete_groups: 1,
+        groups.describe_groups: 1,
+        groups.list_groups: 1,
+        groups.find_coordinator: 1,
+    },
+    "members": {
+        groups.join: 5,
+        groups.sync: 4,
+        groups.heartbeat: 2,
+        groups.leave: 1,
+        groups.commit: 1,
+        groups.committed: 1,
+        groups.describe_groups: 1,
+        groups.list_groups: 1,
+        groups.delete_groups: 1,
+    },
+    "transactions": {
+        data.init_transactional: 2,
+        data.add_partitions: 4,
+        data.transactional_produce: 4,
+        data.add_offsets: 1,
+        data.commit_in_transaction: 1,
+        data.end: 3,
+        data.fetch: 2,
+        data.list_offsets: 1,
+        data.describe_producers: 1,
+        data.describe_transactions: 1,
+        data.list_transactions: 1,
+        groups.committed: 1,
+    },
+}
+FIRST: Mapping[str, Call] = {"transactions": data.init_transactional}
+"""What a room begins with."""
+
+
+def script_of_seed(seed: int, number: int, versions: Versions) -> Script:
+    """Return script `number` of a seed; the same arguments give the same script."""
+    draw = Draw(random.Random(f"{seed}/{number}"), versions)
+    rooms = draw.some(list(ROOMS), 2)
+    steps: list[Step] = [data.create(draw) for _ in range(draw.usually(1, 2))]
+    steps += [step for room in rooms if room in FIRST for step in _steps(FIRST[room](draw))]
+    calls = {call: weight for room in rooms for call, weight in ROOMS[room].items()}
+    length = draw.rng.randint(FEWEST, MOST)
+    while len(steps) < length:
+        (call,) = draw.rng.choices(list(calls), list(calls.values()))
+        steps += _steps(call(draw))
+    return tuple(steps)
+
+
+def slow_script_of_seed(seed: int, number: int, versions: Versions) -> Script:
+    """Return a script whose steps wait until retention, cleaner or expiry have nothing more to do."""
+    draw = Draw(random.Random(f"slow/{seed}/{number}"), versions)
+    room: Call = draw.one(slow.retention, slow.retention, slow.compaction, slow.expiry)
+    return tuple(_steps(room(draw)))
+
+
+def _steps(drawn: Step | Iterable[Step]) -> list[Step]:
+    return [drawn] if isinstance(drawn, Step) else list(drawn)
+
+
+def rooms_of(script: Script) -> Any:
+    """Return the APIs of a script with how often each is called."""
+    return {api: sum(step.api == api for step in script) for api in sorted({step.api for step in script})}

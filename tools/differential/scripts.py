@@ -1,0 +1,174 @@
+"""What is a script? Steps of client calls as JSON, with symbols for names and ids that differ from play to play.
+
+A symbol is a text: `$t:0`, `$g:0`, `$x:0` for the first topic, group and transactional id of the script; `$m:0` for the
+first member id that a broker gave; `$p:0` and `$e:0` for the first producer id and its epoch; `$n:0` for the latest
+generation of the first group. Records are written as an object of `Batch`'s arguments.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.broker.handlers.apis import APIS
+from harness.broker.log.batch import HEADER_BYTES, Numbering, batch_with, build_batch, parse_header, recompressed
+from harness.broker.log.compression import NO_COMPRESSION
+from harness.broker.log.records import Record
+from harness.kafka.records import message_of
+
+BEGAN_MS = 1_700_000_000_000
+"""Timestamps of records count from here, whatever the time is."""
+ASK, BEGIN, AWAIT, SETTLE = "ask", "begin", "await", "settle"
+"""How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes."""
+REQUESTS = {api.request.__name__.removesuffix("Request"): api.request for api in APIS.values()}
+NO_MEMBER, NO_PRODUCER = "unknown-member", 4_000_000
+NO_MEMBERS = ("", NO_MEMBER, "other")
+"""Member ids that no broker gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call of a script."""
+
+    api: str
+    version: int
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    how: str = ASK
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the step as JSON."""
+        shown = {"api": self.api, "version": self.version, "fields": self.fields}
+        return shown if self.how == ASK else shown | {"how": self.how}
+
+
+Script = tuple[Step, ...]
+
+
+def script_of(steps: Sequence[Mapping[str, Any]]) -> Script:
+    """Return the script that JSON holds."""
+    return tuple(Step(**step) for step in steps)
+
+
+@dataclass(slots=True)
+class Symbols:
+    """What the symbols of a script stand for in one play."""
+
+    prefix: str
+    """Of every name; two plays have different ones."""
+    members: list[str] = field(default_factory=list)
+    producers: list[int] = field(default_factory=list)
+    epochs: dict[int, int] = field(default_factory=dict)
+    """By producer id."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """By group."""
+
+    def meaning(self, value: Any) -> Any:
+        """Return fields with what their symbols stand for."""
+        if isinstance(value, Mapping):
+            return {name: self.meaning(each) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.meaning(each) for each in value]
+        return self._of_symbol(value) if isinstance(value, str) and value.startswith("$") else value
+
+    def _of_symbol(self, symbol: str) -> Any:
+        kind, _, number = symbol[1:].partition(":")
+        index = int(number)
+        match kind:
+            case "m":
+                return self.members[index] if index < len(self.members) else NO_MEMBER
+            case "p":
+                return self.producers[index] if index < len(self.producers) else NO_PRODUCER
+            case "e":
+                return self.epochs.get(self.producers[index], 0) if index < len(self.producers) else 0
+            case "n":
+                return self.generations.get(f"{self.prefix}g{index}", 1)
+        return f"{self.prefix}{kind}{index}"
+
+    def member(self, member_id: str) -> str:
+        """Return the symbol of a member id, which is new if it is unknown."""
+        if member_id in NO_MEMBERS:
+            return member_id
+        if member_id not in self.members:
+            self.members.append(member_id)
+        return f"$m:{self.members.index(member_id)}"
+
+    def producer(self, producer_id: int) -> int | str:
+        """Return the symbol of a producer id, which is new if it is unknown."""
+        if producer_id < 0 or producer_id == NO_PRODUCER:
+            return producer_id
+        if producer_id not in self.producers:
+            self.producers.append(producer_id)
+        return f"$p:{self.producers.index(producer_id)}"
+
+
+def request_of(step: Step, symbols: Symbols) -> Any:
+    """Return the request of a step."""
+    message_class = REQUESTS[step.api]
+    return _filled(message_class, message_class._struct.fields, symbols.meaning(step.fields), step.version)
+
+
+def _filled(message_class: Any, fields: Mapping[str, Any], values: Mapping[str, Any], version: int) -> Any:
+    message = message_class(version=version)
+    for name, value in values.items():
+        of_field = fields[name]
+        if not of_field.for_version_q(version):
+            continue
+        if of_field.is_struct_array() and value is not None:
+            value = [_filled(of_field.data_class, of_field.fields, each, version) for each in value]
+        elif of_field.type_str == "records" and value is not None:
+            value = b"".join(records_of(each) for each in value)
+        elif of_field.type_str == "bytes" and isinstance(value, str):
+            value = value.encode()
+        setattr(message, name, value)
+    return message
+
+
+def records_of(batch: Mapping[str, Any]) -> bytes:
+    """Return a batch as bytes.
+
+    Args:
+        batch: `records` are lists of key, value and milliseconds since `BEGAN_MS`; `codec`, `attributes`, `producer`,
+            `epoch` and `sequence` are those of the batch; `header` replaces fields of its header; `cut` is how many
+            bytes are missing at the end, `flip` a byte whose bits are inverted; `magic` 1 is a message of format v1.
+    """
+    records = [
+        Record(key=_bytes(key), value=_bytes(value), timestamp_ms=BEGAN_MS + at_ms)
+        for key, value, at_ms in batch.get("records") or [[None, "a", 0]]
+    ]
+    if batch.get("magic") == 1:
+        return message_of(records[0].key or b"", records[0].value or b"", records[0].timestamp_ms)
+    numbering = Numbering(batch.get("producer", -1), batch.get("epoch", -1), batch.get("sequence", -1))
+    data = build_batch(records, attributes=batch.get("attributes", 0), numbering=numbering)
+    header = parse_header(data)
+    if codec := batch.get("codec", NO_COMPRESSION):
+        data = bytes(recompressed(data, header, codec))
+        header = parse_header(data)
+    if changes := batch.get("header"):
+        data = batch_with(header._replace(**changes), data[HEADER_BYTES:])
+    if "flip" in batch:
+        at = batch["flip"] % len(data)
+        data = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+    return data[: len(data) - batch.get("cut", 0)]
+
+
+def _bytes(text: str | int | None) -> bytes | None:
+    """Return a text as bytes; a number stands for so many bytes."""
+    if isinstance(text, int):
+        return b"x" * text
+    return None if text is None else text.encode()
+
+
+def without(step: Step, path: Sequence[str | int], *, to: Any = None) -> Step:
+    """Return the step with the element at a path removed from its list, or with another value there."""
+    return replace(step, fields=_changed(step.fields, path, to))
+
+
+def _changed(value: Any, path: Sequence[str | int], to: Any) -> Any:
+    first, *rest = path
+    if isinstance(value, Mapping):
+        if rest:
+            return {**value, first: _changed(value[first], rest, to)}
+        return {name: each for name, each in value.items() if name != first} if to is None else {**value, first: to}
+    index = int(first)
+    if rest:
+        return [*value[:index], _changed(value[index], rest, to), *value[index + 1 :]]
+    return [*value[:index], *([] if to is None else [to]), *value[index + 1 :]]
