@@ -192,7 +192,7 @@ def add_partitions(draw: Draw) -> Step:
     """Add partitions to a transaction, as clients do."""
     producer_id, epoch = draw.producer()
     topics = [{"name": draw.topic(), "partitions": draw.some([0, draw.partition()], 2)}]
-    fields = {
+    fields: dict[str, Any] = {
         "transactional_id": draw.transactional_id(),
         "producer_id": producer_id,
         "producer_epoch": epoch,

@@ -78,7 +78,8 @@ class Draw:
     def producer(self) -> tuple[str | int, str | int]:
         """Return a producer's id and epoch."""
         index = self.rng.randrange(max(self.producers, 1))
-        return self.usually((f"$p:{index}", f"$e:{index}"), (f"$p:{index}", 0), (f"$p:{index}", 7), (77, 0), share=0.9)
+        usual: tuple[str | int, str | int] = (f"$p:{index}", f"$e:{index}")
+        return self.usually(usual, (usual[0], 0), (usual[0], 7), (77, 0), share=0.9)
 
     def offset(self) -> int:
         """Return an offset of a short log."""

@@ -1,6 +1,7 @@
 """Random calls on groups: members, and offsets of groups with members or without."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tools.differential.draws import Draw
 from tools.differential.scripts import AWAIT, BEGIN, Step
@@ -18,7 +19,7 @@ def join(draw: Draw) -> Iterator[Step]:
     group = draw.group() if draw.bad(0.2) else "$g:0"
     first, last = draw.versions["JoinGroup"]
     version = draw.rng.randint(first, last)
-    fields = {
+    fields: dict[str, Any] = {
         "group_id": group,
         "session_timeout_ms": draw.usually(SESSION_MS, 5, 10**9, -1, share=0.96),
         "rebalance_timeout_ms": REBALANCE_MS,

@@ -102,7 +102,7 @@ class Symbols:
 
 def request_of(step: Step, symbols: Symbols) -> Any:
     """Return the request of a step."""
-    message_class = REQUESTS[step.api]
+    message_class: Any = REQUESTS[step.api]
     return _filled(message_class, message_class._struct.fields, symbols.meaning(step.fields), step.version)
 
 
