@@ -16,6 +16,8 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.broker.log.batch import iter_batches
+from harness.cluster.systems.kafka.jars import class_path, lacking
+from harness.cluster.systems.kafka.releases import RELEASES
 from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads, takes_turns
 
 pytestmark = pytest.mark.cluster
@@ -138,3 +140,45 @@ def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: 
     election = ("--election-type", "PREFERRED", "--topic", name, "--partition", "0")
     assert "Successfully completed leader election" in kafka_tool(f"{TOOLS}.LeaderElectionCommand", *servers, *election)
     assert "Valid replica already elected" in kafka_tool(f"{TOOLS}.LeaderElectionCommand", *servers, *election)
+
+
+OLD = RELEASES["0.10.2.2"]
+LOG4J = """log4j.rootLogger=WARN, c
+log4j.appender.c=org.apache.log4j.ConsoleAppender
+log4j.appender.c.layout=org.apache.log4j.PatternLayout
+log4j.appender.c.layout.ConversionPattern=%c %m%n
+"""
+
+
+@pytest.mark.skipif(bool(lacking(OLD)), reason=lacking(OLD))
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param(
+            ("kafka.tools.ConsoleProducer", "--broker-list", "SERVERS", "--request-required-acks", "1"),
+            "UnsupportedVersionException: The version of API is not supported.",
+            id="a producer fails at once: its version is not supported",
+        ),
+        pytest.param(
+            ("kafka.tools.ConsoleConsumer", "--new-consumer", "--bootstrap-server", "SERVERS", "--from-beginning"),
+            "Unexpected error code 35 while fetching data",
+            id="a consumer fails at once, with the number of the error",
+        ),
+    ],
+)
+def test_the_java_client_0_10_is_refused_with_an_error(
+    cluster: dict[str, Any], topic: str, tmp_path: Path, arguments: tuple[str, ...], error: str
+) -> None:
+    (tmp_path / "log4j.properties").write_text(LOG4J)
+    java = ["java", f"-Dlog4j.configuration=file:{tmp_path}/log4j.properties", "-cp", class_path(OLD)]
+    words = [cluster["bootstrap_servers"] if word == "SERVERS" else word for word in arguments]
+    done = subprocess.run(
+        [*java, *words, "--topic", topic],
+        input="one\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert error in done.stdout

@@ -69,7 +69,7 @@ class Life:
         rng = random.Random(self.seed)
         async with FuzzedBroker.running(self.seed) as target:
             self.faults = target.faults
-            frames = Frames(rng, (target.broker_epoch,))
+            frames = Frames(rng, (target.broker_epoch,), target.producer_ids)
             pool = [frames.valid() for _ in range(min(FRAMES, self.inputs))]
             for _ in range(self.inputs):
                 count = rng.choice((1, 1, 1, 2, 3))

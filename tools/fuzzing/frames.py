@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.broker.handlers.apis import APIS
-from harness.broker.log.batch import build_batch
+from harness.broker.log.batch import Numbering, build_batch
+from harness.broker.log.markers import TRANSACTIONAL
 from harness.broker.log.records import Record
 from harness.broker.wire.codec import encode_request
 
@@ -18,6 +19,7 @@ NAMES = (
     "u",
     "new",
     "__consumer_offsets",
+    "__transaction_state",
     "",
     ".",
     "a/b",
@@ -37,11 +39,18 @@ _CUT_SHARE, _WRONG_LENGTH_SHARE = 0.1, 0.05
 
 
 class Frames:
-    """Draws frames and streams of them; `numbers` are those that mean something to the broker, as its epoch."""
+    """Draws frames and streams of them.
 
-    def __init__(self, rng: random.Random, numbers: Sequence[int] = ()) -> None:
+    Args:
+        rng: Draws.
+        numbers: Those that mean something to the broker, as its epoch.
+        producer_ids: Those that it has given to transactional ids.
+    """
+
+    def __init__(self, rng: random.Random, numbers: Sequence[int] = (), producer_ids: Sequence[int] = ()) -> None:
         self._rng = rng
         self._numbers = (*NUMBERS, *numbers)
+        self._producer_ids = producer_ids
 
     def valid(self) -> bytes:
         """Return a request as the protocol has it, without its length."""
@@ -126,6 +135,8 @@ class Frames:
                 return {rng.randrange(8)}
         if name in WAITS:
             return rng.choice(SHORT_WAITS_MS)
+        if name.endswith("producer_id") and self._producer_ids and rng.random() < 0.8:
+            return rng.choice(self._producer_ids)
         number = rng.choice((0, 1, 2)) if rng.random() < 0.6 else rng.choice(self._numbers)
         highest = (1 << _BITS.get(kind, 63)) - 1
         return max(-highest - 1, min(number, highest))
@@ -134,4 +145,7 @@ class Frames:
         rng = self._rng
         records = [Record(value=rng.randbytes(rng.randrange(30)), timestamp_ms=1000) for _ in range(rng.randint(1, 3))]
         batch = build_batch(records)
+        if self._producer_ids and rng.random() < 0.5:
+            numbering = Numbering(rng.choice(self._producer_ids), rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2)))
+            batch = build_batch(records, attributes=rng.choice((0, TRANSACTIONAL)), numbering=numbering)
         return bytes(batch) if rng.random() < 0.7 else self.damaged(bytes(batch), bytes(batch))

@@ -21,7 +21,14 @@ from harness.broker.wire.codec import MalformedMessage, decode_request, decode_r
 from harness.broker.wire.connections import NotingReads, as_connection
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.limits import ServerLimits
-from harness.broker.wire.messages import ApiKey, CreateTopicsRequest, MetadataRequest
+from harness.broker.wire.messages import (
+    AddPartitionsToTxnRequest,
+    ApiKey,
+    CreateTopicsRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+    MetadataRequest,
+)
 from harness.broker.wire.server import SocketServer
 from harness.broker.wire.transport import PeerError
 from harness.broker.zookeeper.znodes import broker_path
@@ -45,6 +52,9 @@ _PROPERTIES = {
     "zookeeper.connect": "z",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
     "auto.create.topics.enable": "false",
     "max.incremental.fetch.session.cache.slots": "20",
 }
@@ -109,6 +119,8 @@ class FuzzedBroker:
     answered: int = 0
     """Streams that were answered with at least one byte."""
     broker_epoch: int = -1
+    producer_ids: list[int] = field(default_factory=list)
+    """Those of its transactional ids, which have names that the frames have too."""
     _errors: _Errors = field(default_factory=_Errors)
     broker: Broker = field(init=False)
     server: SocketServer = field(init=False)
@@ -140,7 +152,7 @@ class FuzzedBroker:
                 wall_ns=lambda: int(loop.time() * 1e9),
                 monotonic_ns=lambda: int(loop.time() * 1e9),
             ),
-            wall_ms=lambda: 1_700_000_000_000,
+            wall_ms=lambda: 1_700_000_000_000 + int(loop.time() * 1000),
             rng=random.Random(seed),
         )
         target.broker = Broker(parse_config(_PROPERTIES), outside)
@@ -152,6 +164,7 @@ class FuzzedBroker:
         target.server = SocketServer(dispatchers[0], ServerLimits(max_request_bytes=MAX_REQUEST_BYTES))
         try:
             await target._create_topics()
+            await target._open_transactions()
             yield target
             await target._finish()
         finally:
@@ -197,6 +210,14 @@ class FuzzedBroker:
         finally:
             connection.close()
 
+    async def _without_error(self, request: Any, version: int) -> Any:
+        """Send a request until the answer has no error."""
+        while True:
+            answer = await self._request(request, version)
+            if not answer.error_code:
+                return answer
+            await asyncio.sleep(0.1)
+
     async def _create_topics(self) -> None:
         topic = CreateTopicsRequest.CreatableTopic
         topics = [
@@ -208,6 +229,23 @@ class FuzzedBroker:
                 if [len(topic.partitions) for topic in metadata.topics] == [2, 2]:
                     return
                 await self._request(CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=False), 4)
+
+    async def _open_transactions(self) -> None:
+        """Let this broker coordinate transactions, one of them open: a request that is nearly right may meet it."""
+        partitions = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])]
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            await self._without_error(FindCoordinatorRequest(key="t", key_type=1), 2)
+            for name in ("t", "u"):
+                init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+                producer = await self._without_error(init, 1)
+                self.producer_ids.append(producer.producer_id)
+            added = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="u",
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.producer_epoch,
+                v3_and_below_topics=partitions,
+            )
+            await self._request(added, 3)
 
     async def _finish(self) -> None:
         """Check that it still serves, and that no request is left waiting."""

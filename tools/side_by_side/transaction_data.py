@@ -278,7 +278,7 @@ async def topic_deleted_while_prepared(s: Script) -> None:
     await s.add(producer, FAR, topic=s.topic + "-gone")
     s.brokers.pause(s.leader(FAR))
     await s.end(producer, commit=False)
-    await s.until_marked(NEAR)
+    await s.until_unmarked(producer, 1)
     await s.describe(producer)
     s.brokers.resume(s.leader(FAR))
     await s.delete_topic(s.topic + "-gone")

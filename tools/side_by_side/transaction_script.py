@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from harness.broker.log.batch import iter_batches
 from harness.broker.wire import messages as m
 from tools.side_by_side.transaction_batches import batch_line, stored_line, transactional_batch
 from tools.side_by_side.transaction_cluster import (
@@ -347,14 +346,15 @@ class Script(Cluster):
             found[timestamp] = (each.error_code, each.offset, "now" if each.timestamp > BEGAN_MS else each.timestamp)
         self.say(f"offsets {'committed' if committed else 'uncommitted'}: {found}")
 
-    async def until_marked(self, partition: int) -> None:
-        """Wait until the last batch of a partition is a marker."""
+    async def until_unmarked(self, producer: Producer, partitions: int) -> None:
+        """Wait until the coordinator counts so many partitions without a marker: after the markers are written."""
+        request = m.DescribeTransactionsRequest(transactional_ids=[producer.transactional_id])
 
-        async def is_marked() -> bool:
-            data = bytes((await self.fetch(partition, 0)).responses[0].partitions[0].records or b"")
-            return [header.is_control for header, _ in iter_batches(data)][-1]
+        async def counted() -> bool:
+            state = (await self.ask(self.coordinator, request, 0)).transaction_states[0]
+            return sum(len(each.partitions) for each in state.topics) == partitions
 
-        await until(is_marked)
+        await until(counted)
 
     async def waiting_read(self, partition: int, offset: int) -> None:
         """Read committed records, and wait for them."""

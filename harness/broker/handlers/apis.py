@@ -35,7 +35,8 @@ from harness.broker.wire.versions import versions
 _ROWS = (
     # librdkafka up to 2.11 does not compress when version 0 is missing (KAFKA-18659); Kafka 4 refuses 0 to 2 as well.
     Api.of(m.ProduceRequest, m.ProduceResponse, versions(0, 11, served_from=3), DataHandlers.produce),
-    Api.of(m.FetchRequest, m.FetchResponse, versions(4, 12), DataHandlers.fetch),
+    # Older consumers learn from a response that they are refused, and from a missing version nothing.
+    Api.of(m.FetchRequest, m.FetchResponse, versions(0, 12, served_from=4), DataHandlers.fetch),
     Api.of(m.ListOffsetsRequest, m.ListOffsetsResponse, versions(1, 9), DataHandlers.list_offsets),
     Api.of(m.MetadataRequest, m.MetadataResponse, versions(0, 9), MetadataHandlers.describe),
     # Requests without a broker epoch cannot be fenced (KIP-380), so older controllers are not served.

@@ -1,6 +1,7 @@
 """From a request frame to the handler of its API and back to a response frame."""
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -14,6 +15,7 @@ from harness.broker.wire.codec import (
 )
 from harness.broker.wire.limits import Room, unlimited
 from harness.broker.wire.messages import API_KEYS, ApiKey, ApiMessage, ApiVersionsRequest, ApiVersionsResponse
+from harness.broker.wire.refused_versions import refusal
 from harness.broker.wire.transport import Message
 from harness.broker.wire.versions import VersionRange, api_versions, unsupported_version
 from harness.values import value_class
@@ -143,6 +145,9 @@ class Dispatcher:
 
 
 def _refuse_version(api: Api, header: RequestHeader) -> bytearray:
-    if api.key is not ApiKey.API_VERSIONS:
+    if api.key is ApiKey.API_VERSIONS:
+        return encode_response(unsupported_version(api.versions), 0, correlation_id=header.correlation_id)
+    body = refusal(header)
+    if body is None:
         raise CloseConnection(f"{api.key.name} v{header.api_version} is not served")
-    return encode_response(unsupported_version(api.versions), 0, correlation_id=header.correlation_id)
+    return bytearray(struct.pack(">ii", 4 + len(body), header.correlation_id) + body)

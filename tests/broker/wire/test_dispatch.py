@@ -108,7 +108,7 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
     assert response is not None
     assert ranges(decode_response(ApiKey.API_VERSIONS, 3, bytes(response[4:]), correlation_id=7)) == {
         0: (0, 11),
-        1: (4, 12),
+        1: (0, 12),
         2: (1, 9),
         3: (0, 9),
         4: (0, 4),
@@ -223,8 +223,12 @@ CLOSED = [
     pytest.param(frame(FetchRequest(topics=[]), 11), "unknown API key 1", id="API without a handler"),
     pytest.param(frame(MetadataRequest(topics=[]), 10), "METADATA v10 is not served", id="version above the range"),
     pytest.param(header(3, -1), "METADATA v-1 is not served", id="negative version"),
+    pytest.param(header(0, 2) + b"\0\0" + bytes(8), "PRODUCE v2 is not served", id="an old Produce without acks"),
+    pytest.param(header(0, 2) + b"\0\x01", "API 0 v2", id="an old Produce that ends too early"),
     pytest.param(
-        frame(ProduceRequest(acks=1, topic_data=[]), 2), "PRODUCE v2 is not", id="Produce v2, although advertised"
+        header(0, 2) + b"\0\x01" + bytes(4) + b"\0\0\0\x01\0\x01t" + b"\0\0\0\x01" + bytes(4) + b"\xff" * 4,
+        "-1 bytes",
+        id="an old Produce with records of a negative size",
     ),
     pytest.param(header(3, 8), "MetadataRequest v8", id="no body"),
     pytest.param(header(3, 8) + b"\0\0\0\x05\0\x01t", "MetadataRequest v8", id="array longer than the body"),
@@ -232,6 +236,39 @@ CLOSED = [
     pytest.param(header(18, 3) + b"\xff\xff\xff\xff\xff\xff", "longer than five bytes", id="endless tag count"),
     pytest.param(header(18, 3) + b"\x01\x00\x7fx", "longer than the frame", id="header's tagged field too long"),
 ]
+
+
+TOPIC = b"\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\x05"
+"""One topic with one partition, the fifth."""
+REFUSED = [
+    pytest.param(
+        0, 0, b"\0\x01" + bytes(4) + TOPIC + b"\0\0\0\x02ab", TOPIC + b"\0\x23" + b"\xff" * 8, id="Produce v0"
+    ),
+    pytest.param(
+        0,
+        2,
+        b"\xff\xff" + bytes(4) + TOPIC + bytes(4),
+        TOPIC + b"\0\x23" + b"\xff" * 16 + bytes(4),
+        id="Produce v2, of the Java client 0.10",
+    ),
+    pytest.param(1, 0, bytes(12) + TOPIC + bytes(12), TOPIC + b"\0\x23" + b"\xff" * 8 + bytes(4), id="Fetch v0"),
+    pytest.param(
+        1,
+        3,
+        bytes(16) + TOPIC + bytes(12),
+        bytes(4) + TOPIC + b"\0\x23" + b"\xff" * 8 + bytes(4),
+        id="Fetch v3, of the Java client 0.10",
+    ),
+]
+
+
+@pytest.mark.parametrize(("api_key", "version", "body", "answer"), REFUSED)
+async def test_a_client_from_before_record_batches_learns_that_its_version_is_not_supported(
+    api_key: int, version: int, body: bytes, answer: bytes
+) -> None:
+    response = await every_api().dispatch(header(api_key, version) + body, "CLIENT", "peer:1")
+    assert response is not None
+    assert response == (4 + len(answer)).to_bytes(4) + header(api_key, version)[4:8] + answer
 
 
 @pytest.mark.parametrize(("data", "reason"), CLOSED)
