@@ -451,7 +451,7 @@ class Broker:
             MemberHandlers(coordinator.members),
             GroupAdminHandlers(coordinator.store, coordinator.expiration, metadata),
             ProducerIdHandlers(self._producer_ids, transactions),
-            LogDirHandlers(replicas, self._replicas.deleter),
+            LogDirHandlers(replicas, self._replicas.deleter, self._replicas.mover),
             AclHandlers(),
             TransactionLogHandlers(replicas, self._replicas.markers),
             TransactionHandlers(transactions, metadata, partitions[0]),

@@ -250,9 +250,8 @@ class GroupCoordinator:
                     latest[record.key] = record
             return chunk.next_offset
 
-        log = self.topic.log(partition)
-        end = partial(self._load_end, partition)
-        read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", log, end=end, take=take)
+        find, end = partial(self.topic.log, partition), partial(self._load_end, partition)
+        read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", find, end=end, take=take)
         undecided = [record for offsets in held.values() for record in offsets.values() if record.value is not None]
         if self.store.finish_load(partition, leader_epoch, latest.values(), undecided):
             self.load_times.add(now_s() - began_s)

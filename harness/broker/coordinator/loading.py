@@ -20,25 +20,44 @@ class LogRead(NamedTuple):
 
 
 async def read_to_end(
-    partition: str, log: CoordinatorLog | None, *, end: Callable[[CoordinatorLog], int], take: Callable[[bytes], int]
+    partition: str,
+    find: Callable[[], CoordinatorLog | None],
+    *,
+    end: Callable[[CoordinatorLog], int],
+    take: Callable[[bytes], int],
 ) -> LogRead:
     """Pass every piece of a log to `take`, which returns the start of the next one; `end` is called before each piece.
+
+    `find` returns the log, before each piece too: the replica may move to another data directory meanwhile.
 
     An unreadable log ends the load with what was read, as in Kafka: a coordinator that serves nothing would block its
     keys for good.
     """
+    log = find()
     disk_error = "" if log is not None else "this broker has none of it"
     offset = log.log_start_offset if log else 0
     try:
         while log is not None and offset < (up_to := end(log)):
-            data = await log.read_off_loop(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
+            data = await _read(log, find, offset, up_to)
             if not data:
                 break
             next_offset = take(data)
             if next_offset <= offset:
                 raise ValueError(f"{len(data)} bytes at offset {offset} hold no batch")
-            offset = next_offset
+            offset, log = next_offset, find()
     except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
         disk_error = str(failure) if isinstance(failure, OSError) else ""
         _log.exception("load.failed partition=%s offset=%d", partition, offset)
     return LogRead(offset, disk_error)
+
+
+async def _read(log: CoordinatorLog, find: Callable[[], CoordinatorLog | None], offset: int, up_to: int) -> bytes:
+    """Return the next piece, of the log that has taken the place of this one if that happens before the read."""
+    while True:
+        try:
+            return await log.read_off_loop(offset, max_bytes=LOAD_CHUNK_BYTES, up_to=up_to, at_least_one=True)
+        except Exception:
+            now = find()
+            if now is None or now is log:
+                raise
+            log = now

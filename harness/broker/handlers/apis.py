@@ -92,6 +92,12 @@ _ROWS = (
     Api.of(m.DeleteAclsRequest, m.DeleteAclsResponse, versions(1, 3), AclHandlers.delete),
     Api.of(m.DescribeConfigsRequest, m.DescribeConfigsResponse, versions(1, 4), ConfigHandlers.describe),
     Api.of(m.AlterConfigsRequest, m.AlterConfigsResponse, versions(0, 2), ConfigHandlers.alter),
+    Api.of(
+        m.AlterReplicaLogDirsRequest,
+        m.AlterReplicaLogDirsResponse,
+        versions(1, 2),
+        LogDirHandlers.alter_replicas,
+    ),
     Api.of(m.DescribeLogDirsRequest, m.DescribeLogDirsResponse, versions(0, 4), LogDirHandlers.describe),
     Api.of(m.CreatePartitionsRequest, m.CreatePartitionsResponse, versions(0, 3), TopicHandlers.create_partitions),
     Api.of(

@@ -33,6 +33,7 @@ class LogDirectories:
 
     def __init__(self, directories: Mapping[str, DataDirectory]) -> None:
         self._directories = dict(directories)
+        self._preferred: dict[LogKey, str] = {}
 
     @property
     def names(self) -> list[str]:
@@ -80,8 +81,42 @@ class LogDirectories:
         name = self.directory_of(topic, partition)
         if name is not None:
             return self._directories[name].logs.get_or_create(topic, partition, settings)
+        preferred = self._preferred.pop((topic, partition), None)
+        if preferred is not None and not self.has_failed(preferred):
+            return self._directories[preferred].logs.get_or_create(topic, partition, settings)
         chosen = min(self._online(), key=lambda each: each.logs.count)
         return chosen.logs.get_or_create(topic, partition, settings)
+
+    def prefer(self, topic: str, partition: int, name: str) -> None:
+        """Create a log that this broker does not have yet in this directory."""
+        self._preferred[topic, partition] = name
+
+    def open_future(self, name: str, source: Log, first_offset: int) -> Log:
+        """Return an empty log in another directory, for a copy of a log; raises OSError."""
+        logs = self._directories[name].logs
+        return logs.open_future(source.topic, source.partition, source.settings, first_offset)
+
+    def drop_future(self, name: str, future: Log) -> None:
+        """Close and remove a future log; raises OSError."""
+        future.close()
+        self._directories[name].logs.remove(future.folder)
+
+    def replace(self, name: str, future: Log, high_watermark: int) -> tuple[Log, str | None]:
+        """Put a future log, synced and closed, in place of the log of its partition.
+
+        Return the log, and the path of the replaced one, renamed for deletion. As in Kafka, a crash between the two
+        renames leaves the log in both directories, and the next start refuses that by name.
+
+        Raises:
+            OSError: a disk failed.
+        """
+        key = (future.topic, future.partition)
+        before = self.directory_of(*key)
+        logs = self._directories[name].logs
+        log = logs.adopt(future)
+        logs.write_high_watermarks(logs.read_high_watermarks() | {key: high_watermark})
+        folder = None if before is None else self._directories[before].logs.delete(*key)
+        return log, None if folder is None else f"{before}/{folder}"
 
     def delete(self, topic: str, partition: int) -> str | None:
         """Rename a log for deletion and return its new path; None when there is no such log."""

@@ -107,13 +107,15 @@ class Log:
     producer_history: ProducerHistory
     cleaned_to: int | None = None
     """Start of the next cleaning; None while no batch was ever removed from between others, here or at a leader."""
+    folder_name: str = ""
+    """Of a log that is not that of its partition yet; empty for the partition's own."""
     cuts: int = 0
     """How often the log has lost its end or its start, or was closed: a cleaner at work on it must give up then."""
 
     @property
     def folder(self) -> str:
         """The folder of the log's files, below the data directory."""
-        return f"{self.topic}-{self.partition}"
+        return self.folder_name or f"{self.topic}-{self.partition}"
 
     @property
     def log_end_offset(self) -> int:
@@ -256,6 +258,11 @@ class Log:
                 self.epochs = LeaderEpochCache(before)
                 raise
             self.epoch_assigned(self.topic, self.partition, leader_epoch, start_offset)
+
+    def replace_epochs(self, epochs: LeaderEpochCache) -> None:
+        """Take over the leader epochs of the log of which this is a copy; raises OSError."""
+        self.epochs = epochs
+        self._save_epochs()
 
     async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
         """Return the same as `read`, without blocking the loop."""

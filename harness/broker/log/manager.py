@@ -32,7 +32,7 @@ _KNOWN_FILES = {
     LOG_START_OFFSETS,
     CLEANER_OFFSETS,
 }
-_DELETED = "-delete"
+_DELETED, _FUTURE = "-delete", "-future"
 _LOG_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _MAX_NAME_CHARS = 255
 
@@ -75,6 +75,9 @@ class LogManager:
         log_starts = self._read_or_reset(LOG_START_OFFSETS)
         cleaned_to = self._read_cleaner_offsets()
         loaded = []
+        for unfinished in [name for name in self._storage.list("") if name.endswith(_FUTURE)]:
+            logger.info("log.removed name=%s reason=its move did not end", unfinished)
+            self._storage.remove(unfinished)
         for topic, partition in self._folders():
             key = (topic, partition)
             origin = LogOrigin(
@@ -115,13 +118,53 @@ class LogManager:
         if log is None:
             return None
         log.close()
-        doomed = self._deleted_name(log.folder)
+        doomed = self._free_name(log.folder, _DELETED)
         self._storage.rename(log.folder, doomed)
         self._write_checkpoints()
         high_watermarks = self.read_high_watermarks()
         if high_watermarks.pop((topic, partition), None) is not None:
             self.write_high_watermarks(high_watermarks)
         return doomed
+
+    def open_future(self, topic: str, partition: int, settings: LogSettings, first_offset: int) -> Log:
+        """Return an empty log that `adopt` makes the log of its partition; a start of the broker removes it.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        name = self._free_name(f"{topic}-{partition}", _FUTURE)
+        origin = LogOrigin(
+            topic=topic, partition=partition, clean=False, log_start_offset=first_offset, folder_name=name
+        )
+        log, _ = open_log(
+            self._storage,
+            origin,
+            settings,
+            _nobody,
+            lambda: None,
+            lambda path, _: self._storage.remove(path),
+            self._rules,
+        )
+        return log
+
+    def adopt(self, future: Log) -> Log:
+        """Make a future log, synced and closed, the log of its partition.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self._storage.rename(future.folder, f"{future.topic}-{future.partition}")
+        origin = LogOrigin(
+            topic=future.topic,
+            partition=future.partition,
+            clean=True,
+            recovery_point=future.log_end_offset,
+            log_start_offset=future.log_start_offset,
+            cleaned_to=future.cleaned_to,
+        )
+        self._open(origin, future.settings)
+        self._write_checkpoints()
+        return self._logs[future.topic, future.partition]
 
     def put_aside(self) -> list[str]:
         """Return the folders of deleted logs that are still on disk."""
@@ -217,11 +260,11 @@ class LogManager:
                 logger.warning("log.ignored name=%s reason=not topic-partition", name)
         return sorted(folders)
 
-    def _deleted_name(self, folder: str) -> str:
-        """Return a free name in the form of Kafka's deleted logs."""
+    def _free_name(self, folder: str, ending: str) -> str:
+        """Return a free name in the form of Kafka's deleted and future logs."""
         number = 0
         while True:
-            suffix = f".{number}{_DELETED}"
+            suffix = f".{number}{ending}"
             name = folder[: _MAX_NAME_CHARS - len(suffix)] + suffix
             if not self._storage.exists(name):
                 return name

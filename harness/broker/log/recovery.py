@@ -33,6 +33,8 @@ class LogOrigin:
     recovery_point: int = 0
     log_start_offset: int = 0
     cleaned_to: int | None = None
+    folder_name: str = ""
+    """Folder of a log that is not that of its partition yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def open_log(
         StorageError: the leader-epoch checkpoint is malformed.
         OSError: the disk refused.
     """
-    folder = f"{origin.topic}-{origin.partition}"
+    folder = origin.folder_name or f"{origin.topic}-{origin.partition}"
     epoch_path = f"{folder}/{LEADER_EPOCHS}"
     storage.make_folder(folder)
     unindexed_from = finish_swap(storage, folder)
@@ -86,6 +88,7 @@ def open_log(
         rules=rules,
         producer_history=ProducerHistory(storage, folder, rules),
         cleaned_to=origin.cleaned_to,
+        folder_name=origin.folder_name,
     )
     trusted = (origin.clean and epochs_known) or not rules.recovery_checks_batches
     checked_from, truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)

@@ -24,6 +24,7 @@ from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.markers import MarkerWriter
+from harness.broker.replicas.moving import ReplicaMover
 from harness.broker.replicas.partition import Partition, nobody_else
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.replicas.verifying import PartitionVerifier
@@ -61,6 +62,7 @@ class ReplicaManager:
     markers: MarkerWriter = field(init=False)
     verifier: PartitionVerifier = field(init=False)
     deleter: Deleter = field(init=False)
+    mover: ReplicaMover = field(init=False)
     fetch_server: FetchServer = field(init=False)
     isr: IsrKeeper = field(init=False)
     control: ControlRequests = field(init=False)
@@ -100,6 +102,7 @@ class ReplicaManager:
         )
         self.verifier = PartitionVerifier(replicas=self.replicas, state_log=self.state_log, wall_ms=self.wall_ms)
         self.deleter = Deleter(replicas=self.replicas)
+        self.mover = ReplicaMover(replicas=self.replicas)
         self.fetch_server = FetchServer(
             replicas=self.replicas, isr=self.isr, state_log=self.state_log, rules=self.rules
         )
@@ -168,6 +171,7 @@ class ReplicaManager:
             await asyncio.gather(self._checkpointer, return_exceptions=True)
             self._checkpointer = None
         self._deleted_logs.stop()
+        await self.mover.stop()
         await self.isr.stop()
         await self._fetchers.stop()
         await self._checkpoint()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.background import every
@@ -304,9 +305,11 @@ class TransactionCoordinator:
                     latest[record.transactional_id] = record.value
             return chunk.next_offset
 
-        log = self.topic.log(partition)
         read = await read_to_end(
-            f"{TRANSACTIONS_TOPIC}-{partition}", log, end=lambda each: self._load_end(partition, each), take=take
+            f"{TRANSACTIONS_TOPIC}-{partition}",
+            partial(self.topic.log, partition),
+            end=lambda each: self._load_end(partition, each),
+            take=take,
         )
         shard = self.shards.loaded(partition, leader_epoch)
         if shard is None:

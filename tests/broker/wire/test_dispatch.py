@@ -140,6 +140,7 @@ async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> N
         31: (1, 3),
         32: (1, 4),
         33: (0, 2),
+        34: (1, 2),
         35: (0, 4),
         37: (0, 3),
         42: (0, 2),
