@@ -6,6 +6,8 @@
 //	franz SERVERS member TOPIC GROUP STRATEGY [INSTANCE]    until its input ends; then it leaves
 //	franz SERVERS describe|list|offsets|delete GROUP
 //	franz SERVERS set-offset|delete-offset GROUP TOPIC PARTITION [OFFSET]
+//	franz SERVERS session|fence|late TOPIC TRANSACTIONAL-ID
+//	franz SERVERS copy FROM TO GROUP TRANSACTIONAL-ID    until its input ends
 //
 // It prints a line of JSON for each thing that it learns. An error is the number that the broker answered.
 package main
@@ -66,10 +68,12 @@ func code(err error) int16 {
 }
 
 func client(servers string, options ...kgo.Opt) *kgo.Client {
-	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(servers, ",")...))...)
+	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(splitServers(servers)...))...)
 	check(err)
 	return made
 }
+
+func splitServers(servers string) []string { return strings.Split(servers, ",") }
 
 func produce(servers, topic string, partitions, from, to int) {
 	producer := client(servers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -198,6 +202,22 @@ func main() {
 		return
 	case "transact":
 		show(object{"error": code(transact(ctx, servers, arguments[0]))})
+		return
+	case "session":
+		session(ctx, servers, arguments[0], arguments[1])
+		return
+	case "fence":
+		fence(ctx, servers, arguments[0], arguments[1])
+		return
+	case "late":
+		late(ctx, servers, arguments[0], arguments[1])
+		return
+	case "copy":
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+		copyRecords(ctx, servers, arguments[0], arguments[1], arguments[2], arguments[3])
 		return
 	case "member":
 		go func() {

@@ -19,7 +19,7 @@ import (
 
 type object = map[string]any
 
-var output sync.Mutex
+var output, producing sync.Mutex
 
 func show(line any) {
 	text, err := json.Marshal(line)
@@ -211,13 +211,26 @@ func main() {
 	case "transact":
 		show(object{"error": code(transact(servers))})
 		return
-	case "member":
+	case "session":
+		session(servers, arguments[0], arguments[1])
+		return
+	case "fence":
+		fence(servers, arguments[0], arguments[1])
+		return
+	case "late":
+		late(servers, arguments[0], arguments[1])
+		return
+	case "member", "copy":
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			cancel()
 		}()
-		member(ctx, servers, arguments[0], arguments[1], arguments[2], arguments[3:])
+		if command == "copy" {
+			copyRecords(ctx, servers, arguments[0], arguments[1], arguments[2], arguments[3])
+		} else {
+			member(ctx, servers, arguments[0], arguments[1], arguments[2], arguments[3:])
+		}
 		return
 	}
 	admin, err := sarama.NewClusterAdmin(servers, configuration())
