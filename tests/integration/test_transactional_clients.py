@@ -129,6 +129,9 @@ class Client:
     """What it says when another producer has its id, or when it commits what the coordinator has aborted."""
     fences_members: bool = True
     """Whether it names its generation and member with offsets (KIP-447); otherwise a copier needs its id for itself."""
+    outlives: bool = True
+    """Whether it goes on when a broker is gone: the sender of kafka-python 3.0.12 then turns in
+    `RecordAccumulator.drain_batches_for_one_node` for ever, with either broker."""
 
 
 FRANZ = Client(command=lambda programs: programs.go("franz"), fenced="PRODUCER_FENCED")
@@ -139,7 +142,9 @@ KAFKAJS = Client(command=Programs.kafkajs, fenced="INVALID_PRODUCER_EPOCH", fenc
 JAVA_CLIENT = Client(command=lambda programs: programs.java("Transactions"), fenced="ProducerFencedException")
 LIBRDKAFKA = Client(command=lambda programs: programs.python("librdkafka"), fenced="_FENCED")
 AIOKAFKA = Client(command=lambda programs: programs.python("aio"), fenced="ProducerFenced", fences_members=False)
-KAFKA_PYTHON = Client(command=lambda programs: programs.python("kafka_python"), fenced="ProducerFencedError")
+KAFKA_PYTHON = Client(
+    command=lambda programs: programs.python("kafka_python"), fenced="ProducerFencedError", outlives=False
+)
 
 EVERY = [
     pytest.param(FRANZ, id="franz-go"),
@@ -325,7 +330,7 @@ def test_of_two_copiers_in_a_group_one_is_killed(peer: Peer, topic: str, program
     assert read(peer, copied) == expected
 
 
-@pytest.mark.parametrize("client", EVERY)
+@pytest.mark.parametrize("client", [each for each in EVERY if each.values[0].outlives])  # type: ignore[union-attr]
 def test_a_copier_outlives_its_coordinator(peer: Peer, topic: str, programs: Programs, client: Client) -> None:
     copied = f"{topic}-copied"
     create_topic(peer, copied, PARTITIONS)
@@ -352,21 +357,22 @@ def test_a_copier_outlives_its_coordinator(peer: Peer, topic: str, programs: Pro
     ],
 )
 def test_kafkas_own_copier(peer: Peer, topic: str, options: tuple[str, ...]) -> None:
-    """`TransactionalMessageCopier`, of Kafka's system tests: it copies one partition."""
+    """`TransactionalMessageCopier`, of Kafka's system tests: it ends when it has copied as many records as offsets.
+
+    So there are no transactions in what it copies.
+    """
     copied = f"{topic}-copied"
     create_topic(peer, copied, PARTITIONS)
-    fill(peer, topic)
+    producer = Producer({"bootstrap.servers": peer.bootstrap_servers, "enable.idempotence": True, "log_level": 0})
+    for value in range(RECORDS):
+        producer.produce(topic, str(value), partition=value % PARTITIONS)
+    assert producer.flush(PATIENCE_S) == 0
     place = ("--input-topic", topic, "--input-partition", "0", "--output-topic", copied)
     names = ("--transactional-id", topic, "--consumer-group", topic)
-    limits = ("--max-messages", str(RECORDS // 6), "--transaction-size", "7", "--transaction-timeout", "10000")
+    size = ("--transaction-size", "37", "--transaction-timeout", "10000")
     servers = ("--broker-list", peer.bootstrap_servers)
-    kafka_tool("org.apache.kafka.tools.TransactionalMessageCopier", *servers, *place, *names, *limits, *options)
-    if "--group-mode" in options:
-        expected = [str(each) for each in range(RECORDS) if not each // 10 % 2]
-        assert set(read(peer, copied)) <= set(expected)
-        assert len(read(peer, copied)) == len(set(read(peer, copied))) >= RECORDS // 6
-    else:
-        assert read(peer, copied) == sorted(str(n) for n in range(RECORDS) if not n // 10 % 2 and not n % PARTITIONS)
+    kafka_tool("org.apache.kafka.tools.TransactionalMessageCopier", *servers, *place, *names, *size, *options)
+    assert read(peer, copied) == numbers(range(0, RECORDS, 1 if "--group-mode" in options else PARTITIONS))
 
 
 WORDS = ("to", "be", "or", "not", "to", "be")
@@ -422,7 +428,8 @@ def _busiest(peer: Peer, application: str) -> int:
     return int(names[0][1])
 
 
-LINES = 600
+LINES = 60
+"""In one transaction: `transaction.boundary=poll`, and what the file has is polled at once."""
 
 
 def test_connect_writes_each_line_of_a_file_once_though_its_worker_is_killed(
@@ -457,7 +464,6 @@ def test_connect_writes_each_line_of_a_file_once_though_its_worker_is_killed(
         "file": str(lines),
         "topic": topic,
         "tasks.max": "1",
-        "batch.size": "20",
         "exactly.once.support": "required",
         "transaction.boundary": "poll",
     }
@@ -475,14 +481,21 @@ def test_connect_writes_each_line_of_a_file_once_though_its_worker_is_killed(
         except OSError:  # it starts, or elects its leader
             return False
 
-    _append(lines, range(LINES))
+    def taken(number: int, worker: Running) -> None:
+        until(lambda: len(read(peer, topic)) >= number * LINES, worker)
+
+    lines.touch()
     with started([*words, str(properties)]) as first:
         until(configured, first)
-        until(lambda: bool(read(peer, topic)), first)
-    _append(lines, range(LINES, 2 * LINES))
+        for number in range(5):
+            _append(lines, range(number * LINES, (number + 1) * LINES))
+            taken(number + 1, first)
+        _append(lines, range(5 * LINES, 6 * LINES))
     with started([*words, str(properties)]) as second:
-        until(lambda: len(read(peer, topic)) >= 2 * LINES, second)
-    assert read(peer, topic) == numbers(range(2 * LINES))
+        taken(6, second)
+        _append(lines, range(6 * LINES, 7 * LINES))
+        taken(7, second)
+    assert read(peer, topic) == numbers(range(7 * LINES))
 
 
 def _append(file: Path, values: range) -> None:
