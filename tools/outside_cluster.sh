@@ -21,7 +21,7 @@ launch() { # ID CLASS CONFIG HEAP
   # shellcheck disable=SC2086
   setsid java "-Xmx$4" -XX:TieredStopAtLevel=1 -cp "$(cat jars)/*" -Dkafka.logs="$dir/$1.logs" \
     -Dlog4j.configuration="file:$dir/log4j.properties" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
-    ${JAVA_OPTIONS:-} "$2" "$3" >>"$1.logs/out" 2>&1 </dev/null &
+    ${JAVA_OPTIONS:-} "$2" "$3" >>"$1.logs/out" 2>&1 </dev/null 7>&- 8>&- 9>&- &
   echo $! >"$1.pid"
 }
 start() {

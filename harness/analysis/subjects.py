@@ -20,7 +20,7 @@ from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
 from harness.store.history import OpType, Sign
-from harness.values import PROBE_PROCESS
+from harness.values import OFFSETS_TOPIC, PROBE_PROCESS
 
 _OF_CLIENTS = ("sends", "polls", "committed_offsets", "poll_steps", "send_reversals")
 """Facts that say themselves which records and commits there were."""
@@ -148,8 +148,9 @@ def _broker() -> Column:
 
 @made_once
 def _assigned(partition_states: DataFrame) -> DataFrame:
-    """One row a broker that a partition was assigned to."""
-    return partition_states.select("run_id", F.explode("assignment").alias("broker")).distinct()
+    """One row a broker that a partition was assigned to; of an existing cluster's offsets topic no log is kept."""
+    own = partition_states.where(F.col("topic") != OFFSETS_TOPIC)
+    return own.select("run_id", F.explode("assignment").alias("broker")).distinct()
 
 
 def _told(_: Settings, states: DataFrame, registrations: DataFrame, claims: DataFrame) -> DataFrame:

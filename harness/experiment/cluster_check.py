@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.cluster.external.brokers_logs import described
 from harness.cluster.external.commands import PLACEHOLDERS, filled
-from harness.cluster.external.place import ExternalCluster, taken_by_runs
+from harness.cluster.external.driver import log_of
+from harness.cluster.external.place import LOGS, ExternalCluster, taken_by_runs
 from harness.errors import ClusterError
 from harness.experiment.topics import TopicAdmin
 from harness.kafka.brokers import described_cluster, listed_brokers
@@ -71,7 +73,11 @@ async def _all(cluster: ExternalCluster) -> AsyncIterator[Tried]:
         every: list[int | None] = [None] if action == "zookeeper" else [*sorted(cluster.hosts)]
         for server in every:
             target = "" if server is None else f" of broker {server}"
-            yield await _tried(f"command {action}{target}", asyncio.to_thread(_command, cluster, action, server))
+            if action == LOGS and server is not None:
+                yield await _tried(f"command {action}{target}", _logs(cluster, server, addresses.get(server, "")))
+            else:
+                trying = asyncio.to_thread(_command, cluster, action, server)
+                yield await _tried(f"command {action}{target}", trying)
 
 
 async def _tried(what: str, trying: Awaitable[str]) -> Tried:
@@ -115,6 +121,16 @@ async def _may_create(cluster: ExternalCluster) -> str:
     for problem in problems.values():
         raise ClusterError(f"the client library may not create topics: {problem}")
     return f"the client library may create {topic.name}; none was created"
+
+
+async def _logs(cluster: ExternalCluster, broker_id: int, address: str) -> str:
+    """Copy the logs of a broker, and see whether they show what its release logs."""
+    if not address:
+        raise ClusterError("the broker is not reached, so its log levels are not known")
+    of = await log_of(cluster, broker_id, address)
+    with tempfile.TemporaryDirectory(prefix="chaos-check-") as into:
+        await asyncio.to_thread(cluster.carry_out, LOGS, broker_id, Path(into))
+        return await asyncio.to_thread(described, Path(into), of) + "; the copy was removed"
 
 
 def _command(cluster: ExternalCluster, action: str, broker_id: int | None) -> str:

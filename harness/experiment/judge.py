@@ -17,7 +17,7 @@ from harness.experiment.journal import fault_results, readable_journal
 from harness.experiment.without_plugins import asked_of, judged_without, needed_plugin, remarks_without
 from harness.progress import Progress, number_of, step
 from harness.scenario.draws import with_drawn
-from harness.scenario.external import unseen
+from harness.scenario.external import told_by, unseen
 from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import SESSION_TIMEOUT, Plan, load_plan
@@ -85,7 +85,7 @@ def checks_of(scenario: Scenario) -> list[str] | None:
 
 def not_judged(scenario: Scenario) -> list[CheckResult]:
     """Return the answers of checks for which the system under test leaves no evidence."""
-    system = system_named(scenario.system)
+    system = told_by(scenario)
     asked = asked_of(scenario.checks)
     broken = registry.unusable(asked)
     checks = {name: registry.check(name) for name in asked if name not in broken}
@@ -134,7 +134,7 @@ def require_evidence(scenario: Scenario) -> None:
     Raises:
         Refused: for none of them.
     """
-    system = system_named(scenario.system)
+    system = told_by(scenario)
     broken = registry.unusable(scenario.checks)
     checks = [registry.check(name) for name in scenario.checks if name not in broken]
     if checks and all(_gaps(check, scenario, system) for check in checks):
@@ -412,7 +412,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     if unreliable:
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
-    system = system_named(scenario.system)
+    system = told_by(scenario)
     lacking = {table: set(events) for table, events in missing_events(LINEAGE, system.emits).items()}
     for table in LINEAGE:
         if kinds := _uncollected([table], scenario):

@@ -167,6 +167,45 @@ API_VERSIONS = Api(
         _throttle(1),
     ),
 )
+DESCRIBE_CONFIGS = Api(
+    key=32,
+    name="DescribeConfigsRequest",
+    request=(
+        Field(
+            "resources",
+            (
+                Field("resource_type", INT8),
+                Field("resource_name", STRING),
+                Field("configuration_keys", (NAME,)),
+            ),
+        ),
+        Field("include_synonyms", BOOL, 1),
+    ),
+    response=(
+        _throttle(0),
+        Field(
+            "results",
+            (
+                ERROR,
+                Field("error_message", STRING),
+                Field("resource_type", INT8),
+                Field("resource_name", STRING),
+                Field(
+                    "configs",
+                    (
+                        NAME,
+                        Field("value", STRING),
+                        Field("read_only", BOOL),
+                        Field("is_default", BOOL, 0, 0),
+                        Field("config_source", INT8, 1),
+                        Field("is_sensitive", BOOL),
+                        Field("synonyms", (NAME, Field("value", STRING), Field("source", INT8)), 1),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
 DESCRIBE_LOG_DIRS = Api(
     key=35,
     name="DescribeLogDirsRequest",

@@ -1,10 +1,10 @@
-"""Which brokers does a broker list, and what is its cluster's id? One Metadata request, without topics."""
+"""What does a broker say of its cluster and of itself? One request each: its brokers, a coordinator, log levels."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from harness.errors import ClusterError
-from harness.kafka.apis import FIND_COORDINATOR, METADATA
+from harness.kafka.apis import DESCRIBE_CONFIGS, FIND_COORDINATOR, METADATA
 from harness.kafka.client import Connection, NoAnswer
 from harness.kafka.codec import Api, Values
 from harness.kafka.security.settings import Security
@@ -13,6 +13,9 @@ from harness.values import NO_BROKER
 
 LATEST_FIND_COORDINATOR = 2
 """The last version before flexible ones."""
+BROKER_LOGGERS = 8
+"""Type of the resource whose configuration is the levels of a broker's loggers (KIP-412)."""
+LATEST_DESCRIBE_CONFIGS = 1
 LISTED, WITH_ID = 1, 2
 """Versions of Metadata: every broker knows them, and from the second on the answer has the cluster's id."""
 
@@ -35,6 +38,24 @@ async def group_coordinator(host: str, port: int, group: str, *, timeout_s: floa
     values = {"key": group, "key_type": 0}
     answer = await _asked(host, port, FIND_COORDINATOR, values, LATEST_FIND_COORDINATOR, timeout_s, PLAINTEXT)
     return NO_BROKER if answer["error_code"] else int(answer["node_id"])
+
+
+async def logger_levels(
+    host: str, port: int, broker_id: int, *, timeout_s: float, security: Security = PLAINTEXT
+) -> dict[str, str]:
+    """Return the level of each logger of a broker, which answers this about itself only.
+
+    Raises:
+        ClusterError: the broker does not answer within `timeout_s`, or refuses to say.
+    """
+    resource = {"resource_type": BROKER_LOGGERS, "resource_name": str(broker_id), "configuration_keys": None}
+    values = {"resources": [resource], "include_synonyms": False}
+    answer = await _asked(host, port, DESCRIBE_CONFIGS, values, LATEST_DESCRIBE_CONFIGS, timeout_s, security)
+    (of_broker,) = answer["results"]
+    if of_broker["error_code"]:
+        why = of_broker["error_message"] or f"error {of_broker['error_code']}"
+        raise ClusterError(f"broker {broker_id} does not say at which levels it logs: {why}")
+    return {each["name"]: each["value"] or "" for each in of_broker["configs"]}
 
 
 async def described_cluster(

@@ -9,10 +9,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from harness.cluster.external.place import ExternalCluster, Host
-from harness.cluster.systems.system import EXTERNAL, system_named
+from harness.cluster.systems.kafka.releases import SINCE_LOGGER_LEVELS, release_of
+from harness.cluster.systems.system import EXTERNAL, System, system_named
 from harness.contracts import registry
 from harness.contracts.targets import CLIENTS, parse_target
-from harness.errors import Refused
+from harness.errors import Refused, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
@@ -26,6 +27,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Which commands a kind of fault takes."""
 BY_ZOOKEEPER = ("expire-session", "move-controller")
 """Kinds that take none, but writes to its ZooKeeper."""
+KAFKA = "kafka"
+"""The family of systems whose releases have a wording."""
 CUSTOM = "custom"
 """The kind whose commands the cluster's owner names."""
 WORKLOAD = "produce-consume"
@@ -58,6 +61,7 @@ def external(draft: Draft) -> Iterator[Problem]:
     if place.prefix and not all(topic.name.startswith(place.prefix) for topic in draft.topics.values()):
         yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
     yield from _metadata(place)
+    yield from _logs(place)
     if draft.steps:
         yield Problem(("steps",), "are not carried out on an external cluster")
     for at, spec in _faults(draft):
@@ -74,6 +78,35 @@ def _metadata(place: ExternalSpec) -> Iterator[Problem]:
         yield Problem(at, "has either zookeeper or controllers: name where its metadata are")
     elif place.zookeeper is None and (place.expire_sessions or place.commands.zookeeper is not None):
         yield Problem(at, "has no ZooKeeper: leave out expire_sessions and commands.zookeeper")
+
+
+def _logs(place: ExternalSpec) -> Iterator[Problem]:
+    """Logs are read by the wording of a release, which is known and has the metadata where the cluster has them."""
+    at = ("cluster", "external")
+    if not place.release:
+        if place.commands.logs is not None:
+            yield Problem(
+                (*at, "commands", "logs"), "logs are read by the wording of a release: state `release: 4.4.0`"
+            )
+        return
+    try:
+        release = release_of(place.release)
+    except ScenarioError as error:
+        yield Problem((*at, "release"), str(error))
+        return
+    if place.commands.logs is not None and release.number < SINCE_LOGGER_LEVELS:
+        yield Problem((*at, "commands", "logs"), f"brokers of {release.version} do not say at which levels they log")
+    if (place.zookeeper and not release.zookeeper) or (place.controllers and release.zookeeper):
+        lacking = "no ZooKeeper" if place.zookeeper else "no controllers of a quorum"
+        yield Problem((*at, "release"), f"{release.version} has {lacking}")
+
+
+def told_by(scenario: Scenario) -> System:
+    """Return the system whose state changes a run records: the release of an existing cluster that gives its logs."""
+    place = scenario.cluster.external
+    if place is None or place.commands.logs is None:
+        return system_named(scenario.system)
+    return system_named(f"{KAFKA}:{place.release}")
 
 
 def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:
@@ -200,6 +233,7 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
         | {f"{name}.{step}": text for name, fault in place.faults.items() for step, text in fault},
         timeout_s=place.timeout_s,
         prefix=place.prefix,
+        release=place.release,
     )
 
 

@@ -111,6 +111,9 @@ class ExternalCommands(Strict):
         Command | None,
         Field(description="Copies a broker's data directory into {into}; topics of the run begin with {prefix}"),
     ] = None
+    logs: Annotated[
+        Command | None, Field(description="Copies the logs of a broker, of the stated release, into {into}")
+    ] = None
     zookeeper: Annotated[Command | None, Field(description="Copies a ZooKeeper server's data into {into}")] = None
 
 
@@ -144,6 +147,9 @@ class ExternalSpec(Strict):
             " ${file:PATH:KEY} in place of secrets; `file` names a properties file"
         ),
     ] = Field(default_factory=dict)
+    release: Annotated[
+        str, Field(pattern=r"^(\d+(\.\d+)+)?$", description="Release of Apache Kafka, by whose wording logs are read")
+    ] = ""
     brokers: Annotated[
         list[ExternalBroker], Field(min_length=1, max_length=32, description="All brokers of the cluster")
     ]

@@ -1,7 +1,12 @@
-"""A cluster that a script started, which knows nothing of the harness, is disturbed and judged from end to end."""
+"""A cluster that a script started, which knows nothing of the harness, is disturbed and judged from end to end.
+
+A commit has one of these tests by turns, a night all of them.
+"""
 
 import json
 import os
+import random
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,25 +16,93 @@ from typing import Any
 import pytest
 
 from harness.cluster.systems.kafka import jars
+from harness.cluster.systems.kafka.log4j import LEVELS
 from harness.cluster.systems.kafka.releases import release_of
 from harness.cluster.systems.system import system_named
-from tests.cluster.external.secured import free_port
+from harness.experiment.judge import not_judged
+from harness.scenario.file import read_scenario
+from tests.cluster.external.secured import ADMIN_PASSWORD, Certificates
 
 pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(1)]
 
 SCRIPT = Path(__file__).parents[2] / "tools/outside_cluster.sh"
 TIMEOUT_S = 900
 OF_CLIENTS = {"lost-write", "duplicate", "phantom", "poll-skip", "nonmonotonic-poll"}
+PLAIN, SECURED = "PLAINTEXT", "SASL_SSL"
+USER, PASSWORD, VARIABLE = "chaos", "secret-of-the-user", "OUTSIDE_PASSWORD"
+_LOGIN = (
+    f'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="{ADMIN_PASSWORD}"'
+    f' user_admin="{ADMIN_PASSWORD}" user_{USER}="{PASSWORD}";'
+)
+
+
+def base_port() -> int:
+    """Return the first of 24 ports that are free, below those that the system gives to clients."""
+    while True:
+        first = random.randrange(12_000, 32_000, 50)
+        try:
+            for port in range(first, first + 24):
+                with socket.socket() as listening:
+                    listening.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first
 
 
 class Outside:
     """Three brokers in a folder."""
 
-    def __init__(self, folder: Path, release: str) -> None:
-        self.folder = folder
-        self._environment = os.environ | {"BASE_PORT": str(free_port() // 100 * 100)}
+    def __init__(self, folder: Path, release: str, protocol: str) -> None:
+        self.folder, self.release, self.protocol = folder, release, protocol
+        self._environment = os.environ | {"BASE_PORT": str(base_port())}
+        (folder / "loggers").write_text(
+            "".join(f"{name} {level}\n" for name, level in LEVELS.items()), encoding="ascii"
+        )
+        self._ca = self._secure() if protocol == SECURED else None
         told = self.carry_out("up", str(jars.folder_of(release_of(release))), "3")
         self.told: dict[str, str] = dict(line.split("=", 1) for line in told.splitlines())
+
+    def _secure(self) -> Path:
+        """Have brokers ask for TLS and a user; return the file of the authority."""
+        certificates = Certificates(self.folder)
+        logins = "".join(
+            f"listener.name.{name}.plain.sasl.jaas.config={_LOGIN}\n" for name in ("clients", "controller")
+        )
+        (self.folder / "environment").write_text(
+            f"LISTENER_PROTOCOL={SECURED}; CONTROLLER_PROTOCOL={SECURED}\n", encoding="ascii"
+        )
+        (self.folder / "extra.properties").write_text(
+            f"""\
+{logins}sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+ssl.keystore.type=PEM
+ssl.keystore.location={certificates.server}
+ssl.truststore.type=PEM
+ssl.truststore.location={certificates.ca}
+""",
+            encoding="ascii",
+        )
+        return certificates.ca
+
+    def client(self) -> dict[str, str]:
+        """Return the settings with which clients connect."""
+        if self._ca is None:
+            return {}
+        return {
+            "security.protocol": SECURED,
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USER,
+            "sasl.password": f"${{env:{VARIABLE}}}",
+            "ssl.ca.location": str(self._ca),
+        }
+
+    def copies(self) -> dict[str, str]:
+        """Return the commands that copy evidence."""
+        commands = {kind: f"{SCRIPT} {kind} {self.folder} {{id}} {{into}}" for kind in ("data", "logs")}
+        if "zookeeper" in self.told:
+            commands["zookeeper"] = f"{SCRIPT} data {self.folder} zookeeper {{into}}"
+        return commands
 
     def carry_out(self, command: str, *arguments: str) -> str:
         """Have the script do something; return what it prints."""
@@ -46,6 +119,8 @@ class Outside:
         return {
             "id": self.told["id"],
             "bootstrap_servers": self.told["bootstrap_servers"],
+            "client": self.client(),
+            "release": self.release,
             **place,
             "brokers": [{"id": number, "host": "127.0.0.1"} for number in (1, 2, 3)],
             "properties": {"broker.session.timeout.ms": 6000, "zookeeper.session.timeout.ms": 6000},
@@ -57,16 +132,30 @@ class Outside:
         }
 
 
-@pytest.fixture(scope="module", params=["3.9.1", "4.4.0"])
+@pytest.fixture(scope="module")
 def outside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
-    """One with ZooKeeper, and one with a quorum."""
-    if lacking := system_named(f"kafka:{request.param}").lacks():
+    """Start one, and end it."""
+    release, protocol = request.param
+    if lacking := system_named(f"kafka:{release}").lacks():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("outside")
     try:
-        yield Outside(folder, request.param)
+        yield Outside(folder, release, protocol)
     finally:
         subprocess.run([str(SCRIPT), "down", str(folder)], check=True, timeout=TIMEOUT_S)
+
+
+EACH = pytest.mark.parametrize(
+    "outside",
+    [
+        pytest.param(("3.9.1", PLAIN), id="3.9.1 with ZooKeeper"),
+        pytest.param(("3.9.1", SECURED), id="3.9.1 with ZooKeeper, secured"),
+        pytest.param(("4.4.0", PLAIN), id="4.4.0"),
+        pytest.param(("4.4.0", SECURED), id="4.4.0, secured"),
+    ],
+    indirect=True,
+)
+ONE = pytest.mark.parametrize("outside", [pytest.param(("4.4.0", PLAIN), id="4.4.0")], indirect=True)
 
 
 def judged(outside: Outside, folder: Path, checks: list[str], **commands: str) -> tuple[int, dict[str, Any]]:
@@ -85,24 +174,44 @@ def judged(outside: Outside, folder: Path, checks: list[str], **commands: str) -
     }
     (folder / "outside.yaml").write_text(json.dumps(scenario), encoding="utf-8")
     argv = [sys.executable, "-m", "harness", "run", str(folder / "outside.yaml"), "--runs", str(folder / "runs")]
-    done = subprocess.run([*argv, "--i-own-this-cluster"], capture_output=True, timeout=TIMEOUT_S, check=False)
+    environment = os.environ | {VARIABLE: PASSWORD}
+    done = subprocess.run(
+        [*argv, "--i-own-this-cluster"], env=environment, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
     verdicts = list((folder / "runs").glob("*/verdict.json"))
     assert verdicts, done.stdout.decode() + done.stderr.decode()
     result: dict[str, Any] = json.loads(verdicts[0].read_text(encoding="utf-8"))
     return done.returncode, result
 
 
-def test_with_its_data_a_run_is_judged_whole(outside: Outside, tmp_path: Path) -> None:
-    copies = {"data": f"cp -a {outside.folder}/{{id}}.data/. {{into}}"}
-    if "zookeeper" in outside.told:
-        copies["zookeeper"] = f"cp -a {outside.folder}/zookeeper.data/. {{into}}"
-    code, result = judged(outside, tmp_path / "whole", [], **copies)
+def of_our_own(release: str) -> set[str]:
+    """Return the checks that a cluster of this release, started by the harness, leaves no evidence for."""
+    text = f"""\
+name: own
+description: What its log shows
+system: kafka:{release}
+topics: [{{name: orders, partitions: 1, replication_factor: 1}}]
+workloads: [{{kind: produce-consume}}]
+"""
+    return {answer.check for answer in not_judged(read_scenario(text, "own.yaml"))}
+
+
+@EACH
+def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_own(
+    outside: Outside, tmp_path: Path
+) -> None:
+    code, result = judged(outside, tmp_path / "whole", [], **outside.copies())
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
-    assert {answers[name] for name in OF_CLIENTS | {"I9", "I10", "unseen"}} == {"PASS"}
+    assert {answers[name] for name in OF_CLIENTS | {"I9", "I10", "I12", "step-by-step", "unseen"}} == {"PASS"}
+    assert {name for name, verdict in answers.items() if verdict == "NOT_JUDGED"} == of_our_own(outside.release)
     assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
+    folder = next((tmp_path / "whole/runs").iterdir())
+    secrets = [path for path in folder.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
+    assert secrets == []
 
 
+@ONE
 def test_without_data_the_clients_checks_judge_and_a_named_check_that_cannot_is_no_pass(
     outside: Outside, tmp_path: Path
 ) -> None:

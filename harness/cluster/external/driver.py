@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,9 +18,11 @@ from typing import ClassVar
 from harness.cluster.containers.data_copy import containers_lock
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.external import restoring
+from harness.cluster.external.brokers_logs import LogOf, gather
 from harness.cluster.external.place import (
     CONNECT_TIMEOUT_S,
     CUSTOM,
+    LOGS,
     TOUCHED,
     ExternalCluster,
     Notes,
@@ -33,7 +36,7 @@ from harness.cluster.supervision.client_processes import RunsClients
 from harness.cluster.supervision.supervision import GONE_TIMEOUT_S, LAST_STAGE, Supervision
 from harness.cluster.systems.system import EXTERNAL
 from harness.errors import ClusterError
-from harness.kafka.brokers import described_cluster
+from harness.kafka.brokers import described_cluster, logger_levels
 from harness.kafka.security.settings import of_controllers, security_of
 from harness.kafka.tcp import explained
 from harness.store.folder import RunFolder
@@ -44,8 +47,8 @@ PROBE_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 0.5
 """How long to wait for an answer from a broker that was paused."""
 DOWN_TIMEOUT_S = 60.0
-ZOOKEEPER_COPY, BROKER_COPY = "zookeeper/data", "brokers/{}/data"
-"""Where commands copy data to, in the cluster's folder."""
+ZOOKEEPER_COPY, BROKER_COPY, LOGS_COPY = "zookeeper/data", "brokers/{}/data", "brokers/{}/logs"
+"""Where commands copy to, in the cluster's folder."""
 
 
 class ExternalDriver(RunsClients):
@@ -75,7 +78,7 @@ class ExternalDriver(RunsClients):
         cluster = request.external
         if cluster is None or not cluster.prefix:
             raise ClusterError("no external cluster, or no topic prefix, is given")
-        cluster = replace(cluster, addresses=await _proved(cluster))
+        cluster = replace(cluster, addresses=await _proved(cluster), began_ns=time.time_ns())
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner)
         try:
@@ -124,9 +127,10 @@ class ExternalDriver(RunsClients):
         """Have the commands for evidence bring it here; return a sentence for each that failed."""
         cluster = ExternalCluster.load(self._root)
         status = await self.status()
+        folder, missing = RunFolder(self._root).cluster, []
         wanted: list[tuple[str, int | None, Path]] = [("zookeeper", None, each.data_dir) for each in status.zookeeper]
         wanted += [("data", broker.broker_id, broker.log_dir) for broker in status.brokers]
-        missing = []
+        wanted += [(LOGS, broker_id, folder / LOGS_COPY.format(broker_id)) for broker_id in cluster.hosts]
         for action, broker_id, into in wanted:
             if action not in cluster.commands:
                 continue
@@ -134,9 +138,18 @@ class ExternalDriver(RunsClients):
             into.mkdir(parents=True)
             try:
                 await asyncio.to_thread(cluster.carry_out, action, broker_id, into.resolve())
+                if action == LOGS and broker_id is not None:
+                    missing += await self._gathered(cluster, broker_id, into)
             except ClusterError as error:
                 missing.append(str(error))
         return missing
+
+    async def _gathered(self, cluster: ExternalCluster, broker_id: int, copy: Path) -> list[str]:
+        """Make the state-change log of a broker from a copy of its logs; raises ClusterError if they do not suffice."""
+        out = RunFolder(self._root).state_change_log(broker_id)
+        await asyncio.to_thread(out.unlink, missing_ok=True)
+        of = await log_of(cluster, broker_id, cluster.addresses[broker_id])
+        return await asyncio.to_thread(gather, copy, of, out)
 
     async def stop(self) -> None:
         """Undo what the run did, remove its topics and all copies of data, and end the supervisor; idempotent.
@@ -181,7 +194,8 @@ class ExternalDriver(RunsClients):
     def _without_copies(self) -> list[str]:
         """Remove the copies made here, with others' records and configurations; evidence was extracted before."""
         folder, left = RunFolder(self._root).cluster, []
-        for copy in (folder / ZOOKEEPER_COPY, *folder.glob(BROKER_COPY.format("*"))):
+        of_brokers = (copy for each in (BROKER_COPY, LOGS_COPY) for copy in folder.glob(each.format("*")))
+        for copy in (folder / ZOOKEEPER_COPY, *of_brokers):
             try:
                 shutil.rmtree(copy)
             except FileNotFoundError:
@@ -314,6 +328,22 @@ class ExternalDriver(RunsClients):
         log = RunFolder(self._root).cluster / f"{child}.log"
         grace_s = restoring.grace_s(ExternalCluster.load(self._root))
         await self._supervision.spawn(child, argv, log, LAST_STAGE, grace_s)
+
+
+async def log_of(cluster: ExternalCluster, broker_id: int, address: str) -> LogOf:
+    """Return whose log is read, with the levels that the broker logs at; raises ClusterError if it does not say."""
+    host, _, port = address.rpartition(":")
+    security = security_of(cluster.client)
+    levels = await logger_levels(host, int(port), broker_id, timeout_s=PROBE_TIMEOUT_S, security=security)
+    now_ns = time.time_ns()
+    return LogOf(
+        broker_id=broker_id,
+        release=cluster.release,
+        levels=levels,
+        prefix=cluster.prefix,
+        began_ns=cluster.began_ns or now_ns,
+        now_ns=now_ns,
+    )
 
 
 def _zookeeper(cluster: ExternalCluster, folder: Path) -> tuple[ZookeeperStatus, ...]:

@@ -24,6 +24,8 @@ OF_A_RUN = re.compile("chaos-[0-9a-f]{10}-")
 """Prefix of the names of a run's topics."""
 CUSTOM = "custom "
 """Prefix of the notes on faults of the cluster file."""
+LOGS = "logs"
+"""The command that copies the logs of a broker."""
 TOUCHED = "touched"
 """Every broker that was ever taken down or paused."""
 
@@ -47,8 +49,8 @@ class ExternalCluster:
     hosts: dict[int, Host]
     """By broker id; the cluster has no other brokers."""
     commands: dict[str, str]
-    """Templates by action: kill, stop, start, pause, resume, bounce, for evidence data and zookeeper, and for each
-    fault of the cluster file `NAME.inject`, `NAME.confirm` and `NAME.heal`."""
+    """Templates by action: kill, stop, start, pause, resume, bounce, for evidence data, logs and zookeeper, and for
+    each fault of the cluster file `NAME.inject`, `NAME.confirm` and `NAME.heal`."""
     timeout_s: float
     """For each command."""
     prefix: str
@@ -59,14 +61,18 @@ class ExternalCluster:
     """Settings with which clients connect, under Kafka's names, with references in place of secrets."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
+    release: str = ""
+    """Of Apache Kafka, whose wording the brokers' logs have; empty if none can be had."""
+    began_ns: int = 0
+    """When the run began, by the wall clock here."""
 
     @property
     def unseen(self) -> tuple[str, ...]:
         """Kinds of evidence that cannot be collected; a quorum's metadata log is with its voters' data."""
         voters_are_brokers = self.controllers.keys() <= self.hosts.keys()
         metadata = "data" if self.controllers and voters_are_brokers else "zookeeper" if self.zookeeper_connect else ""
-        absent = {"replicas": "data", "zookeeper": metadata}
-        return ("state_changes", *(kind for kind, command in absent.items() if command not in self.commands))
+        wanted = {"state_changes": LOGS, "replicas": "data", "zookeeper": metadata}
+        return tuple(kind for kind, command in wanted.items() if command not in self.commands)
 
     def view(self) -> OpenableView:
         """Return the view of its metadata, not yet open; controllers of another cluster answer nothing."""

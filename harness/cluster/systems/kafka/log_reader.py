@@ -16,7 +16,11 @@ from harness.cluster.systems.kafka.patterns import OMITS, PATTERNS, Pattern
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.events import BrokerStart, Event
 
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) [A-Z]+ ([\w.$]+): (.*)")
+_INSTANT = r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d),(\d{3})"
+_LINE = re.compile(_INSTANT + r" [A-Z]+ ([\w.$]+): (.*)")
+"""As the harness configures it: %d %p %c: %m."""
+_USUAL_LINE = re.compile(rf"\[{_INSTANT}\] +[A-Z]+ +(?P<text>.*) \((?P<logger>[\w.$]+)\)")
+"""As Kafka's own configuration has it: [%d] %p %m (%c)."""
 
 
 class LogLine(NamedTuple):
@@ -29,11 +33,15 @@ class LogLine(NamedTuple):
 
 def line_of(text: str) -> LogLine | None:
     """Return a line; None for one that goes on with the message of another, or is torn."""
-    match = _LINE.fullmatch(text)
-    if match is None:
-        return None
+    if match := _LINE.fullmatch(text):
+        return LogLine(_instant_ns(match), match[3], match[4])
+    match = _USUAL_LINE.fullmatch(text)
+    return None if match is None else LogLine(_instant_ns(match), match["logger"], match["text"])
+
+
+def _instant_ns(match: re.Match[str]) -> int:
     seconds = int(datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp())
-    return LogLine((seconds * 1000 + int(match[2])) * 1_000_000, match[3], match[4])
+    return (seconds * 1000 + int(match[2])) * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

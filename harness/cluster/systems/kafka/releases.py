@@ -44,6 +44,8 @@ _RESOLVES_ADDRESSES = 11
 """With a later Java 2.0 to 2.3 resolve no address that ZooKeeper gave them."""
 SINCE_ANSWERS = (3, 9)
 """Patterns have been tried on what these word."""
+SINCE_LOGGER_LEVELS = (2, 4)
+"""Brokers say at which levels they log (KIP-412)."""
 _FORMAT_STATED = (2, 4)
 """First release in which the format of records needs no setting."""
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")

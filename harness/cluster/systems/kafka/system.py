@@ -1,17 +1,13 @@
 """Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
 
-import re
-import secrets
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
-from harness.broker.state_log import LineStateLog
 from harness.cluster import broker_properties
-from harness.cluster.clocks import Clock, Rectified, read_clocks
+from harness.cluster.clocks import read_clocks
 from harness.cluster.layout import broker_process
 from harness.cluster.releases import Writer
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
@@ -19,6 +15,7 @@ from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader,
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
+from harness.cluster.systems.kafka.state_changes import not_understood, version_in, write_state_changes
 from harness.cluster.systems.system import OF_A_JVM, System, system_named
 from harness.errors import ClusterError
 
@@ -39,8 +36,6 @@ JVM_OPTIONS = (
 )
 """For three brokers on a small machine."""
 MAIN = "kafka.Kafka"
-_VERSION_LOGGER = "org.apache.kafka.common.utils.AppInfoParser"
-_VERSION = re.compile(r"Kafka version ?: (\S+)")
 JARS = "/opt/kafka/lib"
 """Where a container has those of its release."""
 UNPACKED = f"-Djava.io.tmpdir={BROKER_DATA}"
@@ -186,7 +181,7 @@ class ApacheKafka:
 
     def release_in(self, lines: bytes) -> str:
         """Return the version that the last process logged which did, as all do in the end of their start."""
-        versions = (version for line in map(log_reader.line_of, _backwards(lines)) if (version := _version_in(line)))
+        versions = (version for line in map(log_reader.line_of, _backwards(lines)) if (version := version_in(line)))
         return next(versions, "")
 
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
@@ -201,8 +196,8 @@ class ApacheKafka:
         with self.event_log(broker).open("rb") as log, broker.state_change_log.open("wb") as out:
             for version, lines in _written(log, broker.writers or (Writer(0, self.name),)):
                 wording = log_reader.wording(version, self.release.version)
-                unknown += _write(broker.broker_id, wording, lines, clocks, out)
-        return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
+                unknown += write_state_changes(broker.broker_id, wording, lines, clocks, out)
+        return not_understood(unknown)
 
 
 def _java(java: str, class_path: str, config: PurePath, *besides: str) -> list[str]:
@@ -213,11 +208,6 @@ def _java(java: str, class_path: str, config: PurePath, *besides: str) -> list[s
 
 def _backwards(lines: bytes) -> Iterator[str]:
     return reversed(lines.decode(errors="replace").splitlines())
-
-
-def _version_in(line: log_reader.LogLine | None) -> str:
-    match = _VERSION.fullmatch(line.text) if line is not None and line.logger == _VERSION_LOGGER else None
-    return match[1] if match else ""
 
 
 def _written(log: BinaryIO, writers: Sequence[Writer]) -> Iterator[tuple[str, Iterator[str]]]:
@@ -232,46 +222,6 @@ def _lines(log: BinaryIO, begin: int, end: int | None) -> Iterator[str]:
     log.seek(begin)
     while line := log.readline(-1 if end is None else end - log.tell()):
         yield line.decode(errors="replace").rstrip("\r\n")
-
-
-def _write(
-    broker_id: int,
-    wording: log_reader.Wording,
-    lines: Iterator[str],
-    clocks: Sequence[Clock],
-    out: BinaryIO,
-) -> Counter[str]:
-    """Write the state changes in lines of one release; return the counts of unknown lines.
-
-    Those of each process stand by themselves.
-
-    A log has the broker's wall clock; its instants are put on the monotonic clock by how far apart the machine's two
-    are now, and by what was done to the broker's.
-    """
-    rectified = Rectified(clocks, time.time_ns() - time.monotonic_ns())
-
-    def write(line: bytes) -> None:
-        out.write(line)
-
-    def wall_ns() -> int:
-        return now_ns
-
-    def monotonic_ns() -> int:
-        return instant_ns
-
-    log: LineStateLog | None = None
-    of: ProcessState | None = None
-    now_ns = instant_ns = 0
-    reader = log_reader.LogReader(wording)
-    for process, line, event in reader.events(lines):
-        now_ns, instant_ns = line.time_ns, rectified.instant_ns(line.time_ns)
-        if log is None or process is not of:
-            of = process
-            log = LineStateLog(broker_id, secrets.token_hex(8), write, wall_ns, monotonic_ns)
-        log.session_changed(process.session)
-        log.registered(process.broker_epoch)
-        log.emit(event)
-    return reader.unknown
 
 
 PLUGIN: type[System] = ApacheKafka
