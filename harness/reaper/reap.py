@@ -38,8 +38,8 @@ which a remark then says. A run that a reaper has closed never passes, so no wro
 import fcntl
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,7 @@ def reap(
     patience_s: float = PATIENCE_S,
     dry_run: bool = False,
     progress: Progress | None = None,
+    credentials: Callable[[RunFolder], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> ReapResult:
     """Remove what dead runs left behind; return every leftover that was found, with its fate.
 
@@ -85,10 +86,17 @@ def reap(
         patience_s: how long a scheduler has to go on with a run whose worker is gone.
         dry_run: change nothing; return what would be done.
         progress: shows the phases of a run that is collected and stopped.
+        credentials: has what the run's existing cluster asks for in the environment, while the run is closed.
     """
     folders = [folder.resolve() for folder in runs]
     with find_leftovers() as leftovers:
-        reaper = _Reaper(leftovers=leftovers, patience_s=patience_s, dry_run=dry_run, progress=progress or Logged())
+        reaper = _Reaper(
+            leftovers=leftovers,
+            patience_s=patience_s,
+            dry_run=dry_run,
+            progress=progress or Logged(),
+            credentials=credentials,
+        )
         labelled = {root for root in leftovers.roots if everywhere or root.parent in folders}
         roots = labelled.union(*(_run_folders(folder) for folder in folders))
         items = [item for root in sorted(roots) for item in reaper.attend(root)]
@@ -113,6 +121,7 @@ class _Reaper:
     patience_s: float
     dry_run: bool
     progress: Progress
+    credentials: Callable[[RunFolder], AbstractContextManager[None]]
 
     def attend(self, root: Path) -> list[Item]:
         """Handle one run folder, or its name; an error becomes an item, so that the round continues."""
@@ -189,7 +198,8 @@ class _Reaper:
             due = abandoned or closing.refresh_verdict(run, dry_run=True)
             return [_run(run.root, Fate.DUE, liveness.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
         if abandoned:
-            return self._abandoned(run, liveness.reason, left)
+            with self.credentials(run):
+                return self._abandoned(run, liveness.reason, left)
         if any(it.kind is ItemKind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
             closing.collect_remains(run, "its containers were left", self.progress, again=True)
         swept = self._sweep(run.root, left)

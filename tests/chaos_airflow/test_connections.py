@@ -2,12 +2,15 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from chaos_airflow.tasks.connections import connection_id, owned
-from harness.scenario.file import read_scenario
+from chaos_airflow.tasks.reaping import credentials
+from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
+from harness.store.folder import RunFolder
 
 pytestmark = pytest.mark.airflow
 
@@ -50,3 +53,18 @@ def test_its_extras_are_the_variables_that_the_cluster_file_names_and_no_others(
     path = os.environ["PATH"]
     assert owned(scenario(**OF_A_CLUSTER))
     assert (os.environ["KAFKA_PASSWORD"], os.environ["PATH"]) == ("secret", path)
+
+
+def test_the_reaper_has_the_credentials_of_a_run_while_it_closes_it_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connection = json.dumps({"conn_type": "generic", "extra": json.dumps({"KAFKA_PASSWORD": "secret"})})
+    monkeypatch.setenv(f"AIRFLOW_CONN_{connection_id(CLUSTER_ID).upper()}", connection)
+    monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
+    run, unreadable = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "unreadable")
+    run.root.mkdir()
+    run.scenario.write_text(scenario_yaml(scenario(**OF_A_CLUSTER)), encoding="utf-8")
+    with credentials(run):
+        assert os.environ["KAFKA_PASSWORD"] == "secret"
+    with credentials(unreadable):
+        assert "KAFKA_PASSWORD" not in os.environ

@@ -40,7 +40,7 @@ from harness.reaper.result import Fate, Item, ItemKind, ReapResult
 from chaos_airflow.tasks import reaping
 
 stuck = Item(kind=ItemKind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
-reaping.reap = lambda runs: ReapResult(items=[stuck])
+reaping.reap = lambda runs, credentials: ReapResult(items=[stuck])
 try:
     reaping.reap_runs()
 except AirflowFailException as error:
