@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -275,8 +276,16 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
     world.engine = FakeEngine().add(run.root, "container-a", "network-a", "volume-a")
     world.engine.add(world.runs.parent / "elsewhere" / "run", "volume-b")
 
-    reaped = reap([world.runs], progress=Silent())
+    closed = []
 
+    @contextmanager
+    def credentials(run: RunFolder) -> Iterator[None]:
+        yield
+        closed.append((run.run_id, run.verdict.exists()))
+
+    reaped = reap([world.runs], progress=Silent(), credentials=credentials)
+
+    assert closed == [(run.run_id, True)], "credentials are there until the verdict is saved"
     assert not any(process.alive() for process in left)
     assert stranger.alive()
     assert list(run.cluster.rglob("*.sock")) == []
