@@ -39,6 +39,8 @@ def test_every_kind_of_line_has_what_the_format_asks_for(tmp_path: Path) -> None
     lines.send_ends(start, "ok", 2, 7)
     lines.polled(5, "subscribe", [('or"ders', 2, 7, "ü")])
     lines.end_offset('or"ders', 2, 6, 8)
+    lines.commit_ends(lines.commit_begins('gr"oup', 'or"ders', 2, 8), "ok")
+    lines.committed('gr"oup', 'or"ders', 2, 9, 8)
     lines.close()
     (of_client,) = recorded(tmp_path).values()
     required = {line.name: set(line.required) for line in formats()["operations"].lines}
@@ -49,6 +51,8 @@ def test_every_kind_of_line_has_what_the_format_asks_for(tmp_path: Path) -> None
     assert (said["send", "invoke"]["topic"], said["send", "ok"]["offset"]) == ('or"ders', 7)
     assert said["poll", "ok"]["records"] == [{"topic": 'or"ders', "partition": 2, "offset": 7, "value": "ü"}]
     assert said["end_offset", "ok"]["offset"] == 8
+    assert {said[kind, "ok"]["group"] for kind in ("commit", "fetch_committed")} == {'gr"oup'}
+    assert {said[kind, "ok"]["offset"] for kind in ("commit", "fetch_committed")} == {8}
     begins = sorted(line["index"] for line in of_client if line["type"] == "invoke")
     assert begins == [*range(len(begins))]
 

@@ -106,6 +106,10 @@ class Consumer(confluent_kafka.Consumer):
         self._reading = Reading()
         reset = str(_of(config, "auto.offset.reset", "topic.auto.offset.reset", default="latest"))
         self._from_start = reset in ("earliest", "beginning", "smallest")
+        self._group = str(config.get("group.id", ""))
+        self._commits = str(config.get("enable.auto.commit", True)).lower() == "false"
+        self._positions_are_stored = str(config.get("enable.auto.offset.store", True)).lower() != "false"
+        self._committed: set[tuple[str, int]] = set()
         recorder.follow(self)
 
     def subscribe(  # type: ignore[override]  # what is left over goes to the library as it is
@@ -156,6 +160,53 @@ class Consumer(confluent_kafka.Consumer):
             self._lines.polled(began_ns, self._mode, records)
         return messages
 
+    def commit(  # type: ignore[override]  # the library's overloads
+        self,
+        message: Any = None,
+        offsets: list[TopicPartition] | None = None,
+        asynchronous: bool = True,
+    ) -> list[TopicPartition] | None:
+        """Write down the commit, and how it ends; how one ends that is not waited for stays unknown.
+
+        Without automatic commits only, which are not seen. Offsets that the application stores are not seen either:
+        after their commit nothing is said of the group's offsets.
+        """
+        places = self._to_commit(message, offsets) if self._commits else []
+        if not places:
+            self._commits = False
+            asked: dict[str, Any] = {"message": message} if message is not None else {}
+            asked |= {"offsets": offsets} if offsets is not None else {}
+            return self._commit(asynchronous=asynchronous, **asked)
+        lines = self._lines
+        starts = {
+            (each.topic, each.partition): lines.commit_begins(self._group, each.topic, each.partition, each.offset)
+            for each in places
+        }
+        self._committed |= starts.keys()
+        try:
+            ended = self._commit(offsets=places, asynchronous=asynchronous)
+        except KafkaException as failure:
+            for start in starts.values():
+                lines.commit_ends(start, "info", str(failure))
+            raise
+        for each in ended or ():
+            why = "" if each.error is None else str(each.error)
+            lines.commit_ends(starts[each.topic, each.partition], "info" if why else "ok", why)
+        return ended
+
+    def _commit(self, **asked: Any) -> list[TopicPartition] | None:
+        committed: list[TopicPartition] | None = super().commit(**asked)
+        return committed
+
+    def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        """Write down the committed offsets that are read back."""
+        began_ns = monotonic_ns()
+        read: list[TopicPartition] = super().committed(partitions, timeout)
+        for each in read if self._commits else ():
+            if each.error is None:
+                self._lines.committed(self._group, each.topic, each.partition, began_ns, max(each.offset, -1))
+        return read
+
     def read_to_the_end(self, timeout_s: float = 30.0) -> bool:
         """Read until every assigned partition is read to its end; False when time is up."""
         deadline = monotonic() + timeout_s
@@ -181,6 +232,9 @@ class Consumer(confluent_kafka.Consumer):
                 low, high = self.get_watermark_offsets(TopicPartition(topic, partition), ASK_S, cached=False)
                 starts[topic, partition] = low
                 self._lines.end_offset(topic, partition, began_ns, high)
+        if self._committed and self._commits:
+            with suppress(KafkaException, RuntimeError):
+                self.committed([TopicPartition(*place) for place in sorted(self._committed)], ASK_S)
         self._lines.settings(self._reading.settings(starts))
         self._lines.settings(_settings_of(self._config, {topic for topic, _ in self._reading.partitions}))
         self._lines.close()
@@ -188,13 +242,23 @@ class Consumer(confluent_kafka.Consumer):
     def _begin(self, partitions: list[TopicPartition]) -> None:
         known = {}
         with suppress(KafkaException):
-            known = {(each.topic, each.partition): each.offset for each in self.committed(partitions, ASK_S)}
+            known = {(each.topic, each.partition): each.offset for each in super().committed(partitions, ASK_S)}
         for each in partitions:
             place = (each.topic, each.partition)
             unsaid = each.offset == confluent_kafka.OFFSET_INVALID
             self._reading.partitions.setdefault(
                 place, self._begins_at_start(known.get(place) if unsaid else each.offset)
             )
+
+    def _to_commit(self, message: Any, offsets: list[TopicPartition] | None) -> list[TopicPartition]:
+        """Return the offsets that a commit is about; none where only the library knows them."""
+        if message is not None:
+            return [TopicPartition(message.topic(), message.partition(), message.offset() + 1)]
+        if offsets is not None:
+            return list(offsets)
+        if not self._positions_are_stored:
+            return []
+        return [each for each in self.position(self.assignment()) if each.offset >= 0]
 
     def _begins_at_start(self, offset: int | None) -> bool:
         """Return whether reading that begins at an offset, or where the configuration says, begins at the start."""

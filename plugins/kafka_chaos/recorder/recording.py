@@ -155,6 +155,31 @@ class Lines:
             self._add(f'{start},"time_ns":{began_ns},"type":"invoke"')
             self._add(f'{start},"offset":{offset},"time_ns":{monotonic_ns()},"type":"ok"')
 
+    def commit_begins(self, group: str, topic: str, partition: int, offset: int) -> str:
+        """Write down that an offset is about to be committed; return how the line of its end begins."""
+        start = (
+            f'{{"index":{next(self._indexes)},"process":{self._name},"kind":"commit","mode":"manual",'
+            f'"group":{quoted(group)},"topic":{self._quoted(topic)},"partition":{partition},"offset":{offset}'
+        )
+        with self._lock:
+            self._add(f'{start},"time_ns":{monotonic_ns()},"type":"invoke"')
+            self._flush()
+        return start
+
+    def commit_ends(self, start: str, outcome: str, error: str = "") -> None:
+        """Write down how a commit ended: ok or info."""
+        said = f',"error":{quoted(error)}' if error else ""
+        with self._lock:
+            self._add(f'{start}{said},"time_ns":{monotonic_ns()},"type":"{outcome}"')
+
+    def committed(self, group: str, topic: str, partition: int, began_ns: int, offset: int) -> None:
+        """Write down which offset of a group was read back; -1 for none."""
+        place = f'"group":{quoted(group)},"topic":{self._quoted(topic)},"partition":{partition}'
+        with self._lock:
+            start = f'{{"index":{next(self._indexes)},"process":{self._name},"kind":"fetch_committed",{place}'
+            self._add(f'{start},"time_ns":{began_ns},"type":"invoke"')
+            self._add(f'{start},"offset":{offset},"time_ns":{monotonic_ns()},"type":"ok"')
+
     def settings(self, values: Mapping[str, object]) -> None:
         """Write down settings, by their names in docs/reference/evidence.md."""
         with self._lock:
