@@ -7,7 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.analysis.sources.lineage import FINDINGS, LINEAGE, kinds_of, missing_events
-from harness.cluster.systems.system import System, system_named
+from harness.cluster.systems.system import EXTERNAL, System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, read_by
 from harness.contracts.faults import MayLoseData
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
 """Prefixes of broker properties that make the offsets topic be cleaned during a run."""
+_COPIED = {"replicas": "data", "zookeeper": "metadata"}
+"""What brings a kind of evidence of an existing cluster."""
 AROUND_LOAD_S = 3600.0
 """The longest duration of a run beyond its load, on the busiest machine."""
 EVIDENCE = "evidence"
@@ -142,7 +144,10 @@ def require_evidence(scenario: Scenario) -> None:
 
 
 def not_told(system: System, events: Iterable[str]) -> str:
-    """Return why something cannot be judged: events that the brokers do not log."""
+    """Return why something cannot be judged: events that the brokers do not log, or commands that are not given."""
+    if system.name == EXTERNAL:
+        lacking = {_COPIED.get(event, "logs") for event in events}
+        return f"the cluster file has no command that copies {', '.join(sorted(lacking))}"
     return f"{system.name} does not log {', '.join(sorted(events))}"
 
 
