@@ -150,6 +150,11 @@ def test_logs_that_do_not_show_all_are_refused(
 def test_lines_that_should_be_understood_and_are_not_are_counted(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
+    another = (
+        6,
+        "kafka.request.logger",
+        'Completed request:{"requestHeader":{"requestApiKeyName":"INIT_PRODUCER_ID"}}',
+    )
     odd = (7, LOGS, f"[UnifiedLog partition={OWN}-0, dir=/data] Appended message set with something new")
-    (folder / "server.log").write_text(log(START, leads(OWN), odd), encoding="utf-8")
+    (folder / "server.log").write_text(log(START, leads(OWN), another, odd), encoding="utf-8")
     assert gather(folder, of(), tmp_path / "out") == [f"the log of broker 1: 1 lines of {LOGS} could not be understood"]

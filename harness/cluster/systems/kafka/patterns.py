@@ -228,7 +228,7 @@ PATTERNS = (
         r'Completed request:(?P<request>\{.*"requestApiKeyName":"PRODUCE".*\})',
         line_events.answers,
         since=SINCE_ANSWERS,
-        watched=r".*PRODUCE.*",
+        watched=r'.*"requestApiKeyName":"PRODUCE".*',
     ),
     Pattern(
         None,
