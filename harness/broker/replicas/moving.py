@@ -67,7 +67,8 @@ class ReplicaMover:
         if partition is None:
             if logs.get(*key) is None:
                 logs.prefer(*key, directory)
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            known = self.replicas.metadata.partition(*key) is not None
+            return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if logs.directory_of(*key) != directory and key not in self._moves:
             if any(logs.has_failed(name) for name in logs.names):
                 return ErrorCode.KAFKA_STORAGE_ERROR

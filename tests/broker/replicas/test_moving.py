@@ -130,24 +130,31 @@ async def test_another_directory_ends_a_move_and_the_next_start_removes_what_is_
         pytest.param("t", "/a", NONE, id="where it is already"),
         pytest.param("t", "/c", ErrorCode.LOG_DIR_NOT_FOUND, id="no such directory"),
         pytest.param("t", "/a/", ErrorCode.LOG_DIR_NOT_FOUND, id="another spelling of a directory"),
-        pytest.param("new", "/b", ErrorCode.REPLICA_NOT_AVAILABLE, id="no such replica"),
+        pytest.param("new", "/b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="no such topic"),
         pytest.param("x" * 249, "/b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="a name that leaves no room for a suffix"),
     ],
 )
-async def test_what_kafka_answers(cluster: WholeCluster, topic: str, directory: str, error: ErrorCode) -> None:
+async def test_the_answers_of_kafka_3_9_1(cluster: WholeCluster, topic: str, directory: str, error: ErrorCode) -> None:
     assert await asked(cluster, topic, directory) is error
     assert await where(cluster) == {"/a": [("t", False)], "/b": []}
 
 
 async def test_a_replica_is_created_in_the_directory_that_was_asked_for(cluster: WholeCluster) -> None:
-    assert await asked(cluster, "new", "/a") is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert await asked(cluster, "new", "/a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert await cluster.create("new", [1]) == 0
     await cluster.until_led("new", 1)
     assert await where(cluster) == {"/a": [("new", False), ("t", False)], "/b": []}
 
 
+async def test_a_replica_of_another_broker_is_not_available(cluster: WholeCluster) -> None:
+    await cluster.start(2)
+    assert await cluster.create("other", [2]) == 0
+    await cluster.until_led("other", 2, by=1)
+    assert await asked(cluster, "other", "/b") is ErrorCode.REPLICA_NOT_AVAILABLE
+
+
 async def test_nothing_moves_while_a_directory_has_failed(cluster: WholeCluster) -> None:
-    assert await asked(cluster, "new", "/b") is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert await asked(cluster, "new", "/b") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert await cluster.create("new", [1]) == 0
     await cluster.until_led("new", 1)
     cluster.disk(1, "/b").space_left = 0
