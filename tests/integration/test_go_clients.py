@@ -174,11 +174,3 @@ def test_members_in_go_share_die_leave_and_their_group_is_deleted(
     assert client.describes() == NONE_OF_A_GROUP
     assert client.does("delete", topic) == {"error": GROUP_ID_NOT_FOUND}
     assert client.does("offsets", topic) == {}
-
-
-@pytest.mark.parametrize("program", ["franz", "sarama"])
-def test_a_session_of_a_transactional_producer_begins(cluster: dict[str, Any], programs: Path, program: str) -> None:
-    topic = f"topic-{uuid.uuid4().hex[:8]}"
-    client = Client(programs / program, cluster["bootstrap_servers"], topic)
-    assert client.does("create", topic, 1, REPLICAS) == {"error": 0}
-    assert client.does("transact", topic) == {"error": 0}

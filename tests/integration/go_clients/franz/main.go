@@ -2,7 +2,6 @@
 //
 //	franz SERVERS create TOPIC PARTITIONS REPLICAS
 //	franz SERVERS produce TOPIC PARTITIONS FROM TO    values FROM to TO-1, in turn to each partition
-//	franz SERVERS transact TOPIC
 //	franz SERVERS member TOPIC GROUP STRATEGY [INSTANCE]    until its input ends; then it leaves
 //	franz SERVERS describe|list|offsets|delete GROUP
 //	franz SERVERS set-offset|delete-offset GROUP TOPIC PARTITION [OFFSET]
@@ -86,16 +85,6 @@ func produce(servers, topic string, partitions, from, to int) {
 	}
 	check(producer.ProduceSync(context.Background(), records...).FirstErr())
 	show(object{"produced": to - from})
-}
-
-// transact returns the error that ends the first try to write a record in a transaction.
-func transact(ctx context.Context, servers, topic string) error {
-	producer := client(servers, kgo.TransactionalID("transactional"))
-	defer producer.Close()
-	if err := producer.BeginTransaction(); err != nil {
-		return err
-	}
-	return producer.ProduceSync(ctx, &kgo.Record{Topic: topic}).FirstErr()
 }
 
 func member(ctx context.Context, servers, topic, group, strategy string, instance []string) {
@@ -199,9 +188,6 @@ func main() {
 	switch command {
 	case "produce":
 		produce(servers, arguments[0], number(arguments[1]), number(arguments[2]), number(arguments[3]))
-		return
-	case "transact":
-		show(object{"error": code(transact(ctx, servers, arguments[0]))})
 		return
 	case "session":
 		session(ctx, servers, arguments[0], arguments[1])

@@ -81,17 +81,6 @@ func produce(servers []string, topic string, partitions, from, to int) {
 	show(object{"produced": to - from})
 }
 
-// transact returns the error that ends the first try to write in transactions: sarama asks for a producer id at once.
-func transact(servers []string) error {
-	config := configuration()
-	config.Producer.Transaction.ID = "transactional"
-	producer, err := sarama.NewSyncProducer(servers, config)
-	if err == nil {
-		_ = producer.Close()
-	}
-	return err
-}
-
 // claims says what a member has: with a cooperative strategy, one session goes on while that changes.
 type claims struct {
 	lock     sync.Mutex
@@ -207,9 +196,6 @@ func main() {
 	switch command {
 	case "produce":
 		produce(servers, arguments[0], number(arguments[1]), number(arguments[2]), number(arguments[3]))
-		return
-	case "transact":
-		show(object{"error": code(transact(servers))})
 		return
 	case "session":
 		session(servers, arguments[0], arguments[1])
