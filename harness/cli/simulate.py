@@ -42,7 +42,7 @@ EVERY_S = 10.0
 
 def simulate(
     scenario: ScenarioName,
-    schedules: Annotated[int, typer.Option("--schedules", min=1, max=MAX_SCHEDULES, help="How many.")] = 100,
+    schedules: Annotated[int, typer.Option("--schedules", min=1, max=MAX_SCHEDULES, help="Number of schedules.")] = 100,
     seed: Seed = None,
     master: Master = None,
     engine: EngineName = None,

@@ -45,7 +45,7 @@ class Answer:
 
 
 def answer(check: str, rows: Rows, settings: Settings = EXAMPLE) -> Answer:
-    """Return what a check says of these rows of facts; a column that a row does not name is null.
+    """Return the answer of a check on these rows of facts; a column that a row does not name is null.
 
     Args:
         check: Its name.
@@ -89,7 +89,7 @@ def _facts(spark: "SparkSession", rows: Rows) -> "dict[str, DataFrame]":
 
 
 def simulated(scenario: Mapping[str, Any] | str, folder: Path, *, seed: int = 1) -> RunResult:
-    """Return what became of a scenario in virtual time: of each fault whether it was seen to happen. Nothing is judged.
+    """Carry out a scenario in virtual time and return the verdict on each fault; no check judges the run.
 
     Args:
         scenario: A built-in scenario's name, or what a scenario's file says; what is left out of topics and load is

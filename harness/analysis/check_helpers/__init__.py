@@ -1,1 +1,1 @@
-"""What checks are written with: findings, assumptions, excuses, and what several checks make of the same facts."""
+"""Helpers of checks: findings, assumptions, excuses, and transformations of facts that several checks need."""

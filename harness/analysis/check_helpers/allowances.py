@@ -10,6 +10,6 @@ UNCLEAN_ELECTION = Allowance(
 )
 POWER_LOSS = Allowance(reason="a power loss takes what was not flushed to disk, damage what is there", power_loss=True)
 LOSSES = (UNCLEAN_ELECTION, POWER_LOSS)
-"""What excuses whatever an agreed loss of committed records shows as."""
+"""Allowances of every anomaly that a permitted loss of committed records causes."""
 LOSSES_OF_OFFSETS = (UNCLEAN_ELECTION, replace(POWER_LOSS, anywhere=True))
-"""The same of a group's offsets, which are lost with the offsets topic's partition and not with their own."""
+"""The same for a group's offsets, which are lost with the partition of the offsets topic that holds them."""

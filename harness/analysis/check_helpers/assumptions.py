@@ -1,4 +1,4 @@
-"""What do several checks take for granted of a run? What one alone does stands beside it."""
+"""Which assumptions about a run do several checks share? An assumption of one check is in that check's module."""
 
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +15,7 @@ _REPLICA = "replica of {topic}-{partition} on broker {broker}: "
 
 
 def _without_remark(subject: str, *, torn_too: bool = False) -> Assumption:
-    """There is no remark on what begins so; a torn last line is one only where it must not be."""
+    """No remark is on a subject with this prefix; a torn last line counts only with `torn_too`."""
     return Assumption(
         facts=("evidence",),
         broken=lambda evidence: evidence.where(
@@ -35,7 +35,7 @@ def _counted_problem() -> Column:
 
 @cache
 def has_field(field: str, fact: str, older: Callable[[DataFrame], DataFrame] | None = None) -> Assumption:
-    """Every row of a fact has a field that logs of older brokers lack; `older` picks rows of theirs otherwise."""
+    """Every row of a fact has a field that logs of older brokers lack; `older` selects rows that lack it otherwise."""
     return Assumption(
         facts=(fact,),
         broken=older or (lambda rows: rows.where(F.col(field).isNull())),
@@ -44,12 +44,12 @@ def has_field(field: str, fact: str, older: Callable[[DataFrame], DataFrame] | N
 
 
 def without_acks(appends: DataFrame) -> DataFrame:
-    """The appends of leaders that do not say with which acks they wrote."""
+    """Return appends of leaders whose log does not state the acks."""
     return appends.where((F.col("role") == "leader") & F.col("acks_all").isNull())
 
 
 def _missing_dumps(partition_states: DataFrame, replicas: DataFrame, topics: DataFrame) -> DataFrame:
-    """The members of the last ISRs of topics that were not deleted that have no dump."""
+    """Return the members of the last ISRs that have no dump, without deleted topics."""
     return (
         last_isr(partition_states)
         .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
@@ -58,7 +58,7 @@ def _missing_dumps(partition_states: DataFrame, replicas: DataFrame, topics: Dat
 
 
 UNIQUE_VALUES = _without_remark(VALUE_IDS)
-"""Without unique values nothing can be followed."""
+"""Every value was sent once: otherwise records cannot be followed by their values."""
 CLIENTS_WHOLE = _without_remark("operations/")
 """The history of the clients has no holes, in which a send may be missing."""
 BROKERS_WHOLE = _without_remark("brokers/")
@@ -85,7 +85,7 @@ COMPACTIONS_TOLD = Assumption(
     reason="{topic} is compacted, and no broker's log has what cleaners removed",
     of_compaction=True,
 )
-"""Brokers that compact what is judged say so; of internal topics, which always are, little is ever taken in a run."""
+"""A run with a compacted topic has brokers' logs, which say what cleaners removed; internal topics do not count."""
 HEALED = Assumption(
     facts=("fault_windows",),
     broken=lambda faults: faults.where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull()),

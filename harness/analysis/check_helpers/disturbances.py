@@ -1,4 +1,4 @@
-"""When were messages lost or late, or processes kept from running, so that nothing can be expected in time?"""
+"""When did a fault delay messages or processes, so that no deadline can be expected to hold?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

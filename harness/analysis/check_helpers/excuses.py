@@ -1,4 +1,4 @@
-"""How far an excuse reaches: what a power loss takes is of partitions on that broker, and was there before."""
+"""Which findings can a power loss excuse? Those of partitions on that broker, on records from before the loss."""
 
 from collections.abc import Iterable
 
@@ -15,11 +15,11 @@ _NEVER_NS = (1 << 63) - 1
 
 
 def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks: Iterable[Check]) -> DataFrame:
-    """Return the findings of these checks; what no power loss can have taken is a violation.
+    """Return the findings of these checks; a finding that no power loss can explain becomes a violation.
 
-    That is what was asked for after the last cut (an answer may come later, being under way), and what is in a
-    partition none of whose replicas was cut off. Where that cannot be told the excuse stands: of runs without a journal
-    of faults, of partitions with unknown replicas, and of findings that name no partition or no instant.
+    Those are findings on operations that began after the last power loss, and on partitions without a replica on the
+    brokers that lost power. The excuse stays where this is unknown: in runs without a journal of faults, for partitions
+    with unknown replicas, and for findings without a partition or an instant.
     """
     stored_anywhere = [check.name for check in checks if any(each.anywhere for each in check.excused_by)]
     journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))
@@ -46,10 +46,10 @@ def forfeiting() -> list[str]:
 
 
 def _cuts(fault_windows: DataFrame) -> DataFrame:
-    """Return the windows in which records may have been taken, with the instant by which they were: `cut_ns`.
+    """Return the windows of faults that may have removed records, with the latest instant of the removal: `cut_ns`.
 
-    A fault that failed may have hit some of its targets before: all that is known is that it was over when its effect
-    was judged, at the latest when it was healed. Where the journal ends before, it may have hit them at any time.
+    A fault that failed may have hit some of its targets before it failed. It was over when its effect was judged, at
+    the latest when it was healed. If the journal ends earlier, it may have hit them at any time.
     """
     begun = F.coalesce("injected_ns", "intended_ns").isNotNull()
     over = F.coalesce("injected_ns", "confirmed_ns", "healed_ns", F.lit(_NEVER_NS))
@@ -57,7 +57,7 @@ def _cuts(fault_windows: DataFrame) -> DataFrame:
 
 
 def _reach(cuts: DataFrame, partition_states: DataFrame) -> DataFrame:
-    """One row a partition whose replicas are known: when the power of one of them was cut last, null for never."""
+    """One row a partition with known replicas: when one of its brokers last lost power, null for never."""
     replicas = partition_states.select(
         *PARTITION_KEY, F.explode(F.coalesce("assignment", "isr")).alias("broker")
     ).distinct()

@@ -1,4 +1,4 @@
-"""What checks are made of: severities by what excuses them, rows in the shape of findings."""
+"""Findings: rows with the columns of findings, and the severity that an allowance gives them."""
 
 from collections.abc import Sequence
 from functools import reduce

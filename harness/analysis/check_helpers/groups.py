@@ -1,4 +1,4 @@
-"""What do several checks of consumer groups share?"""
+"""Helpers of checks on consumer groups."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -8,11 +8,11 @@ from harness.contracts.checks import Assumption, Settings
 from harness.values import OFFSETS_TOPIC
 
 STORING_MS = 10_000
-"""What a group's record may take to be stored (`offsets.commit.timeout.ms`), twice over."""
+"""Twice the time in which a group's record must be stored (`offsets.commit.timeout.ms`)."""
 
 
 def _untold(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
-    """The runs with members of groups of whose coordinators nothing is known."""
+    """Return the runs with members of groups, but without log lines of their coordinators."""
     return ownerships.select("run_id").distinct().join(group_states, on="run_id", how="left_anti")
 
 
@@ -21,24 +21,24 @@ COORDINATORS_TELL = Assumption(
     broken=_untold,
     reason="groups had members, and no coordinator's log has them",
 )
-"""Where groups have members, their coordinators say what became of them."""
+"""In a run whose groups have members, coordinators log the states of groups."""
 
 
 def has_ended(state: str = "state") -> Column:
-    """Whether in this state nothing is left of a group, so that its generations may begin anew."""
+    """Whether the group is deleted in this state, so that its generations may begin at 0 again."""
     return (F.col(state) == "Dead") & (F.col("reason") == "nothing is left of it")
 
 
 def log_was_given() -> Column:
-    """Whether a load could read its log: a coordinator whose disk refuses that begins with what it has got."""
+    """Whether a load could read its log; after a disk error a coordinator begins with what it has read."""
     return F.coalesce("disk_error", F.lit("")) == ""
 
 
 def with_patience(rows: DataFrame, group_states: DataFrame) -> DataFrame:
-    """Add `bound_ms`: how long members of the row's group may be waited for on the way to the next generation.
+    """Add `bound_ms`: how long the row's group may wait for its members before the next generation.
 
-    As long as the most patient allows, once more if only instances are left that have not come, and until their
-    sessions end.
+    That is twice the longest rebalance time-out (the second time for static members that have not returned), the
+    longest session time-out, and the time to store the group.
     """
     rebalance_ms = F.max("rebalance_timeout_ms").cast("bigint")
     patience = 2 * rebalance_ms + F.max("session_timeout_ms") + STORING_MS

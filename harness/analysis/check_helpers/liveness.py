@@ -1,4 +1,4 @@
-"""What do checks make of signs of life that are missing?"""
+"""Findings of failed liveness probes."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,18 +12,18 @@ from harness.store.history import Sign
 
 BUSY_PERCENT = 95
 CROWDED_PERCENT = 200
-"""Twice as many processes want to run as there are processors."""
+"""Load average as a percentage of the processors: twice as many processes want to run as there are processors."""
 LATE_MS = 2000
 
 
 class OfLiveness:
-    """A check that asks for some signs of life."""
+    """A check of some liveness probes."""
 
     name: ClassVar[str]
     signs: ClassVar[tuple[Sign, ...]]
 
     def missing(self, liveness: DataFrame, promise: str, *shows: Column) -> DataFrame:
-        """One finding a sign that is missing; a note where something kept the cluster from showing it.
+        """One finding a probe that failed; a note where a known hindrance explains it.
 
         Args:
             liveness: Every look.
@@ -53,7 +53,7 @@ class OfLiveness:
 
 
 def not_starved(signs: Sequence[Sign]) -> Assumption:
-    """Where a sign is missing, the machine had time for the cluster: one that is starved shows none."""
+    """Where a probe failed, the machine was not starved: a starved machine explains every failure."""
     return Assumption(
         facts=("liveness",),
         broken=lambda liveness: _missing(liveness, signs).where(F.col("hindrance").isNull() & _starved()),

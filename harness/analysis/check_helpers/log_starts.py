@@ -1,4 +1,4 @@
-"""Which records has a log left behind, as retention or a client deleted them?"""
+"""Which records may retention or a client have deleted from the start of a log?"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,7 +22,7 @@ def deletable(settings: Settings) -> Column:
 
 
 def undecided(rows: DataFrame, replicas: DataFrame, claims: DataFrame, settings: Settings) -> DataFrame:
-    """Return rows of `run_id`, `topic` and `partition` whose absent records may have been removed lawfully.
+    """Return rows of `run_id`, `topic` and `partition` whose absent records may have been deleted or compacted.
 
     Records of their topics may be deleted and no replica states where the log begins, or cleaned and no broker has a
     log.

@@ -1,4 +1,4 @@
-"""How many replicas in sync does acks=all take on a partition, by all that its topic's configuration ever was?"""
+"""How many in-sync replicas does acks=all need on a partition, by every configuration that its topic had?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,9 +13,8 @@ REQUIREMENT_FACTS = ("partition_states", "topic_configs")
 def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
     """Add the topic's requirement: `at_least`, and `at_most`; null if unknown.
 
-    A topic with fewer replicas than its `min.insync.replicas` needs all of them. One that never said its own has what
-    the scenario says, and that may be more elsewhere; of internal topics, whose default no scenario names, nothing is
-    known.
+    A topic with fewer replicas than its `min.insync.replicas` needs all of them. A topic without a value of its own has
+    at least that of the scenario. For internal topics, whose default no scenario states, the requirement is unknown.
     """
     replicas = _replica_counts(facts["partition_states"])
     configured = _configured(facts["topic_configs"])

@@ -1,4 +1,4 @@
-"""What became of records as clients saw them: which were acknowledged, which were read, how far did readers come?"""
+"""Records as clients saw them: which were acknowledged, which were read, and how far readers came."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

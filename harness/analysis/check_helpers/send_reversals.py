@@ -1,4 +1,4 @@
-"""Which records landed before one that their process had sent earlier: in turn, or while both were under way?"""
+"""Which records are stored before a record that the same process had sent earlier?"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

@@ -1,4 +1,4 @@
-"""What were runs allowed to do that are judged at once?"""
+"""The settings of runs that are judged together."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -94,7 +94,7 @@ class SimulatedGroupMember:
             return steps.StepResult(offset=await offset(partition))
         except (PeerError, Refused) as error:
             self._coordinator.forget()
-            if self._fetching is not None:  # a committer needs no leaders
+            if self._fetching is not None:  # a process that only commits needs no leaders
                 self._client.refresh_soon()
             return steps.StepResult(error=str(error))
 

@@ -157,7 +157,7 @@ class Cluster:
         self._do(self._cluster.heal())
 
     def state_changes(self) -> list[dict[str, Any]]:
-        """Return what the brokers say that they did, by time."""
+        """Return what the brokers logged, by time."""
         return self._do(self._cluster.state_changes())
 
     @contextmanager

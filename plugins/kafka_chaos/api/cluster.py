@@ -48,10 +48,10 @@ class AsyncCluster:
         driver: str = "process",
         folder: Path | None = None,
     ) -> None:
-        """Say what is started; nothing is, before the block is entered.
+        """Configure the cluster; it starts when the block is entered.
 
         Args:
-            brokers: How many.
+            brokers: Number of brokers.
             system: `python`, the broker of this project, or a release of Apache Kafka, as `kafka:4.4.0`.
             properties: Properties of every broker.
             planted_bugs: Guards of the built-in broker that are switched off; `chaos list planted-bugs` names them.
@@ -95,7 +95,7 @@ class AsyncCluster:
         return self
 
     async def _groups_ready(self) -> None:
-        """Have the offsets topic made now: with a dead broker there are too few for its replicas, as in Kafka."""
+        """Create the offsets topic now: later a dead broker could leave too few brokers for its replicas."""
         host, _, port = self.bootstrap_servers.partition(",")[0].rpartition(":")
 
         async def coordinator() -> int:
@@ -289,7 +289,7 @@ class AsyncCluster:
         await until(self._view.registrations, lambda seen: set(seen) == all_ids, what=what, timeout_s=READY_S)
 
     async def state_changes(self) -> list[dict[str, Any]]:
-        """Return what the brokers say that they did, by time: elections, ISR changes, high watermarks, truncations."""
+        """Return what the brokers logged, by time: elections, ISR changes, high watermarks, truncations."""
         status = await self.status()
         lines: list[dict[str, Any]] = []
         for broker in status.brokers:

@@ -43,7 +43,7 @@ def run(
 async def run_async(
     scenario: str, *, seed: int | None = None, settings: Mapping[str, object] | None = None, runs: Path = Path("runs")
 ) -> phases.Outcome:
-    """Do the same in a thread, and leave the loop to others meanwhile."""
+    """Do the same in a thread, without blocking the loop."""
     return await asyncio.to_thread(run, scenario, seed=seed, settings=settings, runs=runs)
 
 
@@ -99,7 +99,7 @@ async def judge_async(
     into: Path | None = None,
     **evidence: Path | str | Sequence[Path | str],
 ) -> "HistoryResult":
-    """Do the same in a thread, and leave the loop to others meanwhile."""
+    """Do the same in a thread, without blocking the loop."""
     return await asyncio.to_thread(judge, operations, checks=checks, settings=settings, into=into, **evidence)
 
 
