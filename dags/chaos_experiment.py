@@ -33,7 +33,7 @@ judged. Nothing of it is left afterwards, whether it held or not.
 |---|---|
 | `start` | checks the scenario, then starts ZooKeeper and the brokers; a mistake in the form ends here |
 | `drive` | load, faults and heals, each fault confirmed from outside the injector |
-| `collect_and_stop` | brings all evidence into the run folder and stops everything; runs whatever happened before |
+| `collect_and_stop` | brings all evidence into the run folder and stops everything, even if an earlier task failed |
 | `judge`, `expectations` | PySpark and Great Expectations look for broken promises in the evidence |
 | `report` | writes the page; fails when a promise was broken, or when the run proved nothing |
 

@@ -35,7 +35,7 @@ def chaos_morning() -> None:
         events = get_current_context()["triggering_asset_events"][VERDICTS]
         entries = [entry for event in events for entry in event.extra.get("entries", ())]
         if events and not entries:
-            raise AirflowFailException("the event says of no run how it ended")
+            raise AirflowFailException("the event has no outcome of any run")
         differing = [entry for entry in entries if entry["outcome"] != entry["expect"]]
         for entry in differing:
             log.warning("%(run)s is %(outcome)s, expected was %(expect)s: %(reason)s", entry)

@@ -211,9 +211,9 @@ def _with_ids(rows: DataFrame, bits: int) -> DataFrame:
 
 
 def _has_no_place(rows: DataFrame) -> Column:
-    """Return whether a row says of no offset that something stands there: of sends, all that were not acknowledged.
+    """Return whether a row names no offset of a record: for sends, all that were not acknowledged.
 
-    In such words as files are asked in, and never null.
+    The condition can be pushed down to files, and is never null.
     """
     nowhere = F.col("topic").isNull() | F.col("partition").isNull() | F.col("offset").isNull()
     if "outcome" not in rows.columns:

@@ -61,7 +61,7 @@ def _read(spark: SparkSession, paths: Sequence[str], columns: Iterable[Column]) 
 
 
 def _meanings(spark: SparkSession) -> DataFrame:
-    """Return one row a column of any table: table, name, type, and what it holds as far as that needs words."""
+    """Return one row a column of any table: table, name, type, and its meaning where it has a description."""
     tables = {name: table.columns for name, table in TABLES.items()} | {FINDINGS: _FINDINGS}
     rows = [
         {"table": name, "name": column.name, "type": column.type, "about": column.about}

@@ -354,12 +354,12 @@ COMMITS_LOGGED = Subject(
     evidence="replicas",
     unseen="are in no dump of the offsets topic",
 )
-"""The log of the offsets topic tells of every group that committed."""
+"""The log of the offsets topic has every group that committed."""
 
 
 @cache
 def groups_in(fact: str) -> Subject:
-    """Return that a fact tells of every group that had members, by the word of its coordinator."""
+    """Return the subject that a fact has coordinators' rows of every group that had members."""
 
     def pieces(_: Settings, ownerships: DataFrame, told: DataFrame) -> DataFrame:
         seen = told.where(F.col("source") == "coordinator") if "source" in told.columns else told
@@ -381,7 +381,7 @@ COMMITS_TAKEN = Subject(
     what="groups with acknowledged commits",
     unseen=_absent("group_commits"),
 )
-"""A coordinator's log tells of every group that committed."""
+"""Coordinators' logs have every group that committed."""
 
 
 def _loaded(_: Settings, group_states: DataFrame, group_loads: DataFrame) -> DataFrame:

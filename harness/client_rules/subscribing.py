@@ -90,7 +90,7 @@ class Subscribing:
     def script(self, stopped: Callable[[], bool]) -> Script[bool]:
         """Be a member until `stopped`, or come and go; then read until the group reaches the end, and leave.
 
-        Returns whether the group has, as far as was checked.
+        Returns whether the group has, by the checks made so far.
         """
         stay_s, away_s = self._plan.parameters["stay_s"], self._plan.parameters["away_s"]
         while True:

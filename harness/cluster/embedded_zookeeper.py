@@ -182,7 +182,7 @@ async def answers(port: int) -> bool:
 
 
 async def mode(port: int) -> str:
-    """Return leader, follower or standalone, as a server that takes requests says of itself; else nothing."""
+    """Return leader, follower or standalone, by the own report of a server that takes requests; else nothing."""
     lines = (await _answer(port, b"srvr")).decode(errors="replace").splitlines()
     return next((line.removeprefix(_MODE) for line in lines if line.startswith(_MODE)), "")
 

@@ -241,7 +241,7 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 
 def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
-    """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
+    """Return what is missing from a run's evidence, and the damage that can be detected."""
     missing = missing_evidence(folder, scenario, plan) + under_load(folder) + begun_late(folder)
     known = {hole.place for hole in missing}
     return missing + [hole for hole in damage(folder) if hole.place not in known]

@@ -1,6 +1,6 @@
 """What does a snapshot of the metadata log say? It stands for all records before its end, which the log may have lost.
 
-It tells how things are, and not since when. A broker's registration alone has its own offset: the broker's epoch.
+A snapshot has the state, and not when it began. Only a broker's registration has its own offset: the broker's epoch.
 """
 
 import re

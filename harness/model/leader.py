@@ -1,7 +1,7 @@
 """Which steps may a leader take with its ISR, as its broker's log shows them?
 
-A leader has the ISR that it was told with its role, and each that it proposed since and ZooKeeper took. A system that
-tells of no answers may have taken another ISR unseen; then only what is said of one version of the state is compared.
+A leader has the ISR that came with its role, and then each ISR that it proposed and ZooKeeper accepted. In a log
+without answers another ISR may have been accepted unseen; then only lines on one version of the state are compared.
 """
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ class Leader(Struct, frozen=True, kw_only=True):
     proposed: tuple[int, ...] | None = None
     """The ISR that waits for an answer."""
     answered: bool = False
-    """Whether this log tells of answers."""
+    """Whether this log has answers to proposals."""
 
 
 NO_LEADER = Leader(leads=False)

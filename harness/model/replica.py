@@ -147,7 +147,7 @@ VERDICT = Rule(
 
 
 def _same(known: Any, told: Any) -> bool:
-    """Return whether what is told can be what is known; what is not known, or not told, can be anything."""
+    """Return whether a value in the log agrees with the known one; a missing value agrees with any."""
     return known is None or told is None or told == NO_OFFSET or known == told
 
 

@@ -14,7 +14,7 @@ from harness.scenario.source import Problem
 
 
 def draws(draft: Draft, of_brokers: Iterable[Callable[[Draft], Iterator[Problem]]]) -> Iterator[Problem]:
-    """Ranges go from less to more, and whatever is drawn, the rest of the scenario works: so with the fewest brokers.
+    """Ranges go from less to more, and the rest of the scenario works with every draw, even with the fewest brokers.
 
     `of_brokers`: the rules that ask for the number of brokers.
     """
@@ -43,7 +43,7 @@ def draws(draft: Draft, of_brokers: Iterable[Callable[[Draft], Iterator[Problem]
 
 
 def latencies(draft: Draft) -> Iterator[Problem]:
-    """Only virtual time takes as long as it is told to, and brokers that stall are some of the cluster."""
+    """Latencies are for virtual time only, and the brokers that stall belong to the cluster."""
     if draft.latencies is None or draft.latencies == Latencies():
         return
     if draft.driver is None or not registry.is_driver(draft.driver):

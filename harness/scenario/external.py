@@ -35,7 +35,7 @@ WORKLOAD = "produce-consume"
 NAME = "name"
 """The parameter of a load by which its groups are called."""
 OF_TOPICS = ("min.insync.replicas", "unclean.leader.election.enable")
-"""Properties that promises rest on: topics are created with them, whatever brokers have."""
+"""Properties on which promises rest: topics are created with them, instead of the brokers' defaults."""
 NOT_SHOWN = "not shown"
 OPTION = "--i-own-this-cluster"
 

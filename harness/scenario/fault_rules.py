@@ -131,7 +131,7 @@ def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
 
 
 def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
-    """The system tells of what a fault is confirmed by."""
+    """The system logs the events by which a fault is confirmed."""
     try:
         system = system_named(draft.system or PYTHON)
     except ScenarioError:
@@ -194,7 +194,7 @@ def unfit(plugin: Fault, system: System) -> str:
 
 
 def missing_events(plugin: Fault, system: System) -> list[str]:
-    """Return by which of its witnesses a fault cannot be confirmed on a system, because that does not tell of them."""
+    """Return the witnesses of a fault that a system does not log, so that they cannot confirm it."""
     kinds = {witness: witness.partition(".")[0] for witness in plugin.witnesses}
     missing = (it for it in kinds if kinds[it] not in system.emits or it in system.missing_fields)
     return sorted(missing)

@@ -108,7 +108,7 @@ def fitted(scenario: Scenario) -> Scenario:
 
 
 def _patient(spec: WorkloadSpec, timeouts_ms: Mapping[str, int]) -> WorkloadSpec:
-    """Return a load with these time-outs, as far as it has them and does not name any itself."""
+    """Return a load with those of these time-outs that it has as parameters and does not state itself."""
     if not timeouts_ms.keys().isdisjoint(spec.parameters):
         return spec
     known = registry.workload(spec.kind).Parameters.model_fields

@@ -1,7 +1,7 @@
 """Which properties of brokers and topics may a seed draw, from which values? The catalogue of `draws.settings`.
 
-Times are shares of the load, so that whatever is due once in an hour elsewhere is due several times in a schedule of
-seconds. A draw that does not fit what is drawn or stated already is not made.
+Times are shares of the load, so that an event that is due once in an hour elsewhere is due several times in a schedule
+of seconds. A draw that does not fit what is drawn or stated already is not made.
 """
 
 import math

@@ -50,7 +50,7 @@ _FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (threading.Thread, "start"),
 )
 _AUDITED = frozenset({"open", "os", "shutil", "socket", "subprocess", "mmap", "sqlite3", "tempfile"})
-"""What an audit event's name begins with, up to its first dot, when it tells of something real."""
+"""Beginnings of names of audit events, up to the first dot, of actions on something real."""
 _IMPORTING = "<frozen importlib._bootstrap"
 
 
@@ -145,7 +145,7 @@ class Guard:
             cls._up.refuse(what, depth=3)
 
     def hears(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Refuse what an audit event tells of, unless another thread does it or a module is being imported."""
+        """Refuse the action of an audit event, unless another thread does it or a module is being imported."""
         if threading.get_ident() == self._thread and not _importing():
             self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 

@@ -1,9 +1,9 @@
 """Connections in memory: what TCP gives a broker and its clients, with requests and responses in the place of bytes.
 
-Decoded messages travel as they are, which is fast; a network that is told to sends every one through the real codecs
-instead. Order is kept within a connection. An end that closes, or whose process dies, is heard of at the other end like
-everything else: after a delay, and not at all while the link is cut, so that end stays half open until it speaks and is
-refused.
+Decoded messages travel as they are, which is fast; a network with `through_codecs` sends every one through the real
+codecs instead. Order is kept within a connection. An end that closes, or whose process dies, is heard of at the other
+end like everything else: after a delay, and not at all while the link is cut, so that end stays half open until it
+speaks and is refused.
 """
 
 import itertools

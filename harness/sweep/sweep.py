@@ -30,7 +30,7 @@ from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"
 UNKNOWN = " unknown"
-"""Ends a finding that says of a check that it cannot tell."""
+"""The end of a finding whose check is UNKNOWN."""
 NO_HISTORY = "no history"
 DAMAGED = "evidence"
 FAULT = "fault "

@@ -44,7 +44,7 @@ class Conclusion(TypedDict):
 
 
 def concluded(folder: "RunFolder") -> Conclusion:
-    """Return what a run came to, as far as its folder knows.
+    """Return the outcome of a run, by the files in its folder.
 
     Raises:
         EvidenceError: it has no verdict.

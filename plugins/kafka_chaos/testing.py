@@ -35,7 +35,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a check says of some rows."""
+    """The answer of a check on some rows."""
 
     verdict: SystemVerdict
     reason: str = ""

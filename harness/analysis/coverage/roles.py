@@ -44,7 +44,7 @@ class Situation:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether every partition's ISR has all its replicas, as far as was told."""
+        """Whether every partition's ISR has all its replicas, by the lines read so far."""
         return all(self._in_sync.get(name, assigned) >= assigned for name, assigned in self._assigned.items())
 
     def roles_of(self, broker: int) -> list[Played]:

@@ -42,7 +42,7 @@ def sail_session(scratch: Path) -> Iterator[SparkSession]:
     require("pysail", *CLIENT)
     from pysail.spark import SparkConnectServer
 
-    os.environ.setdefault("RUST_LOG", "off")  # what goes wrong is told by the call that it ends
+    os.environ.setdefault("RUST_LOG", "off")  # a failure is raised by the call that it ends
     with _environment("SAIL_EXECUTION__CHECKPOINT__PATH", scratch.as_uri()):
         try:
             server = SparkConnectServer("127.0.0.1", 0)

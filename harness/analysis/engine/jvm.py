@@ -104,7 +104,7 @@ def watched() -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether the client library has not logged it: the caller is told by an error, also after the session's end."""
+    """Whether the client library has not logged it: the caller gets an error, also after the session's end."""
     return CONNECTION not in Path(record.pathname).parts
 
 

@@ -55,8 +55,8 @@ def controller_passes(state_changes: StateChanges) -> DataFrame:
 def beliefs(passes: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row an election that gave a leader, and one an UpdateMetadata that a controller sent.
 
-    `passes` is the fact `controller_passes`. While a controller acts on what it has read, it may go by that or by what
-    it had read before; what it has read more often than that since, it may have used in part, and is left out.
+    `passes` is the fact `controller_passes`. While a controller acts on a read of the registrations, it may use that
+    read or the one before. If it has read them more often since, it may have used any part, and the row is left out.
     """
     in_turn_of_decisions = in_order(*LIFE_KEY, by=("made_ns", "rank", "seq"))
     reads = _lines(

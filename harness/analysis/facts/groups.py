@@ -74,7 +74,7 @@ def group_generations(state_changes: StateChanges, owned: DataFrame) -> DataFram
 
 
 def group_commits(state_changes: StateChanges) -> DataFrame:
-    """One row an answer to a commit; what the group was is told by the lines before its decision."""
+    """One row an answer to a commit; the state of the group is that of the lines before the decision."""
     is_commit = F.col("ev") == "offset_commit"
     lines = state_changes.of("group_state", "group_member", "offset_commit").withColumns(
         {"is_line": ~is_commit, "decided_at": F.when(is_commit, F.col("decided_seq")).otherwise(F.col("seq"))}
@@ -113,7 +113,7 @@ def _members(is_commit: Column) -> Column:
 
 
 def _assignment() -> Column:
-    """Return what a line says of the member that it is about: whether it is one from then on, and which instance."""
+    """Return whether the member of a line is in the group from then on, and its instance."""
     came = (F.col("change") != "removed") & (F.col("member") == F.col("sent_to"))
     return F.when(F.col("ev") == "group_member", F.struct("seq", came.alias("came"), "instance"))
 

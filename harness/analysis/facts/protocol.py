@@ -1,6 +1,6 @@
 """What did brokers decide, write, obey and acknowledge, by their own logs, and for which replicas did leaders wait?
 
-What leaders do for every record is gathered by leader epoch, so that it stays small whatever the load was.
+What leaders do for every record is gathered by leader epoch, so that facts stay small under any load.
 """
 
 from pyspark.sql import Column, DataFrame

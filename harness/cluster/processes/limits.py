@@ -42,7 +42,7 @@ class ProcessLimits(SupervisedDriver):
             raise ClusterError(f"the limit of broker {broker_id}'s {resource} could not be lifted: {error}") from error
 
     async def usage(self, broker_id: int, resource: Resource) -> Usage:
-        """Return what the kernel says of it."""
+        """Return the kernel's counters of the limit."""
         server = (await self._servers(self._layout_with(broker_id)))[broker_process(broker_id)]
         try:
             if resource in control_groups.RESOURCES:

@@ -137,7 +137,7 @@ class Leg(asyncio.Protocol):
                 self.transport.write_eof()
 
     def reset(self) -> None:
-        """Break it off: its host is told that the connection was reset."""
+        """Break it off: its host gets a reset of the connection."""
         if self.transport is not None and not self.gone:
             with contextlib.suppress(OSError):
                 self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)

@@ -40,7 +40,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """All that a relay is told at its start."""
+    """Everything that a relay receives at its start."""
 
     listeners: list[Listener]
     listens_on: str = LOOPBACK

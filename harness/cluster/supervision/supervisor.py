@@ -176,10 +176,10 @@ class Supervisor:
     async def set_clock(
         self, name: str, step_s: float, rate: float, at_most_s: float, started_ns: int | None = None
     ) -> dict[str, Any]:
-        """Set a process's wall clock apart, and back after `at_most_s` at the latest; return when it goes so.
+        """Shift a process's wall clock, and set it back after `at_most_s` at the latest; return when it is shifted.
 
-        It reads what it is told when the machine's next second begins, if it was started to do that. Of one that is no
-        child `started_ns` says when that was.
+        The process reads the change at the machine's next full second, if it was started with libfaketime. `started_ns`
+        is the start of a process that is not a child.
         """
         if started_ns is None:
             self._child(name)

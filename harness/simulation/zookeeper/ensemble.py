@@ -2,7 +2,8 @@
 
 The guarantees are ZooKeeper's, and no more: writes of all clients are in one order; a client sees its own writes and
 never goes back in time, not even on another server; what one client wrote, another one may not read at once unless both
-are at one server; a watch is told before what it announces can be read; requests of one session are answered in order.
+are at one server; a watch fires before the change that it announces can be read; requests of one session are answered
+in order.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """One session as the broker has it: the stand-in for kazoo and the adapter over it, with the same behaviour.
 
 Calls wait through a lost connection and are sent again, in order, once it is back; a write sent twice may meet its own
-first try. Watches die with the connection, and every handler is told `MAYBE` after the next one. Whether the session is
+first try. Watches die with the connection, and every handler gets `MAYBE` after the next one. Whether the session is
 over only a server can say.
 """
 

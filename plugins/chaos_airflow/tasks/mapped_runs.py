@@ -76,7 +76,7 @@ def several_runs(
             raise AirflowFailException(f"{whole['unexpected']} of {len(whole['entries'])} runs are not as expected")
 
     # The last two are teardowns of no setup, as `report` is: a DAG run that is marked by hand has its summary too. What
-    # follows a task group does not wait for the teardowns in it unless it is told to.
+    # follows a task group does not wait for the teardowns in it by default.
     requests: Any = suite()
     doubtful: Any = inconclusive(requests)
     whole: Any = summary(requests, doubtful).as_teardown(on_failure_fail_dagrun=True)

@@ -10,7 +10,7 @@ How a task ends, and what then becomes of the run (Airflow 3.3):
   five seconds later. `on_kill` would add nothing: the phases hold SIGTERM themselves, and what is not healed in that
   time, or after a SIGKILL, `collect_and_stop` heals from the journal. Airflow may begin it before the old process is
   gone; the phase `collect` ends that process first.
-- `drive` fails, whatever way: the teardown runs, and what there is of evidence is judged.
+- `drive` fails in any way: the teardown runs, and the evidence so far is judged.
 - The DAG run is marked by hand: everything is skipped but teardowns. Therefore `report` is one too, of no setup: the
   run gets its page, and the DAG run the state that this task has. Otherwise Airflow would call it a success, because
   its last task was skipped.

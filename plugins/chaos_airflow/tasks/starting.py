@@ -3,7 +3,7 @@
 One cluster at a time: two runs on one machine would disturb each other's clocks and disks. A pool with one slot keeps
 the tasks of a run apart but not the runs, because between two tasks of one run its slot is free for the other's first
 task. So that task looks whether a cluster of this runs folder is alive, and comes again later. That look and the start
-of a cluster are one step, under a lock on the runs folder, whatever the pool is.
+of a cluster are one step, under a lock on the runs folder, for any size of the pool.
 """
 
 import fcntl

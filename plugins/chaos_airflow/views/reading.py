@@ -41,7 +41,7 @@ MAX_FILE_BYTES = 128 << 20
 
 
 class State(StrEnum):
-    """What became of a run, as far as its folder tells."""
+    """The outcome of a run, by the files in its folder."""
 
     HELD = verdict.HELD
     VIOLATED = verdict.VIOLATED

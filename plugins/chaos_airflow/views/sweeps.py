@@ -26,7 +26,7 @@ NO_SUMMARY = "no summary: still running, or stopped early; its task in Airflow s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOverview:
-    """A sweep as far as its folder tells."""
+    """A sweep, by the files in its folder."""
 
     name: str
     root: Path

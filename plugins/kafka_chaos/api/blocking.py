@@ -55,7 +55,7 @@ class Cluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop it, in whatever state it is."""
+        """Stop it in any state."""
         try:
             self._do(self._cluster.__aexit__(*error))
         finally:
@@ -153,7 +153,7 @@ class Cluster:
             yield effect
 
     def heal(self) -> None:
-        """Resume, rejoin and start whatever is paused, cut off or stopped."""
+        """Resume, rejoin and start all brokers; return when all are registered."""
         self._do(self._cluster.heal())
 
     def state_changes(self) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ class AsyncCluster:
         await until(coordinator, lambda seen: seen >= 0, what=what, timeout_s=READY_S, every_s=0.05)
 
     async def __aexit__(self, *_error: object) -> None:
-        """Stop it, in whatever state it is."""
+        """Stop it in any state."""
         await self._stack.aclose()
 
     def _require(self) -> None:
@@ -277,7 +277,7 @@ class AsyncCluster:
             await plugin.heal(context, injection)
 
     async def heal(self) -> None:
-        """Resume, rejoin and start whatever is paused, cut off or stopped; return when all brokers are registered."""
+        """Resume, rejoin and start all brokers; return when all are registered."""
         for broker in (await self.status()).brokers:
             await self.rejoin(broker.broker_id)
             if broker.state == ProcessState.PAUSED:

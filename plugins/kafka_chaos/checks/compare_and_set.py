@@ -44,7 +44,7 @@ class CompareAndSet(Check):
             message=phrase(
                 "Every write of a partition's state replaces the version that its writer knew: broker {broker} as "
                 "{writer} wrote version {zk_version} of the state of {topic}-{partition} over {expected}.",
-                expected=F.when(unconditional, "whatever was there").otherwise(phrase("version {expected_version}")),
+                expected=F.when(unconditional, "any version").otherwise(phrase("version {expected_version}")),
             ),
             evidence=F.array(
                 event("state_writes", "broker", "incarnation", "seq", "writer", "expected_version", "zk_version")

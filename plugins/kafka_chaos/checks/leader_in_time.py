@@ -3,8 +3,8 @@
 A controller elects when a leader's broker goes, at a failover for all partitions without a live leader, and when a
 broker comes that may lead (Kafka's `KafkaController.onBrokerFailure`, `PartitionStateMachine.startup`). So once it has
 gone through the registrations, from their reading to the end of the event, no such partition is left. Where the log
-does not tell of that, a controller that hears nothing for a session time-out is out of office, and one that hears
-elects: there is a leader within the session time-out and a margin for the machine.
+does not show that, a controller is out of office after a session time-out without an answer of ZooKeeper, and one with
+answers elects: there is a leader within the session time-out and a margin for the machine.
 """
 
 from typing import ClassVar

@@ -1,10 +1,10 @@
 """live-brokers: a controller acts on the brokers that are registered.
 
-ZooKeeper has the truth. A controller hears of a change by a notification and reads all registrations anew (Kafka's
-`KafkaController.processBrokerChange`; at a failover `initializeControllerContext`). What it has read is at most as old
-as the beginning of that event. What it decides afterwards is by what it has read: of a broker that was gone no
-election and no UpdateMetadata says that it lives, and none leaves out a broker that was there. While it handles a
-change it may go by what it had read before, as it handles brokers that came before those that went.
+ZooKeeper has the truth. A notification makes the controller read all registrations again (Kafka's
+`KafkaController.processBrokerChange`; at a failover `initializeControllerContext`). The read is at most as old as the
+beginning of that event, and later decisions follow from it: no election and no UpdateMetadata takes a broker that was
+gone for alive, and none leaves out a broker that was there. While the controller handles a change it may still use the
+read before, as it handles brokers that came before those that went.
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """lost-write: a reader that passes an acknowledged record has read it.
 
 Consumers read each partition from its beginning, so an acknowledged record before the last one read that no consumer
-read is gone, whatever the logs hold. If they began elsewhere, a record counts only if one reader began before it and
+read is gone, even if logs hold it. If they began elsewhere, a record counts only if one reader began before it and
 read past it. In a compacted topic, a record that a later one with its key replaces does not count.
 """
 

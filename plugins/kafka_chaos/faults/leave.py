@@ -120,7 +120,7 @@ def _members(context: FaultContext) -> Members:
 async def _there(context: FaultContext, injection: Injection) -> list[str]:
     """Return the ids under which a client is in its group, by the coordinators' logs."""
     own = [line for line in await _lines(context, injection, from_start=True) if _is_own(line, injection)]
-    return sorted(_who_came(own) - {line["member"] for line in own if line["change"] == "removed"})
+    return sorted(_came(own) - {line["member"] for line in own if line["change"] == "removed"})
 
 
 async def _membership(context: FaultContext, injection: Injection) -> dict[str, Any]:
@@ -130,7 +130,7 @@ async def _membership(context: FaultContext, injection: Injection) -> dict[str, 
     """
     lines = await _lines(context, injection)
     own = [line for line in lines if _is_own(line, injection)]
-    ids = _who_came(own) | {*injection.state["there"]}
+    ids = _came(own) | {*injection.state["there"]}
     without_a_word = injection.state["known_as"] != injection.state[CLIENT]  # an instance
     removals = [
         line
@@ -160,7 +160,7 @@ def _is_own(line: dict[str, Any], injection: Injection) -> bool:
     return line["ev"] == "group_member" and str(line["member"]).startswith(f"{injection.state['known_as']}-")
 
 
-def _who_came(own: list[dict[str, Any]]) -> set[str]:
+def _came(own: list[dict[str, Any]]) -> set[str]:
     return {line["member"] for line in own if line["change"] != "removed"}
 
 

@@ -185,9 +185,9 @@ def has_isr(process: ProcessState, match: re.Match[str]) -> None:
 
 
 def proposes(process: ProcessState, match: re.Match[str]) -> Event | None:
-    """It wants another ISR; where the log of one that it wants to take in ends is told when its fetch is done.
+    """The leader proposes another ISR; the log end of a new member is logged when that member's fetch is done.
 
-    What it wanted already it tries again.
+    A proposal that is logged again is a retry.
     """
     key, old, new = _key(match), _ids(match["old"]), [int(each) for each in _MEMBER.findall(match["new"])]
     replica = process.replicas.get(key)
@@ -231,7 +231,7 @@ def _is_tried_again(before: IsrPropose | None, now: IsrPropose) -> bool:
 
 
 def _ends(process: ProcessState, match: re.Match[str], members: list[int]) -> list[int]:
-    """Return where the logs of members end, as far as it was told: of this broker, and of those that fetched."""
+    """Return the known log ends of members: of this broker, and of those that fetched."""
     key = _key(match)
     ends = {int(match["broker"]): process.log_ends.get(key, NO_OFFSET), **process.follower_ends.get(key, {})}
     return [ends.get(each, NO_OFFSET) for each in members]
@@ -289,9 +289,9 @@ def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
 
 
 def answers(process: ProcessState, match: re.Match[str]) -> None:
-    """Note what a producer was answered of which the batch was told; errors say nothing of the ISR that they are by.
+    """Note the answer to a producer whose batch was logged; an error does not name the ISR that caused it.
 
-    It is told a little later: another thread may have seen a high watermark before the one that raised it logs it.
+    The event is emitted a little later: another thread may see a high watermark before the one that raised it logs it.
     """
     completed = json.loads(match["request"])
     for topic in (completed["response"] or {}).get("responses", ()):
@@ -317,7 +317,7 @@ def answers(process: ProcessState, match: re.Match[str]) -> None:
 
 
 def truncates(process: ProcessState, match: re.Match[str]) -> Event:
-    """It does not say why; the high watermark was at least as far as was told last."""
+    """The line does not say why; the high watermark was at least the one that was logged last."""
     key, to = _key(match), int(match["to"])
     replica, log_end = process.replicas.get(key), process.log_ends.get(key)
     high_watermark = process.high_watermarks.get(key)
@@ -347,7 +347,7 @@ def begins(process: ProcessState, match: re.Match[str]) -> None:
 
 
 def is_requested(process: ProcessState, match: re.Match[str]) -> None:
-    """Note a partition of a LeaderAndIsr request, which is told of when the request is done."""
+    """Note a partition of a LeaderAndIsr request; its event is emitted when the request is done."""
     request = process.requests.setdefault(
         _request(match), ControlRequest(controller_epoch=int(match["controller_epoch"]))
     )

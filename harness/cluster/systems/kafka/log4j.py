@@ -1,4 +1,4 @@
-"""How do brokers log what is told of them? The levels of loggers, and a configuration for standard output."""
+"""How do brokers log the lines that the harness reads? The levels of loggers, and a configuration for standard output."""
 
 from collections.abc import Mapping
 

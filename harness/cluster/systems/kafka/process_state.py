@@ -109,7 +109,7 @@ class ProcessState:
     follower_ends: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
     """Where the logs of followers end, by what they fetched last from this process."""
     proposals: dict[TopicPartition, IsrPropose] = field(default_factory=dict)
-    """The last of each partition to take a follower in; its end is told later."""
+    """The last of each partition to take a follower in; the log end is logged later."""
     appended: dict[TopicPartition, dict[int, Appended]] = field(default_factory=dict)
     """As leader, without an answer, by first offset."""
     answers: deque[Answer] = field(default_factory=deque)
