@@ -15,6 +15,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.ui.conftest import FLAGS, TIMEOUT_S, WIDTH
 
+MARGIN = 24
+"""Pixels beside what stands above the timeline; the page moves a little when its scroll bar goes."""
 PLACE = "return document.getElementById('chart').getBoundingClientRect().toJSON()"
 
 
@@ -31,8 +33,15 @@ def picture(report: Path, file: Path, *, from_the_top: bool) -> None:
             lambda browser: browser.find_elements("css selector", "#chart .scatterlayer .trace"), "the timeline"
         )
         box = driver.execute_script(PLACE)
-        top = 0 if from_the_top else box["top"]
-        clip = {"x": box["left"], "y": top, "width": box["width"], "height": box["bottom"] - top, "scale": 1}
+        if from_the_top:
+            box |= {"top": 0, "left": box["left"] - MARGIN, "width": box["width"] + 2 * MARGIN}
+        clip = {
+            "x": box["left"],
+            "y": box["top"],
+            "width": box["width"],
+            "height": box["bottom"] - box["top"],
+            "scale": 1,
+        }
         shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
         file.write_bytes(base64.b64decode(shot["data"]))
     finally:
