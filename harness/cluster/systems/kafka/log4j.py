@@ -1,4 +1,4 @@
-"""How do brokers log the lines that the harness reads? The levels of loggers, and a configuration for standard output."""
+"""Which lines must brokers log for the harness? The levels of loggers, and a configuration for standard output."""
 
 from collections.abc import Mapping
 
