@@ -171,7 +171,7 @@ def check(
 ) -> None:
     """Try each address, credential and command of a cluster file without changing anything, and say what is judged."""
     from harness.experiment.cluster_check import scenario_on, tried
-    from harness.experiment.judge import JUDGED, judged_of
+    from harness.experiment.judge import judged_of
     from harness.progress import number_of
     from harness.scenario.external import place_of
     from harness.system.extras import require
@@ -186,12 +186,8 @@ def check(
     else:
         for each in seen:
             typer.echo(f"{'ok' if not each.problem else 'FAILED':<7} {each.what}: {each.problem or each.seen}")
-        here = judged.pop(JUDGED)
-        others = sorted(name for names in judged.values() for name in names)
-        typer.echo(f"{number_of(len(here), 'check')} {JUDGED}: {', '.join(here)}")
-        typer.echo(
-            f"{number_of(len(others), 'check')} not, for want of evidence (--json says which): {', '.join(others)}"
-        )
+        for reason, checks in judged.items():
+            typer.echo(f"{number_of(len(checks), 'check')} {reason}: {', '.join(checks)}")
     if failed := [each for each in seen if each.problem]:
         raise ClusterError(f"{len(failed)} of {len(seen)} do not work")
 

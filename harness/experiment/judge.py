@@ -40,8 +40,6 @@ AROUND_LOAD_S = 3600.0
 """The longest duration of a run beyond its load, on the busiest machine."""
 EVIDENCE = "evidence"
 """The fact with defects of lines."""
-JUDGED = "are judged"
-"""What becomes of checks for which there will be evidence."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 RETENTION = frozenset({"retention.ms", "retention.bytes"})
 RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
@@ -108,9 +106,9 @@ def not_judged(scenario: Scenario) -> list[CheckResult]:
 def judged_of(scenario: Scenario) -> dict[str, list[str]]:
     """Return the names of checks, by what becomes of them: judged, or why they are not."""
     reasons = {answer.check: f"are not judged, as {answer.reason}" for answer in not_judged(scenario)}
-    by_reason: dict[str, list[str]] = {JUDGED: []}
+    by_reason: dict[str, list[str]] = {"are judged": []}
     for name in asked_of(scenario.checks):
-        by_reason.setdefault(reasons.get(name, JUDGED), []).append(name)
+        by_reason.setdefault(reasons.get(name, "are judged"), []).append(name)
     return by_reason
 
 
