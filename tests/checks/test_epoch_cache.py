@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row, held, led, remark, replica
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import DELETING, fails, passes, table_of, unknown
 
 LEADERS = [led(1, 0), led(2, 3), led(1, 5)]
 
@@ -30,6 +30,12 @@ CASES = {
     ),
     "the first records are under no entry": fails(*LEADERS, *RECORDS, log(4, [3, 2]), offsets=[0]),
     "the first epoch begins after the first record": fails(*LEADERS, *RECORDS, log(4, [0, 1], [3, 2]), offsets=[0]),
+    "a client has deleted the first records, and the log's new start is not saved yet": passes(
+        *LEADERS, *RECORDS, log(4, [0, 1], [3, 2]), settings=DELETING
+    ),
+    "an epoch begins after its first record, where the first records may be deleted": fails(
+        *LEADERS, *RECORDS, log(4, [0, 0], [3, 3]), settings=DELETING, offsets=[2]
+    ),
     "nothing is in the cache": fails(*LEADERS, *RECORDS, log(4), severities=["violation"] * 2, offsets=[0, 2]),
     "compaction has taken the first records of an epoch": passes(
         *LEADERS, held(1, "b", 1), held(1, "d", 3, 3), log(4, [0, 0], [3, 2])

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.assumptions import DUMPS_COMPLETE
 from harness.analysis.check_helpers.findings import event, finding, phrase
-from harness.analysis.check_helpers.log_starts import begun
+from harness.analysis.check_helpers.log_starts import begun, deletable
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
 from harness.contracts.checks import Assumption, Check, Settings
 
@@ -38,13 +38,17 @@ class EpochCache(Check):
             *REPLICA_KEY, "log_start_offset", "log_end_offset", F.col("leader_epochs").alias("entries")
         )
         known = replicas.where(F.col("entries").isNotNull())
-        return self._records(known, facts["replica_records"]).unionByName(self._entries(known, facts["leader_epochs"]))
+        records = self._records(known, facts["replica_records"], settings)
+        return records.unionByName(self._entries(known, facts["leader_epochs"]))
 
-    def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
+    def _records(self, replicas: DataFrame, records: DataFrame, settings: Settings) -> DataFrame:
+        # Kafka moves the cache's beginning at once, and saves the new start of the log within a minute.
+        cached_from = F.array_min(F.transform("entries", lambda entry: entry[1]))
+        deleted = deletable(settings) & (F.col("offset") < F.coalesce(cached_from, F.lit(0)))
         rows = (
             records.join(replicas, on=list(REPLICA_KEY), how="inner")
             .join(begun(replicas), on=list(PARTITION_KEY), how="inner")
-            .where(F.col("offset") >= F.col("begins_at"))
+            .where((F.col("offset") >= F.col("begins_at")) & ~deleted)
             .groupBy(*REPLICA_KEY, "leader_epoch")
             .agg(
                 F.min("offset").alias("held_from"),

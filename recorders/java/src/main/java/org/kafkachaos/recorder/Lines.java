@@ -1,5 +1,6 @@
 package org.kafkachaos.recorder;
 
+import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -16,14 +17,15 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 
 /**
- * The file of one client, its lines numbered and chained, as docs/judging.md describes them. Lines are written as they
- * come, so that the line that begins a send is in the file before the record leaves the client.
+ * The file of one client, its lines numbered and chained, as docs/reference/evidence.md describes them. The line that
+ * begins a send is in the file before the record leaves the client.
  */
 final class Lines implements AutoCloseable {
     static final String FOLDER = "kafka.chaos.folder";
     static final String NAME = "kafka.chaos.name";
     static final String ID_HEADER = "kafka-chaos-id";
     private static final int LONGEST_VALUE = 200;
+    private static final int HELD_BYTES = 1 << 16;
     private static final AtomicLong NUMBERS = new AtomicLong();
 
     final String process;
@@ -44,7 +46,8 @@ final class Lines implements AutoCloseable {
         process = prefix + "-" + kind + "-" + NUMBERS.getAndIncrement();
         try {
             Path path = Files.createDirectories(Path.of(folder.toString())).resolve(process + ".jsonl");
-            file = Files.newOutputStream(path, StandardOpenOption.CREATE_NEW, StandardOpenOption.APPEND);
+            file = new BufferedOutputStream(
+                    Files.newOutputStream(path, StandardOpenOption.CREATE_NEW, StandardOpenOption.APPEND), HELD_BYTES);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
@@ -54,10 +57,26 @@ final class Lines implements AutoCloseable {
         return index++;
     }
 
-    /** Writes a line: what it says beside its index, its process and its instant, without braces. */
+    /**
+     * Writes a line: what it says beside its index, its process and its instant, without braces. The beginning of an
+     * operation is on file when this returns; its end waits for the next beginning.
+     */
     synchronized void add(long number, String type, String fields) {
         add("{\"index\":" + number + ",\"process\":" + quoted(process) + ",\"time_ns\":" + System.nanoTime()
                 + ",\"type\":\"" + type + "\"," + fields);
+        if (type.equals("invoke")) {
+            flush();
+        }
+    }
+
+    private void flush() {
+        try {
+            if (!closed) {
+                file.flush();
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     synchronized void setting(String name, Object value) {
@@ -71,7 +90,8 @@ final class Lines implements AutoCloseable {
         byte[] body = (fields + ",\"line\":" + written).getBytes(StandardCharsets.UTF_8);
         checksum.update(body);
         hex.setLength(0);
-        hex.append(String.format("%08x", checksum.getValue()));
+        String digits = Long.toHexString(checksum.getValue());
+        hex.append("00000000", 0, 8 - digits.length()).append(digits);
         try {
             byte[] tail = (",\"chain\":\"" + hex + "\"}\n").getBytes(StandardCharsets.UTF_8);
             byte[] line = new byte[body.length + tail.length];
