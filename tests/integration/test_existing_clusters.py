@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(1, of="existing clusters
 SCRIPT = Path(__file__).parents[2] / "tools/outside_cluster.sh"
 TIMEOUT_S = 900
 OF_CLIENTS = {"lost-write", "duplicate", "phantom", "poll-skip", "nonmonotonic-poll"}
-PLAIN, SECURED = "PLAINTEXT", "SASL_SSL"
+PLAIN, SECURED, MUTUAL = "PLAINTEXT", "SASL_SSL", "SSL"
 USER, PASSWORD, VARIABLE = "chaos", "secret-of-the-user", "OUTSIDE_PASSWORD"
 _LOGIN = (
     f'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="{ADMIN_PASSWORD}"'
@@ -58,18 +58,18 @@ class Outside:
         (folder / "loggers").write_text(
             "".join(f"{name} {level}\n" for name, level in LEVELS.items()), encoding="ascii"
         )
-        self._ca = self._secure() if protocol == SECURED else None
+        self._certificates = None if protocol == PLAIN else self._secure()
         told = self.carry_out("up", str(jars.folder_of(release_of(release))), "3")
         self.told: dict[str, str] = dict(line.split("=", 1) for line in told.splitlines())
 
-    def _secure(self) -> Path:
-        """Have brokers ask for TLS and a user; return the file of the authority."""
+    def _secure(self) -> Certificates:
+        """Have brokers ask for TLS and a user, or a certificate; return the files."""
         certificates = Certificates(self.folder)
         logins = "".join(
             f"listener.name.{name}.plain.sasl.jaas.config={_LOGIN}\n" for name in ("clients", "controller")
         )
         (self.folder / "environment").write_text(
-            f"LISTENER_PROTOCOL={SECURED}; CONTROLLER_PROTOCOL={SECURED}\n", encoding="ascii"
+            f"LISTENER_PROTOCOL={self.protocol}; CONTROLLER_PROTOCOL={self.protocol}\n", encoding="ascii"
         )
         (self.folder / "extra.properties").write_text(
             f"""\
@@ -80,21 +80,24 @@ ssl.keystore.type=PEM
 ssl.keystore.location={certificates.server}
 ssl.truststore.type=PEM
 ssl.truststore.location={certificates.ca}
+ssl.client.auth={"required" if self.protocol == MUTUAL else "none"}
 """,
             encoding="ascii",
         )
-        return certificates.ca
+        return certificates
 
     def client(self) -> dict[str, str]:
         """Return the settings with which clients connect."""
-        if self._ca is None:
+        if self._certificates is None:
             return {}
-        return {
+        ca = {"ssl.ca.location": str(self._certificates.ca)}
+        if self.protocol == MUTUAL:
+            return ca | {"security.protocol": MUTUAL, "ssl.keystore.location": str(self._certificates.client)}
+        return ca | {
             "security.protocol": SECURED,
             "sasl.mechanism": "PLAIN",
             "sasl.username": USER,
             "sasl.password": f"${{env:{VARIABLE}}}",
-            "ssl.ca.location": str(self._ca),
         }
 
     def copies(self) -> dict[str, str]:
@@ -152,6 +155,7 @@ EACH = pytest.mark.parametrize(
         pytest.param(("3.9.1", SECURED), id="3.9.1 with ZooKeeper, secured"),
         pytest.param(("4.4.0", PLAIN), id="4.4.0"),
         pytest.param(("4.4.0", SECURED), id="4.4.0, secured"),
+        pytest.param(("4.4.0", MUTUAL), id="4.4.0, secured by certificates of both sides"),
     ],
     indirect=True,
 )
