@@ -82,6 +82,6 @@ def test_a_run_by_the_recipe_is_judged_whole(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
     done = chaos("run", str(tmp_path / "compose.yaml"), "--runs", str(tmp_path / "runs"), "--i-own-this-cluster")
     assert done.returncode == 0, done.stdout + done.stderr
-    (folder,) = (tmp_path / "runs").iterdir()
-    result = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
+    result = json.loads(verdict.read_text(encoding="utf-8"))
     assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
