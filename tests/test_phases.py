@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -361,6 +362,22 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
         settings_of_run.min_insync_replicas,
         settings_of_run.unclean_leader_election,
     ) == settings
+
+
+@pytest.mark.parametrize(
+    ("loads", "idempotence"),
+    [
+        pytest.param("{}", False, id="by default"),
+        pytest.param("{idempotence: true, acks: all}", True, id="all producers are idempotent"),
+        pytest.param("{idempotence: true, acks: all}, {producers: 1}", False, id="one of two loads is not"),
+        pytest.param("{idempotence: true, acks: all}, {producers: 0}", True, id="the load that is not has no producer"),
+    ],
+)
+def test_retries_may_be_written_twice_unless_every_producer_is_idempotent(loads: str, idempotence: bool) -> None:
+    workloads = loads.replace("{", "{kind: produce-consume, parameters: {").replace("}", "}}")
+    text = re.sub(r"^workloads:.*$", f"workloads: [{workloads}]", SCENARIO, flags=re.MULTILINE)
+    scenario = read_scenario(text, "x")
+    assert judging.settings_of(scenario, make_plan(scenario, 1)).idempotence is idempotence
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ class ClientPlan:
     """Number of partitions by name."""
     seed: int
     parameters: dict[str, Any]
+    """Plain data for `run`. A producer's have `acks` (-1 for all), and `idempotence` if it is on: checks use both."""
     stop_order: int = 0
     """Clients of a lower number are stopped, and waited for, before those of a higher one."""
     client: dict[str, str] = field(default_factory=dict)

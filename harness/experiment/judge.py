@@ -49,12 +49,12 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run's settings allow; of all topics, the most permissive value."""
     scenario = with_drawn(scenario, plan.drawn)
     brokers = _properties(scenario)
-    acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
+    producers = [client.parameters for client in plan.clients if "acks" in client.parameters]
     return Settings(
-        acks=frozenset(acks),
+        acks=frozenset(parameters["acks"] for parameters in producers),
         min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
         unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
-        idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
+        idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
         power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
