@@ -186,7 +186,7 @@ def _of_entry_point(kind: Kind, provider: Provider, name: str, value: str) -> It
     if spec is None:
         raise ModuleNotFoundError(f"there is no module {module}")
     if kind is Kind.SCENARIO or (not attribute and spec.submodule_search_locations and not _declares(spec.origin)):
-        for folder in spec.submodule_search_locations or []:
+        for folder in dict.fromkeys(spec.submodule_search_locations or []):  # without __init__.py, one a path entry
             yield from _of_files(kind, provider, Path(folder), module)
     elif spec.origin is None:
         raise ModuleNotFoundError(f"{module} has no file")

@@ -135,6 +135,15 @@ def test_two_plugins_of_one_name_are_refused_with_both(install: Install) -> None
     assert broken("faults") == [str(refused.value)]
 
 
+def test_a_package_without_init_brings_each_plugin_once_though_its_folder_is_in_the_path_twice(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = install("acme-chaos", {"acme/faults/nap.py": FAULT.format(name="nap")}, {"faults": "acme = acme.faults"})
+    monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+    plugins.refresh()
+    assert registry.fault("nap").name == "nap"
+
+
 def test_a_folder_brings_plugins_whose_helpers_are_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "from ._shared import NAME\n" + FAULT.format(name="nap").replace('"nap"', "NAME")
     folder = folder_of(tmp_path / "own", faults_nap=code, faults__shared="NAME = 'nap'\n")
