@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyspark.sql import SparkSession
 
-from harness.analysis.engine.bisection import bisect_rows
+from harness.analysis.engine.bisection import bisect_rows, said_by
 from harness.analysis.facts.build import fact_path
 from harness.analysis.judge import Judgement, judge_sources, questions
 from harness.analysis.sources.reading import read
@@ -68,7 +68,7 @@ def judge_many(
     for batch in batches(cases):
         for part, judged in bisect_rows(batch, judge):
             if isinstance(judged, Exception):
-                first = str(judged).splitlines()[0]
+                first = said_by(judged)
                 logger.warning("batch.failed runs=%d error=%s", len(part), first)
                 yield from ((case.folder, EvidenceError(f"it could not be judged: {first}")) for case in part)
             else:

@@ -13,6 +13,7 @@ from harness.cluster.driver import (
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease
+from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import Refused
 from harness.scenario.model import Scenario
@@ -103,19 +104,24 @@ def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
 
 
 def _require_roles(scenario: Scenario) -> None:
-    """Raise Refused when a driver with clients of its own has none for a role of the load."""
+    """Raise Refused when a driver with clients of its own has none for a role of the load.
+
+    Such a driver carries out the workloads of its own distribution; it cannot know what those of others do.
+    """
     driver = registry.driver_class(scenario.driver)
     if not issubclass(driver, RunExecutor):
         return
-    known = driver.roles()
+    known, own = driver.roles(), registry.provider_of(Kind.DRIVER, scenario.driver)
     unknown = {
-        f"{client.role} of {client.workload}" for client in make_plan(scenario, 0).clients if client.role not in known
+        f"{client.role} of {client.workload}"
+        for client in make_plan(scenario, 0).clients
+        if client.role not in known or registry.provider_of(Kind.WORKLOAD, client.workload) != own
     }
     if unknown:
         able = _able_with_real_brokers(required_capabilities(scenario))
         raise Refused(
             f"the driver {scenario.driver} has no client for {', '.join(sorted(unknown))}; it has"
-            f" {', '.join(sorted(known))}; drivers that run any: {able}"
+            f" {', '.join(sorted(known))} of workloads of {own.name}; drivers that run any: {able}"
         )
 
 

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.engine.bisection import SPARK_ERRORS, bisect_rows
+from harness.analysis.engine.bisection import SPARK_ERRORS, bisect_rows, said_by
 from harness.analysis.engine.compat import to_read
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
@@ -198,7 +198,7 @@ def _write(
             job.result()
         except SPARK_ERRORS as error:
             raise_if_engine_lost(error)
-            raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
+            raise ClusterError(f"Spark could not simulate: {said_by(error)}") from error
         except BaseException:
             while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet
                 spark.sparkContext.cancelAllJobs()
@@ -312,7 +312,7 @@ def _judged(
 
     for part, judged in bisect_rows([row for row in batch.rows if not row.error], judge):
         if isinstance(judged, Exception):
-            first = str(judged).splitlines()[0]
+            first = said_by(judged)
             logger.warning("batch.failed schedules=%d error=%s", len(part), first)
             errors |= {row.run_id: f"it could not be judged: {first}" for row in part}
         else:

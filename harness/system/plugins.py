@@ -186,8 +186,11 @@ def _of_entry_point(kind: Kind, provider: Provider, name: str, value: str) -> It
     if spec is None:
         raise ModuleNotFoundError(f"there is no module {module}")
     if kind is Kind.SCENARIO or (not attribute and spec.submodule_search_locations and not _declares(spec.origin)):
-        for folder in dict.fromkeys(spec.submodule_search_locations or []):  # without __init__.py, one a path entry
-            yield from _of_files(kind, provider, Path(folder), module)
+        once: dict[str, Plugin] = {}  # a package without __init__.py has a folder in each path entry: the first counts
+        for folder in spec.submodule_search_locations or []:
+            for plugin in _of_files(kind, provider, Path(folder), module):
+                once.setdefault(plugin.path.name, plugin)
+        yield from once.values()
     elif spec.origin is None:
         raise ModuleNotFoundError(f"{module} has no file")
     else:

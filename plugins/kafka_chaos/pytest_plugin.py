@@ -30,16 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chaos-fault", action="append", default=[], metavar="NAME=YAML", help="target, duration or parameters"
     )
-    group.addoption("--chaos-driver", default="simulated", help="on which faults run")
+    group.addoption("--chaos-driver", default="", help="on which faults run")
     group.addoption("--chaos-system", default="python", help="what drivers start, and what kafka_cluster is")
     parser.addini("chaos_plugins", "plugins that the conformance suite tests", type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Declare the mark, and ignore two warnings of kafka-python, which an application cannot mend."""
     config.addinivalue_line(
         "markers", f"{MARK}(system, brokers, properties, needs): what the fixture kafka_cluster of this test is"
     )
+    config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 
 def pytest_pycollect_makemodule(module_path: Path) -> None:

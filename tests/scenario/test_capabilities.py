@@ -166,8 +166,8 @@ def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(m
     with pytest.raises(Refused) as refused:
         capabilities.require_capabilities(simulated)
     assert str(refused.value) == (
-        "the driver simulated has no client for consumer of produce-consume; it has auditor, producer;"
-        " drivers that run any: none"
+        "the driver simulated has no client for consumer of produce-consume; it has auditor, producer"
+        " of workloads of kafka-chaos-harness; drivers that run any: none"
     )
 
 

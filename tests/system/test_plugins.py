@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -135,10 +136,15 @@ def test_two_plugins_of_one_name_are_refused_with_both(install: Install) -> None
     assert broken("faults") == [str(refused.value)]
 
 
-def test_a_package_without_init_brings_each_plugin_once_though_its_folder_is_in_the_path_twice(
-    install: Install, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "copied", [pytest.param(False, id="the same"), pytest.param(True, id="a copy, as executors have")]
+)
+def test_a_package_without_init_brings_each_plugin_once_though_two_of_its_folders_are_in_the_path(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, copied: bool
 ) -> None:
     root = install("acme-chaos", {"acme/faults/nap.py": FAULT.format(name="nap")}, {"faults": "acme = acme.faults"})
+    if copied:
+        root = shutil.copytree(root, tmp_path / "copy")
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     plugins.refresh()
     assert registry.fault("nap").name == "nap"

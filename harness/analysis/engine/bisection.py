@@ -1,5 +1,6 @@
 """What can be done for many at once, but perhaps not for each of them."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TypeVar
@@ -13,8 +14,19 @@ SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 ATTEMPTS = 40
 """After so many, a part for which the job cannot be done is given up as a whole."""
 
+_RAISED = re.compile(r"^[a-zA-Z_][\w.]*: \S.*$", re.MULTILINE)
+"""The line of a Python traceback that names the exception and what it says; lines of the traceback are indented."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def said_by(error: Exception) -> str:
+    """Return what a job's error says, in one line: of an exception in a Python worker, what that one says."""
+    text = str(error).partition("JVM stacktrace:")[0].strip()
+    traceback = text.partition("Traceback (most recent call last):")[2]
+    raised = _RAISED.findall(traceback)
+    return raised[-1] if raised else next(iter(text.splitlines()), type(error).__name__)
 
 
 def bisect_rows(

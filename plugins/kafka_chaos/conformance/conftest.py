@@ -30,6 +30,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(argument, names, scope="module" if argument == "driver_name" else None)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of kinds of which no plugin is tested."""
+    empty = [item for item in items if any("empty parameter set" in str(mark) for mark in item.iter_markers("skip"))]
+    config.hook.pytest_deselected(items=empty)
+    items[:] = [item for item in items if item not in empty]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test that is a coroutine; no other plugin is needed for it."""

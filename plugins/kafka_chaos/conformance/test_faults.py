@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from harness import phases
-from harness.cluster.driver import CAPABILITIES
+from harness.cluster.driver import CAPABILITIES, RunExecutor
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
@@ -17,10 +17,13 @@ from harness.contracts.targets import Role
 from harness.errors import Refused
 from harness.experiment.journal import fault_results, readable_journal
 from harness.progress import Silent
+from harness.scenario.capabilities import missing
 from harness.scenario.file import load_scenario
+from harness.scenario.model import FaultSpec, MixKind
 from harness.scenario.plan import load_plan
 from harness.scenario.source import set_option
 from harness.store.history import InjectionStep
+from harness.values import PYTHON
 from harness.verdict import FaultVerdict
 
 TARGETS = {
@@ -32,7 +35,10 @@ TARGETS = {
     Role.ALL: "all",
     Role.IDS: "1",
 }
-"""The target that a fault gets unless the command line names one: the first of these that it accepts."""
+"""The target of a fault that no scenario of its distribution shows: the first of these that it accepts."""
+BEGINS_S = 2.0
+AFTER_S = 6.0
+"""Of the load, once the fault is over."""
 
 
 def test_it_declares_what_it_takes_and_every_parameter_is_described(fault_name: str) -> None:
@@ -47,12 +53,13 @@ def test_it_declares_what_it_takes_and_every_parameter_is_described(fault_name: 
 
 
 def test_it_happens_is_confirmed_and_is_healed(fault_name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    fault, driver = registry.fault(fault_name), pytestconfig.getoption("chaos_driver")
-    if lacking := set(fault.requires) - registry.capabilities(driver):
-        pytest.skip(f"the driver {driver} lacks {', '.join(sorted(lacking))}; name another one with --chaos-driver")
-    spec = spec_of(fault, pytestconfig.getoption("chaos_fault"))
-    options = [f"driver={driver}", f"faults=[{json.dumps(spec)}]", "duration_s=12"]
-    scenario = load_scenario("smoke", [set_option(text) for text in options])
+    fault = registry.fault(fault_name)
+    driver = pytestconfig.getoption("chaos_driver") or driver_for(fault)
+    name, spec = shown(fault)
+    spec |= given(fault.name, pytestconfig.getoption("chaos_fault"))
+    duration_s = spec["at_s"] + spec["duration_s"] + AFTER_S
+    options = [f"driver={driver}", f"faults=[{json.dumps(spec)}]", "mix=null", f"duration_s={duration_s:g}"]
+    scenario = load_scenario(name, [set_option(text) for text in options])
     try:
         folder = phases.create_from(scenario, 1, tmp_path)
     except Refused as error:
@@ -69,12 +76,42 @@ def test_it_happens_is_confirmed_and_is_healed(fault_name: str, tmp_path: Path, 
     assert InjectionStep.HEALED in {entry.step for entry in entries}
 
 
-def spec_of(fault: Fault, given: list[str]) -> dict[str, Any]:
-    """Return the fault of the scenario: what the command line says of it, else what it accepts and its defaults."""
+def driver_for(fault: Fault) -> str:
+    """Return the first driver that can do what a fault takes; in virtual time, if that is enough."""
+    every = sorted(registry.drivers(), key=lambda name: not issubclass(registry.driver_class(name), RunExecutor))
+    lacking = {name: missing(name, fault.requires) for name in every}
+    for name, reasons in lacking.items():
+        if not reasons:
+            return name
+    pytest.skip("; ".join(f"{name}: {', '.join(sorted(reasons.values()))}" for name, reasons in lacking.items()))
+
+
+def shown(fault: Fault) -> tuple[str, dict[str, Any]]:
+    """Return a scenario, and the fault as it stands there: a scenario of its distribution that has it, or `smoke`."""
+    own = registry.provider_of(Kind.FAULT, fault.name)
+    for plugin in registry.plugins(Kind.SCENARIO):
+        scenario = load_scenario(plugin.name) if plugin.provider == own else None
+        if scenario is None or scenario.planted_bugs or scenario.steps or scenario.system != PYTHON:
+            continue
+        specs: list[FaultSpec | MixKind] = [*scenario.faults, *(scenario.mix.kinds if scenario.mix else [])]
+        for spec in (each for each in specs if each.kind == fault.name):
+            lasts_s = spec.duration_s if isinstance(spec, FaultSpec) else max(spec.duration_s)
+            return plugin.name, as_fault(fault, spec.target, lasts_s) | {"parameters": spec.parameters}
     target = next((text for role, text in TARGETS.items() if role in fault.accepts), "one")
-    spec = {"kind": fault.name, "at_s": 2.0, "duration_s": max(3.0, fault.min_visible_s), "target": target}
-    for text in given:
+    return "smoke", as_fault(fault, target, 3.0)
+
+
+def as_fault(fault: Fault, target: str, duration_s: float) -> dict[str, Any]:
+    """Return a fault of a scenario."""
+    lasts_s = max(duration_s, fault.min_visible_s)
+    return {"kind": fault.name, "at_s": BEGINS_S, "duration_s": lasts_s, "target": target}
+
+
+def given(fault_name: str, options: list[str]) -> dict[str, Any]:
+    """Return what the command line says of a fault."""
+    spec: dict[str, Any] = {}
+    for text in options:
         name, _, values = text.partition("=")
-        if name == fault.name:
+        if name == fault_name:
             spec |= YAML(typ="safe", pure=True).load(values)
     return spec
