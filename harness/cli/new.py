@@ -43,11 +43,11 @@ def new(
     if known(of_kind, name):
         raise ScenarioError(f"there is a {kind.value} {name} already; `chaos list {of_kind}` names all")
     module = name.replace("-", "_")
-    plugin, test = folder / of_kind / f"{module}.py", folder / "tests" / f"test_{module}.py"
+    plugin, test = folder / of_kind / f"{module}.py", folder / "tests" / f"test_{module}_{kind.value}.py"
     words = {"name": name, "class_name": "".join(part.capitalize() for part in name.split("-")), "kind": kind.value}
+    for path in filter(Path.exists, (plugin, test)):
+        raise ScenarioError(f"{path} exists already")
     for path, template in ((plugin, f"{kind.value}.py.txt"), (test, f"test_{kind.value}.py.txt")):
-        if path.exists():
-            raise ScenarioError(f"{path} exists already")
         text = Template(_template(template)).substitute(words)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

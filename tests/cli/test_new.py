@@ -1,4 +1,3 @@
-import ast
 import os
 import subprocess
 import sys
@@ -7,18 +6,29 @@ from typing import Any
 
 import pytest
 
+KINDS = ("check", "fault", "workload")
 
-@pytest.mark.parametrize("kind", ["check", "fault", "workload"])
-def test_it_writes_a_plugin_and_its_test(chaos: Any, kind: str, tmp_path: Path) -> None:
-    status, out, err = chaos("new", kind, "my-own", "--into", str(tmp_path))
-    assert (status, err) == (0, "")
-    written = [tmp_path / f"{kind}s" / "my_own.py", tmp_path / "tests" / "test_my_own.py"]
-    for path in written:
-        assert str(path) in out
-        assert "$" not in path.read_text(encoding="utf-8")
-        ast.parse(path.read_text(encoding="utf-8"))
-    status, _, err = chaos("new", kind, "my-own", "--into", str(tmp_path))
-    assert (status, "exists already" in err) == (2, True)
+
+def test_it_writes_plugins_and_their_tests_as_ruff_has_them(chaos: Any, tmp_path: Path) -> None:
+    for kind in KINDS:
+        status, out, err = chaos("new", kind, "my-own", "--into", str(tmp_path))
+        assert (status, err) == (0, "")
+        for path in (tmp_path / f"{kind}s" / "my_own.py", tmp_path / "tests" / f"test_my_own_{kind}.py"):
+            assert str(path) in out
+            assert "$" not in path.read_text(encoding="utf-8")
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    for arguments in (["check", "--isolated", "--select", "E4,E7,E9,F,I,UP,B"], ["format", "--isolated", "--check"]):
+        ran = subprocess.run([ruff, *arguments, "--no-cache", "."], cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("there", ["faults/my_own.py", "tests/test_my_own_fault.py"])
+def test_it_replaces_no_file_and_writes_none_then(chaos: Any, there: str, tmp_path: Path) -> None:
+    (tmp_path / there).parent.mkdir()
+    (tmp_path / there).touch()
+    status, _, err = chaos("new", "fault", "my-own", "--into", str(tmp_path))
+    assert (status, f"{tmp_path / there} exists already" in err) == (2, True)
+    assert [path for path in tmp_path.rglob("*.py") if path.stat().st_size] == []
 
 
 @pytest.mark.parametrize(
@@ -36,8 +46,18 @@ def test_what_is_refused_writes_nothing(chaos: Any, arguments: tuple[str, str], 
 
 
 @pytest.mark.cluster
+def test_what_is_written_is_typed(chaos: Any, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    for kind in KINDS:
+        assert chaos("new", kind, f"my-{kind}", "--into", str(tmp_path))[0] == 0
+    mypy = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), "--follow-imports=silent"]
+    ran = subprocess.run([*mypy, str(tmp_path)], check=False, cwd=root, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.cluster
 @pytest.mark.by_turns(1)
-@pytest.mark.parametrize("kind", ["check", "fault", "workload"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_passes_its_test_and_the_conformance_suite(chaos: Any, kind: str, tmp_path: Path) -> None:
     assert chaos("new", kind, "my-own", "--into", str(tmp_path / "plugins"))[0] == 0
     env = os.environ | {"CHAOS_ENGINE": "sail"}
