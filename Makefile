@@ -65,7 +65,7 @@ mutation: ## negate or take out each guard of the checks, and see whether their 
 
 lock: ## lock the newest releases that pyproject.toml allows and that go together
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra all --group build pyproject.toml -o requirements.txt
+	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra airflow --extra clients --extra docker --extra expectations --extra metrics --group build pyproject.toml -o requirements.txt
 	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
 	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header -c requirements.txt --group postgres -o docker/requirements-postgres.txt
 	@$(RUN) uv pip compile -q --upgrade --universal --no-deps --generate-hashes --no-header --group axe -o tests/locks/axe.txt

@@ -1,6 +1,7 @@
 """What only an extra of the project brings, and the sentence that names the extra where it is not installed."""
 
 import importlib.util
+from pathlib import Path
 
 from harness.errors import NotInstalled
 
@@ -14,6 +15,7 @@ EXTRAS = {
     **dict.fromkeys(("pysail", "grpc", "grpc_status", "zstandard"), "sail"),
 }
 """The extra that brings a package, by the name under which it is imported."""
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def require(*packages: str) -> None:
@@ -30,7 +32,7 @@ def lacking(*packages: str) -> str:
     """Return which of these packages are not installed, and how to install them; empty when all are."""
     absent = [package for package in packages if not _installed(package)]
     extras = ",".join(sorted({EXTRAS[package] for package in absent}))
-    return f"not installed: {', '.join(absent)}; in the project's folder: pip install '.[{extras}]'" if absent else ""
+    return f"not installed: {', '.join(absent)}; {_command(extras)}" if absent else ""
 
 
 def not_installed(error: BaseException) -> NotInstalled | None:
@@ -38,6 +40,13 @@ def not_installed(error: BaseException) -> NotInstalled | None:
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     sentence = lacking(package) if package in EXTRAS else ""
     return NotInstalled(sentence) if sentence else None
+
+
+def _command(extras: str) -> str:
+    """Return how to install extras, of a checkout or of a wheel."""
+    if (_CHECKOUT / "pyproject.toml").exists():
+        return f"in the project's folder: pip install '.[{extras}]'"
+    return f"pip install 'kafka-chaos-harness[{extras}]'"
 
 
 def _installed(package: str) -> bool:

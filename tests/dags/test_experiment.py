@@ -18,18 +18,26 @@ from chaos_airflow.tasks import form_cache
 from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
 from chaos_airflow.tasks.request import RunRequest, load
 from chaos_airflow.tasks.suite import requests_of
+from harness.cli.new import Made, new
 from harness.contracts import registry
 from harness.contracts.parameters import Strict
 from harness.contracts.registry import Kind
 from harness.errors import ScenarioError
 from harness.scenario.file import load_scenario
 from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
-from harness.scenario.source import options
+from harness.scenario.source import options, set_option
 from harness.system.plugins import FOLDERS
 from tests.airflow_server import Airflow
 
 ROOT = Path(__file__).resolve().parents[2]
 FORM = form()
+OWN_DRIVER = """\
+from kafka_chaos.api.drivers import ProcessDriver
+
+
+class PLUGIN(ProcessDriver):
+    name = "own"
+"""
 MODELS: dict[str, type[BaseModel]] = {
     "": Scenario,
     "cluster.": ClusterSpec,
@@ -315,6 +323,7 @@ def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> Non
         pytest.param("scenarios", "own.yaml", "description: Of one's own\n", "scenario", id="a scenario"),
         pytest.param("faults", "own_fault.py", '"""Of one\'s own."""\n', "fault.kind", id="a fault"),
         pytest.param("checks", "own.py", '"""Of one\'s own."""\n', "checks", id="a check"),
+        pytest.param("drivers", "own.py", OWN_DRIVER, "driver", id="a driver"),
     ],
 )
 def test_content_that_is_installed_later_is_in_the_form(
@@ -327,6 +336,19 @@ def test_content_that_is_installed_later_is_in_the_form(
     monkeypatch.setattr(registry, "fault", lambda _: known)
     param = form_cache.ready_form()[field].schema
     assert Path(file).stem.replace("_", "-") in (param.get("enum") or param["examples"])
+
+
+def test_a_fault_of_a_folder_has_its_parameters_in_the_form_and_is_asked_for_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new(Made.FAULT, "doze", tmp_path)
+    monkeypatch.setenv(FOLDERS, str(tmp_path))
+    params = form_cache.ready_form()
+    assert params["doze.see_timeout_s"].schema["section"] == "Fault: doze"
+    filled_in = {name: param.value for name, param in params.items()}
+    request = request_of_form({**filled_in, "fault.kind": "doze", "doze.see_timeout_s": 3})
+    (fault,) = load_scenario("smoke", [set_option(text) for text in request["set"]]).faults
+    assert (fault.kind, fault.parameters["see_timeout_s"]) == ("doze", 3)
 
 
 def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:

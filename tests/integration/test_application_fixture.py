@@ -48,6 +48,8 @@ def test_session_pause_and_fault(kafka_cluster):
     kafka_cluster.resume(2)
     with kafka_cluster.fault("pause", target="1", duration_s=30) as effect:
         assert effect.verdict.name == "CONFIRMED"
+    with kafka_cluster.fault("isolate", target="2") as effect:
+        assert effect.verdict.name == "CONFIRMED"
 
 def test_that_fails(kafka_cluster):
     kafka_cluster.topic("seen")

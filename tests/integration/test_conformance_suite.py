@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.contracts.registry import Kind, names
+from harness.contracts.registry import Kind, capabilities, fault, names
 
 pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
-CONFIRMED_BY_DEFAULTS = ("kill", "pause", "isolate", "delay", "expire-session", "bounce")
-"""Of the faults those that need no parameters and no special cluster, one for each kind of effect."""
 
 
 def ran(folder: Path, *arguments: str) -> str:
@@ -32,9 +30,15 @@ def test_every_plugin_of_a_kind_passes(kind: Kind, tmp_path: Path) -> None:
     assert " passed" in ran(tmp_path, *chosen)
 
 
-def test_faults_are_injected_confirmed_and_healed(tmp_path: Path) -> None:
-    said = ran(tmp_path, *(f"--chaos-plugins=fault:{name}" for name in CONFIRMED_BY_DEFAULTS))
-    assert f"{2 * len(CONFIRMED_BY_DEFAULTS)} passed" in said
+def test_every_fault_is_injected_confirmed_and_healed_without_an_option(tmp_path: Path) -> None:
+    said = ran(tmp_path, "-rs", *(f"--chaos-plugins=fault:{name}" for name in faults_in_virtual_time()))
+    assert f"{2 * len(faults_in_virtual_time())} passed" in said
+    assert "skipped" not in said
+
+
+def faults_in_virtual_time() -> list[str]:
+    """Return those that need no real cluster."""
+    return [name for name in names(Kind.FAULT) if set(fault(name).requires) <= capabilities("simulated")]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.system import extras
 from harness.system.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,7 +143,16 @@ def test_a_program_of_airflow_names_the_extra_too(tmp_path: Path, program: str) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_project_declares_every_extra_and_one_with_all_but_a_second_engine() -> None:
+def test_without_a_checkout_the_command_is_that_of_the_installed_distribution(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(extras, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(extras, "_installed", lambda package: package != "docker")
+    sentence = "not installed: docker; pip install 'kafka-chaos-harness[docker]'"
+    assert extras.lacking("docker", "pysail") == sentence
+
+
+def test_the_project_declares_every_extra_and_one_with_all_of_them() -> None:
     declared = PROJECT["optional-dependencies"]
     assert set(declared) == {*EXTRAS.values(), "all"}
-    assert declared["all"] == [f"{PROJECT['name']}[{','.join(sorted({*EXTRAS.values()} - {'sail'}))}]"]
+    assert declared["all"] == [f"{PROJECT['name']}[{','.join(sorted({*EXTRAS.values()}))}]"]

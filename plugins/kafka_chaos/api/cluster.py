@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.cluster.capabilities import Direction, Side
-from harness.cluster.driver import CAPABILITIES, ClusterDriver, ClusterRequest, ClusterStatus
+from harness.cluster.driver import (
+    CAPABILITIES,
+    CLOCK,
+    DISK_ERRORS,
+    DISK_FILES,
+    DISK_SPACE,
+    POWER,
+    ClusterDriver,
+    ClusterRequest,
+    ClusterStatus,
+)
 from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
@@ -27,7 +37,9 @@ from harness.values import PYTHON
 from harness.zookeeper.view import OpenableView, PartitionView, ZookeeperView
 
 DISTURBS = frozenset({"kill", "pause", "isolate"})
-"""What a cluster can be put under unless `needs` says more."""
+"""What every cluster can be put under, or it is not started."""
+PREPARED = frozenset({CLOCK, DISK_ERRORS, DISK_FILES, DISK_SPACE, POWER})
+"""Capabilities for which brokers are started in another way: a cluster has them if `needs` names them."""
 LONGEST_S = 60.0
 """Of a disturbance that is not ended: a pause, an isolation, a hold."""
 READY_S = 30.0
@@ -55,7 +67,7 @@ class AsyncCluster:
             system: `python`, the broker of this project, or a release of Apache Kafka, as `kafka:4.4.0`.
             properties: Properties of every broker.
             planted_bugs: Guards of the built-in broker that are switched off; `chaos list planted-bugs` names them.
-            needs: Capabilities that faults will take beside `kill`, `pause` and `isolate`, as `clock`.
+            needs: What must be prepared for faults: `clock`, `disk-errors`, `disk-files`, `disk-space`, `power`.
             driver: Where the brokers run; `chaos list drivers` names them.
             folder: Where configuration, data and logs are; by default a temporary folder that is removed.
         """
@@ -259,9 +271,12 @@ class AsyncCluster:
         Raises:
             PluginError: there is no such kind.
             ScenarioError: target or parameters are wrong, or the cluster was not started for it (`needs`).
+            Refused: the driver cannot do it on this machine.
         """
         plugin = registry.fault(kind)
-        if unmet := sorted(set(plugin.requires) - self._needs):
+        if lacking := missing(self._driver_name, plugin.requires):
+            raise Refused(f"the driver {self._driver_name} cannot do this here: {lacking}")
+        if unmet := sorted(PREPARED.intersection(plugin.requires) - self._needs):
             raise ScenarioError(f"{kind} takes {', '.join(unmet)}: start the cluster with needs={unmet}")
         try:
             values, aimed = plugin.Parameters.model_validate(parameters), parse_target(target)
