@@ -44,6 +44,8 @@ def root(driver_name: str, tmp_path_factory: pytest.TempPathFactory, request: py
     cls = registry.driver_class(driver_name)
     if issubclass(cls, RunExecutor):
         pytest.skip(f"{driver_name} has a cluster only while it carries out a run")
+    if driver_name not in registry.starting():
+        pytest.skip(f"{driver_name} starts no cluster: it uses one that is there")
     if reason := cls.lacks().get(DRIVER):
         pytest.skip(reason)
     root = tmp_path_factory.mktemp("run")

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from harness import phases
 from harness.cluster.driver import CAPABILITIES, RunExecutor
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
@@ -59,6 +60,8 @@ def test_it_happens_is_confirmed_and_is_healed(fault_name: str, tmp_path: Path, 
     spec |= given(fault.name, pytestconfig.getoption("chaos_fault"))
     duration_s = spec["at_s"] + spec["duration_s"] + AFTER_S
     options = [f"driver={driver}", f"faults=[{json.dumps(spec)}]", "mix=null", f"duration_s={duration_s:g}"]
+    if reason := system_named(load_scenario(name).system).lacks():
+        pytest.skip(reason)
     scenario = load_scenario(name, [set_option(text) for text in options])
     try:
         folder = phases.create_from(scenario, 1, tmp_path)
@@ -78,7 +81,7 @@ def test_it_happens_is_confirmed_and_is_healed(fault_name: str, tmp_path: Path, 
 
 def driver_for(fault: Fault) -> str:
     """Return the first driver that can do what a fault takes; in virtual time, if that is enough."""
-    every = sorted(registry.drivers(), key=lambda name: not issubclass(registry.driver_class(name), RunExecutor))
+    every = sorted(registry.starting(), key=lambda name: not issubclass(registry.driver_class(name), RunExecutor))
     lacking = {name: missing(name, fault.requires) for name in every}
     for name, reasons in lacking.items():
         if not reasons:
@@ -89,14 +92,13 @@ def driver_for(fault: Fault) -> str:
 def shown(fault: Fault) -> tuple[str, dict[str, Any]]:
     """Return a scenario, and the fault as it stands there: a scenario of its distribution that has it, or `smoke`."""
     own = registry.provider_of(Kind.FAULT, fault.name)
-    for plugin in registry.plugins(Kind.SCENARIO):
-        scenario = load_scenario(plugin.name) if plugin.provider == own else None
-        if scenario is None or scenario.planted_bugs or scenario.steps or scenario.system != PYTHON:
-            continue
+    scenarios = [load_scenario(each.name) for each in registry.plugins(Kind.SCENARIO) if each.provider == own]
+    intact = [each for each in scenarios if not each.planted_bugs and not each.steps]
+    for scenario in sorted(intact, key=lambda each: each.system != PYTHON):
         specs: list[FaultSpec | MixKind] = [*scenario.faults, *(scenario.mix.kinds if scenario.mix else [])]
         for spec in (each for each in specs if each.kind == fault.name):
             lasts_s = spec.duration_s if isinstance(spec, FaultSpec) else max(spec.duration_s)
-            return plugin.name, as_fault(fault, spec.target, lasts_s) | {"parameters": spec.parameters}
+            return scenario.name, as_fault(fault, spec.target, lasts_s) | {"parameters": spec.parameters}
     target = next((text for role, text in TARGETS.items() if role in fault.accepts), "one")
     return "smoke", as_fault(fault, target, 3.0)
 
