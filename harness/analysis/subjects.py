@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.check_helpers.findings import severity, with_unclean_election
 from harness.analysis.check_helpers.log_starts import undecided
-from harness.analysis.check_helpers.records import passed_by_one, reading_spans, unread
+from harness.analysis.check_helpers.records import passed_by_one, reading_spans, stays_readable, unread
 from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_once
 from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
@@ -188,7 +188,7 @@ def _reached(
     behind = offset.isNull() | (offset > F.coalesce("last", F.lit(-1)))
     before = ~F.lit(settings.read_from_start) & ~passed_by_one(offset)
     unread = (
-        sends.where(is_acknowledged_send())
+        sends.where(is_acknowledged_send() & stays_readable())
         .join(reading_spans(polls).hint("shuffle_hash"), on=key, how="left")
         .where(behind | before)
         .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")

@@ -8,6 +8,7 @@ Errors are Kafka's numbers. librdkafka uses the same ones, and negative ones for
 """
 
 from harness.broker.wire.error_codes import ErrorCode
+from harness.client_rules.steps import Failure
 from harness.store.history import OpType
 
 # Errors that a 2.5 broker without authorization never returns, so that `ErrorCode` has no name for them.
@@ -46,6 +47,22 @@ COMMIT_REFUSED = frozenset(
         NO_OFFSET,
     }
 )
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+NOT_THIS_PRODUCER = frozenset(
+    {
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+    }
+)
+"""A coordinator refused what this producer asked for; an earlier attempt of the same request may have been taken."""
+_FATAL = NOT_THIS_PRODUCER | {TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED}
+
+
+def coordinator_failure(code: int) -> Failure:
+    """Return what is left to a producer whose transaction coordinator refuses a request with this error for good."""
+    return Failure.FATAL if code in _FATAL else Failure.ABORTABLE
 
 
 def send_outcome(code: int, *, tried_once: bool) -> OpType:

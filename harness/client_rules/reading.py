@@ -31,10 +31,11 @@ class Reading:
     def __init__(self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float]) -> None:
         self.commits = Commits(plan.process, recorder)
         self.positions: dict[TopicPartition, int] = {}
-        """Next offset that a poll will return, of every partition that returned a record."""
+        """Next offset that a poll may return, of every partition that was read."""
         self._committed: dict[TopicPartition, int] = {}
         """Highest position that was sent in a commit; a commit never goes back on purpose."""
         self._mode = LIVE
+        self._isolation: str = plan.parameters.get("isolation", "")
         self._partitions = partitions_of(plan.topics)
         self._plan = plan
         self._recorder = recorder
@@ -71,10 +72,13 @@ class Reading:
 
     def poll(self) -> Script[None]:
         """Take the available records; a poll failed when it gave an error and nothing else."""
-        invoked = self._recorder.invoke(OpKind.POLL, mode=self._mode)
+        invoked = self._recorder.invoke(OpKind.POLL, mode=self._mode, isolation=self._isolation)
         answer = yield Poll()
         for record in answer.records:
             self.positions[record.topic, record.partition] = record.offset + 1
+        for partition, position in answer.passed.items():
+            if position > self.positions.get(partition, 0):
+                self.positions[partition] = position
         outcome = OpType.OK if answer.records or answer.error is None else OpType.FAIL
         self._recorder.end(invoked, outcome, records=answer.records, error=answer.error or "")
 
@@ -130,7 +134,7 @@ class Reading:
     def ask(self, kind: OpKind, partition: TopicPartition, deadline_s: float) -> Script[StepResult | None]:
         """Ask until there is an answer or the deadline has passed; every try is an operation."""
         while True:
-            answer = yield from ask(self._recorder, self._plan.process, kind, partition)
+            answer = yield from ask(self._recorder, self._plan.process, kind, partition, self._isolation)
             if answer is not None or self._now_s() >= deadline_s:
                 return answer
             yield Pause(RETRY_S)

@@ -1,6 +1,7 @@
 """A producer's records and their operations: recorded before a record is sent, and when its outcome is known."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.client_rules.outcomes import send_outcome
@@ -8,7 +9,7 @@ from harness.client_rules.steps import partitions_of
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
-from harness.values import NULL, VALUE_ID
+from harness.values import NULL, VALUE_ID, TopicPartition
 
 FLUSH_MARGIN_S = 2.0
 
@@ -27,7 +28,7 @@ class Sending:
 
     def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
         self.sent = recorder.next_index
-        """Number of sends, including those before a kill: each send is an operation, and there are no others."""
+        """Number of the last value: as each send is an operation, none was used before a kill."""
         self.flush_s: float = plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
         """How long to wait at the end for undecided records."""
         self._plan = plan
@@ -41,11 +42,18 @@ class Sending:
         """Whether everything was sent."""
         return bool(self.sent >= self._plan.parameters.get("records", float("inf")))
 
-    def invoke(self) -> Operation:
-        """Return the next send, and record it."""
-        parameters = self._plan.parameters
+    def invoke(
+        self,
+        among: Sequence[TopicPartition] = (),
+        *,
+        made_from: str = "",
+        transactional_id: str = "",
+        transaction: int = -1,
+    ) -> Operation:
+        """Return the next send, to one of some partitions or of all, and record it."""
+        parameters, chosen = self._plan.parameters, among or self._partitions
         key_number = self._rng.randrange(parameters["keys"])
-        topic, partition = self._partitions[key_number % len(self._partitions)]
+        topic, partition = chosen[key_number % len(chosen)]
         return self._recorder.invoke(
             OpKind.SEND,
             topic=topic,
@@ -53,6 +61,9 @@ class Sending:
             key=f"key-{key_number}",
             value=self._unique_value(),
             acks=parameters["acks"],
+            made_from=made_from,
+            transactional_id=transactional_id,
+            transaction=transaction,
         )
 
     def content(self, invoked: Operation, now_ms: int) -> Content:

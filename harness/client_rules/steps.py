@@ -5,10 +5,11 @@ can carry it out.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TypeVar
 
-from harness.store.history import OpKind, OpType, Record
+from harness.store.history import Operation, OpKind, OpType, Record
 from harness.store.recording import Recorder
 from harness.values import TopicPartition
 
@@ -84,7 +85,82 @@ class Leave:
     """Give back the assignment, and leave the group."""
 
 
-Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause | Subscribe | Assign | Unassign | Leave
+@dataclass(frozen=True, slots=True)
+class InitTransactions:
+    """Make a producer the present one of its transactional id; an earlier one of this process is closed."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTransaction:
+    """Begin a transaction, without a request."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Hand a record to its transactional producer; `Sending` receives the outcome."""
+
+    invoked: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSends:
+    """Wait until every record of a producer is decided."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendOffsets:
+    """Make these positions of the group part of the transaction, as the member that the shell knows."""
+
+    transactional_id: str
+    positions: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """Commit or abort the transaction."""
+
+    transactional_id: str
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CloseProducer:
+    """Drop a producer; a transaction that is open stays open."""
+
+    transactional_id: str
+
+
+TransactionStep = InitTransactions | BeginTransaction | Send | AwaitSends | SendOffsets | EndTransaction | CloseProducer
+Step = (
+    Restart
+    | ReadFromTheStart
+    | Poll
+    | Commit
+    | Question
+    | Pause
+    | Subscribe
+    | Assign
+    | Unassign
+    | Leave
+    | TransactionStep
+)
+
+
+class Failure(StrEnum):
+    """What a failed step leaves to a transactional producer (KIP-691)."""
+
+    RETRIABLE = "retriable"
+    """The step may be tried again."""
+    ABORTABLE = "abortable"
+    """The transaction can only be aborted."""
+    FATAL = "fatal"
+    """The producer can only be closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +177,12 @@ class StepResult:
     """Why there is no answer, or only a part of it."""
     is_over: bool = False
     """Of a poll: whether this client is fenced for good, as another one has its instance (KIP-345)."""
+    passed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of a poll: how far partitions are read, past markers and records that are not returned."""
+    failure: Failure | None = None
+    """Of a transactional producer's step."""
+    had_no_effect: bool = False
+    """Of a failed step: whether it is certain that nothing was done."""
 
 
 DONE = StepResult()
@@ -129,11 +211,19 @@ async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[Ste
         return result
 
 
-def ask(recorder: Recorder, group: str, kind: OpKind, partition: TopicPartition) -> Script[StepResult | None]:
+def ask(
+    recorder: Recorder, group: str, kind: OpKind, partition: TopicPartition, isolation: str = ""
+) -> Script[StepResult | None]:
     """Return the answer to one question, None when there was none; one try is one operation."""
     topic, number = partition
-    of_group = group if kind is OpKind.FETCH_COMMITTED else ""
-    invoked = recorder.invoke(kind, topic=topic, partition=number, group=of_group)
+    is_committed = kind is OpKind.FETCH_COMMITTED
+    invoked = recorder.invoke(
+        kind,
+        topic=topic,
+        partition=number,
+        group=group if is_committed else "",
+        isolation="" if is_committed else isolation,
+    )
     answer = yield Question(kind, partition)
     if answer.error is not None:
         recorder.end(invoked, OpType.FAIL, error=answer.error)

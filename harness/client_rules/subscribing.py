@@ -158,6 +158,9 @@ class Subscribing:
     def _end_poll(self, answer: StepResult) -> None:
         for record in answer.records:
             self.positions[record.topic, record.partition] = record.offset + 1
+        for partition, position in answer.passed.items():
+            if partition in self.positions:
+                self.positions[partition] = max(position, self.positions[partition])
         if self._poll is not None:
             outcome = OpType.OK if answer.records or answer.error is None else OpType.FAIL
             self._recorder.end(self._poll, outcome, records=answer.records, error=answer.error or "")

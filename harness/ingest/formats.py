@@ -165,7 +165,10 @@ _NESTED: Mapping[type, str] = {
 _UNSAID: frozenset[str] = frozenset({"records", "targets", "parameters", "state"})
 """Fields with an empty list or object as default, which is not filled in."""
 _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
-    OpKind.SEND: ("A record is written; its end says at which `offset`.", ("topic", "value")),
+    OpKind.SEND: (
+        "A record is written; its end says at which `offset`, and nothing about the end of its transaction.",
+        ("topic", "value"),
+    ),
     OpKind.POLL: ("Records are read; an `ok` end has them in `records`.", ()),
     OpKind.COMMIT: ("A group's offset is committed.", ("group", "topic", "partition", "offset")),
     OpKind.FETCH_COMMITTED: ("It is read back; its end says the `offset`.", ("group", "topic", "partition")),
@@ -194,6 +197,24 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     ),
     OpKind.LOST: ("A member learns that its group went on without it.", ("group", "topic", "partition")),
     OpKind.LEAVE: ("A member closes.", ("group",)),
+    OpKind.INIT_TRANSACTIONS: (
+        "A producer becomes the present one of its transactional id; earlier ones are fenced.",
+        ("transactional_id",),
+    ),
+    OpKind.BEGIN_TRANSACTION: (
+        "A transaction begins. Its operations, and this one, have the `index` of this one as `transaction`.",
+        ("transactional_id", "transaction"),
+    ),
+    OpKind.SEND_OFFSETS: (
+        "A group's offset becomes part of the transaction.",
+        ("transactional_id", "transaction", "group", "topic", "partition", "offset"),
+    ),
+    OpKind.COMMIT_TRANSACTION: (
+        "The transaction is committed: `ok` says that it is, `fail` that it certainly is not. There may be several of "
+        "one transaction.",
+        ("transactional_id", "transaction"),
+    ),
+    OpKind.ABORT_TRANSACTION: ("The transaction is aborted.", ("transactional_id", "transaction")),
     OpKind.SETTING: (
         "A setting of the client or of its cluster: `key` is its name, `value` what `--set` takes. One line of type "
         "`invoke`, without an end.",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from harness.client_rules.committing import Committing
 from harness.client_rules.reading import Reading
@@ -18,6 +19,7 @@ from harness.simulation.clients.lister import SimulatedLister
 from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.clients.subscriber import SimulatedSubscriber
+from harness.simulation.clients.transactor import SimulatedTransactor
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import in_ns
 from harness.simulation.loop import Process, simulated_loop
@@ -27,8 +29,16 @@ from harness.store.recording import Recorder
 from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset({"administrator", "producer", "lister", MEMBER, *GROUP_RULES})
+CLIENTS = frozenset({"administrator", "producer", "transactor", "lister", MEMBER, *GROUP_RULES})
 """The roles of a workload that there is a simulated client for."""
+
+
+class SimulatedClient(Protocol):
+    """One process of a client."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, and finish."""
+        ...
 
 
 class SimulatedClients:
@@ -56,9 +66,7 @@ class SimulatedClients:
     def _run(self, plan: ClientPlan) -> "asyncio.Task[None]":
         return asyncio.ensure_future(self._client(plan).run(self._stops[plan.process]))
 
-    def _client(
-        self, plan: ClientPlan
-    ) -> SimulatedProducer | SimulatedGroupMember | SimulatedLister | SimulatedAdministrator:
+    def _client(self, plan: ClientPlan) -> SimulatedClient:
         transport = MemoryTransport(self._cluster.network, plan.process)
         recorded = self.operations[plan.process]
         first_index = max((each.index for each in recorded), default=-1) + 1
@@ -75,12 +83,14 @@ class SimulatedClients:
                 at_once=lambda: plan.process in self._hurried,
             )
             return SimulatedSubscriber(plan, members_rules, transport, self._cluster.bootstrap)
-        if plan.role == "lister":
-            return SimulatedLister(plan, recorder, transport, self._cluster.bootstrap)
-        if plan.role == "administrator":
-            return SimulatedAdministrator(plan, recorder, transport, self._cluster.bootstrap)
-        producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
-        return producer(plan, recorder, transport, self._cluster.bootstrap)
+        is_idempotent = plan.parameters.get("idempotence", False)
+        others: dict[str, type[SimulatedLister | SimulatedAdministrator | SimulatedTransactor | SimulatedProducer]] = {
+            "lister": SimulatedLister,
+            "administrator": SimulatedAdministrator,
+            "transactor": SimulatedTransactor,
+            "producer": IdempotentProducer if is_idempotent else SimulatedProducer,
+        }
+        return others[plan.role](plan, recorder, transport, self._cluster.bootstrap)
 
     async def stop(self, processes: Sequence[str], *, at_once: bool = False) -> dict[str, str]:
         """Let some of them finish, all together; return why, of each that did not end well."""

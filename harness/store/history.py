@@ -59,8 +59,22 @@ class OpKind(StrEnum):
     """Has lost a partition: its group has gone on without it."""
     LEAVE = "leave"
     """Closes a member; a static one stays in its group until its session times out."""
+    INIT_TRANSACTIONS = "init_transactions"
+    """Makes a producer the present one of its transactional id; earlier ones are fenced."""
+    BEGIN_TRANSACTION = "begin_transaction"
+    """Begins a transaction, without a request."""
+    SEND_OFFSETS = "send_offsets"
+    """Makes a group's offset of a partition part of the transaction (KIP-447)."""
+    COMMIT_TRANSACTION = "commit_transaction"
+    ABORT_TRANSACTION = "abort_transaction"
     SETTING = "setting"
     """States by `key` and `value` how the client, or its cluster, is configured; it has no end."""
+
+
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+"""Isolation levels, by Kafka's names."""
+COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+"""Outcomes of a transaction as its client knows them; one that it never asked to commit is aborted."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -92,16 +106,25 @@ class Operation:
     partition: int = -1
     """Of a send -1 until the client has chosen one."""
     offset: int = -1
-    """Of the record (send), the position to resume from (commit, fetch_committed), the end (end_offset), where reading
-    begins (assigned; -1 for the log's start, as nothing was committed) or where it has come to (revoked, lost)."""
+    """Of the record (send), the position to resume from (commit, send_offsets, fetch_committed), the end (end_offset),
+    where reading begins (assigned; -1 for the log's start, as nothing was committed) or where it has come to (revoked,
+    lost)."""
     key: str = ""
     """Of the record."""
     value: str = ""
     """The value id, unique in the run."""
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
+    made_from: str = ""
+    """Of a send: the value id of the record that this one was made from; empty if there is none."""
+    transactional_id: str = ""
+    """Of a transactional producer's operations."""
+    transaction: int = -1
+    """Of a transaction's operations: the index of its begin_transaction, in the same process."""
+    isolation: str = ""
+    """Of a poll or end_offset: read_uncommitted or read_committed; empty if the client does not say."""
     group: str = ""
-    """Consumer group of a commit or fetch_committed, and of all operations of a member."""
+    """Consumer group of a commit, send_offsets or fetch_committed, and of all operations of a member."""
     member: str = ""
     """Of a member of a group: its id from the coordinator; empty without one."""
     instance: str = ""

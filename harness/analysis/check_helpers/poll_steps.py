@@ -7,8 +7,10 @@ from pyspark.sql.window import Window
 from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
 from harness.analysis.check_helpers.findings import event
 from harness.analysis.check_helpers.log_starts import decided, deletable
+from harness.analysis.check_helpers.records import stays_readable
 from harness.analysis.frames import PARTITION_KEY, in_order, made_once
 from harness.contracts.checks import Settings, Severity
+from harness.store.history import READ_COMMITTED, READ_UNCOMMITTED
 
 REBALANCED_MODES = ("subscribe", "")
 """Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""
@@ -18,43 +20,54 @@ def skips(facts: dict[str, DataFrame], settings: Settings, *, within_poll: bool)
     """One row a step over a record that another reader read and that is not deleted.
 
     A record is deleted if it lies before the start of every replica's log; where records may be deleted, of one's, as
-    followers write down a new start later than their leader.
+    followers write down a new start later than their leader. A record that may be aborted is skipped only by a reader
+    that is known to read uncommitted records.
 
     Columns: those of `poll_steps`, the first such offset as `skipped`, and where logs begin, `first_start` and
     `last_start`.
     """
     steps = decided(facts["poll_steps"], facts, settings)
-    rows = _skips(steps, facts["polls"], facts["replicas"], facts[SUPERSEDED])
+    rows = _skips(steps, facts["polls"], facts["sends"], facts["replicas"], facts[SUPERSEDED])
     start = F.when(deletable(settings), F.col("last_start")).otherwise(F.col("first_start"))
     return _which(rows.where(F.coalesce(F.col("skipped") >= start, F.lit(True))), within_poll)
 
 
 @made_once
-def _skips(poll_steps: DataFrame, polls: DataFrame, replicas: DataFrame, superseded: DataFrame) -> DataFrame:
+def _skips(
+    poll_steps: DataFrame, polls: DataFrame, sends: DataFrame, replicas: DataFrame, superseded: DataFrame
+) -> DataFrame:
     """Of both kinds; the record before a step was read too, so what follows it among all offsets read is skipped.
 
     But for those that a cleaner may have emptied since.
     """
     ahead = poll_steps.where(F.col("offset") > F.col("previous_offset") + 1)
     jumped = ahead.select(*PARTITION_KEY).distinct()
+    aborted = sends.where(~stays_readable()).select(*PARTITION_KEY, "value", F.lit(False).alias("committed"))
+    committed = (F.col("isolation") == READ_COMMITTED) | F.coalesce("committed", F.lit(True))
     offsets = (
         polls.join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
-        .select(*PARTITION_KEY, "offset")
-        .distinct()
+        .join(aborted, on=[*PARTITION_KEY, "value"], how="left")
+        .groupBy(*PARTITION_KEY, "offset")
+        .agg(F.max(F.coalesce(committed, F.lit(True))).alias("committed"))
     )
     stays = F.when(~F.col(SUPERSEDED), F.col("offset"))
     after_it = in_order(*PARTITION_KEY, by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
     following = with_superseded(offsets, superseded).select(
         *PARTITION_KEY,
         F.col("offset").alias("previous_offset"),
-        F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
+        F.first(stays, ignorenulls=True).over(after_it).alias("skipped_of_all"),
+        F.first(F.when(F.col("committed"), stays), ignorenulls=True).over(after_it).alias("skipped_committed"),
     )
+    reads_all = F.col("isolation") == READ_UNCOMMITTED
+    skipped = F.when(reads_all, F.col("skipped_of_all")).otherwise(F.col("skipped_committed"))
     starts = replicas.groupBy(*PARTITION_KEY).agg(
         F.min("log_start_offset").alias("first_start"), F.max("log_start_offset").alias("last_start")
     )
     return (
         ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
         .join(starts, on=list(PARTITION_KEY), how="left")
+        .withColumn("skipped", skipped)
+        .drop("skipped_of_all", "skipped_committed")
         .where(F.col("skipped") < F.col("offset"))
     )
 

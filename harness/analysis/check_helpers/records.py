@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_turn, made_once
-from harness.store.history import OpType
+from harness.store.history import COMMITTED, OpType
 
 
 def acknowledged(sends: DataFrame) -> DataFrame:
@@ -18,9 +18,16 @@ def is_acknowledged() -> Column:
     return (F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull()
 
 
+def stays_readable() -> Column:
+    """Return whether a row of `sends` is no record of a transaction that may have been aborted."""
+    return F.col("transaction_outcome").isNull() | (F.col("transaction_outcome") == COMMITTED)
+
+
 @made_once
 def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
     """One row an acknowledged record whose value was not read from its partition, at any offset.
+
+    A record of a transaction counts when its commit was acknowledged too.
 
     Columns: those of `sends`, and of its partition the `spans` of its readers, the last offset that was read and its
     value, null if nothing was read.
@@ -37,6 +44,7 @@ def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
     )
     return (
         acknowledged(sends)
+        .where(stays_readable())
         .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
         .join(span.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
     )

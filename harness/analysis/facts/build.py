@@ -84,6 +84,7 @@ from harness.analysis.tables.arrow import columns_of
 from harness.analysis.tables.schemas import TABLES
 from harness.events import FetchResponse
 from harness.store.folder import R
+from harness.store.history import OpKind
 
 Facts = dict[str, DataFrame]
 
@@ -109,11 +110,21 @@ def tables_of(sources: Sources) -> Facts:
     return tables | {HISTORY: changes(tables["zookeeper"])}
 
 
-def facts_from_tables(tables: Facts, names: Collection[str] = TABLES, *, many: bool = False) -> Facts:
-    """Return those of the facts of these names that come straight from the tables, of few rows or `many`."""
+def facts_from_tables(
+    tables: Facts,
+    names: Collection[str] = TABLES,
+    *,
+    many: bool = False,
+    absent: frozenset[str] = frozenset(),
+) -> Facts:
+    """Return those of the facts of these names that come straight from the tables, of few rows or `many`.
+
+    Kinds of lines in `absent` are certainly not there.
+    """
+    commits = OpKind.COMMIT_TRANSACTION not in absent
     history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
     made: dict[str, Callable[[], DataFrame]] = {
-        schemas.SENDS.name: lambda: sends(operations, lines, many=many),
+        schemas.SENDS.name: lambda: sends(operations, lines, many=many, commits=commits),
         schemas.PARTITION_STATES.name: lambda: partition_states(history, lines),
         schemas.LEADERSHIP_CLAIMS.name: lambda: leadership_claims(lines),
         schemas.APPENDS.name: lambda: appends(lines),
@@ -243,7 +254,7 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         write_facts({name: frame for name, frame in first.items() if name not in written}, folder)
         rest = names - first.keys()
         more = {name: tables[name] for name in FACTS if name in rest}
-        first |= through_files(more | facts_from_tables(tables, rest, many=True), folder)
+        first |= through_files(more | facts_from_tables(tables, rest, many=True, absent=sources.absent), folder)
         yield first | through_files(facts_from_facts(first, sources, tables, rest), folder)
     finally:
         remove(lines)
@@ -298,7 +309,7 @@ def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
         often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE | none_of}
         with _materialized(spark, often) as in_memory:
             tables |= in_memory
-            with _materialized(spark, facts_from_tables(tables, names - empty)) as made:
+            with _materialized(spark, facts_from_tables(tables, names - empty, absent=sources.absent)) as made:
                 first = {name: tables[name] for name in FACTS if name in names} | made | _empty(sources, empty)
                 with _materialized(spark, facts_from_facts(first, sources, tables, names - empty)) as more:
                     yield first | more

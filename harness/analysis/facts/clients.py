@@ -1,13 +1,13 @@
 """What did clients send and read? One row a record that was sent, one row a record that was read."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown, partition_number
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.sources.typed import ARGUMENTS, OPERATIONS
 from harness.analysis.tables.schemas import POLLS, SENDS
-from harness.store.history import OpKind, OpType
+from harness.store.history import ABORTED, COMMITTED, UNKNOWN, OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
 """Records; a longer range of offsets in a log line is not a batch and is not unfolded."""
@@ -16,6 +16,7 @@ FEW = 2_000_000
 _BLOCK_BITS = 6
 _BLOCK = 2**_BLOCK_BITS
 """Offsets of a block: as many as a long has bits."""
+_OF_POLL = ("run_id", "process", "index", "time_ns", "mode", "isolation")
 _ANSWER = "struct(base_offset, last_offset, time_ns, leader_epoch)"
 _EPOCH = """array_max(transform(
     filter(answers, each -> offset between each.base_offset and each.last_offset
@@ -56,7 +57,9 @@ def of_kind(operations: DataFrame, *kinds: OpKind) -> DataFrame:
     return operations.where(F.col("kind").isin([kind.value for kind in kinds]))
 
 
-def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = False, few: int = FEW) -> DataFrame:
+def sends(
+    operations: DataFrame, state_changes: StateChanges, *, many: bool = False, few: int = FEW, commits: bool = True
+) -> DataFrame:
     """One row a record that a client tried to write, with the epoch in which it was acknowledged.
 
     Args:
@@ -64,6 +67,7 @@ def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = Fa
         state_changes: Lines of brokers.
         many: Whether there are so many that answers are looked up by blocks of offsets.
         few: With no more answers, every task has all of them, so that no send has to move.
+        commits: Whether a client may have committed a transaction.
     """
     attempts = of_kind(operations, OpKind.SEND).select(
         "run_id",
@@ -79,8 +83,12 @@ def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = Fa
         "outcome",
         null_if_unknown("ok_offset").alias("offset"),
         "error",
+        _null_if_empty("made_from"),
+        _null_if_empty("transactional_id"),
+        null_if_unknown("transaction"),
         "lines",
     )
+    attempts = _with_transaction_outcomes(attempts, operations, commits)
     answered = _answered(state_changes)
     if not many:
         place = [*PARTITION_KEY, "offset"]
@@ -93,6 +101,31 @@ def sends(operations: DataFrame, state_changes: StateChanges, *, many: bool = Fa
     rows = blocks.join(placed, on=["number", "block"], how="right").withColumn("answer", F.expr(_ONLY_ANSWER))
     epoch = F.when(F.col("apart"), F.expr(_EPOCH_OF_ONE)).otherwise(F.expr(_EPOCH))
     return conform(rows.withColumn("leader_epoch", epoch), SENDS)
+
+
+def transaction_outcomes(operations: DataFrame) -> DataFrame:
+    """One row a transaction that its client asked to commit: whether that succeeded, failed for certain, or is unknown.
+
+    Any other transaction can only be aborted.
+    """
+    commits = of_kind(operations, OpKind.COMMIT_TRANSACTION).where(F.col("transaction") >= 0)
+    best = F.max("outcome")  # ok outranks info, and info outranks fail
+    by_outcome = {OpType.OK: COMMITTED, OpType.INFO: UNKNOWN, OpType.FAIL: ABORTED}
+    said = F.create_map(*(F.lit(each) for pair in by_outcome.items() for each in (pair[0].value, pair[1])))
+    outcomes = commits.groupBy("run_id", "process", "transaction").agg(best.alias("outcome"))
+    return outcomes.select("run_id", "process", "transaction", said[F.col("outcome")].alias("transaction_outcome"))
+
+
+def _with_transaction_outcomes(sends: DataFrame, operations: DataFrame, commits: bool) -> DataFrame:
+    aborted = F.when(F.col("transaction").isNotNull(), ABORTED)
+    if not commits:
+        return sends.withColumn("transaction_outcome", aborted)
+    said = sends.join(transaction_outcomes(operations), on=["run_id", "process", "transaction"], how="left")
+    return said.withColumn("transaction_outcome", F.coalesce("transaction_outcome", aborted))
+
+
+def _null_if_empty(name: str) -> Column:
+    return F.nullif(F.col(name), F.lit("")).alias(name)
 
 
 def successes(state_changes: StateChanges) -> DataFrame:
@@ -135,13 +168,10 @@ def polls(lines: DataFrame) -> DataFrame:
     is_poll = (F.col("kind") == OpKind.POLL.value) & (F.col("type") == OpType.OK.value)
     return conform(
         lines.where(is_poll)
-        .select("run_id", "process", "index", "time_ns", "mode", F.posexplode("records").alias("position", "record"))
+        .select(*_OF_POLL, F.posexplode("records").alias("position", "record"))
         .select(
-            "run_id",
-            "process",
-            "index",
-            "time_ns",
-            "mode",
+            *_OF_POLL[:-1],
+            _null_if_empty("isolation"),
             "position",
             "record.topic",
             "record.partition",

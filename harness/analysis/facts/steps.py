@@ -9,7 +9,7 @@ from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
 from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
-from harness.store.history import OpKind, OpType
+from harness.store.history import READ_COMMITTED, OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")
 _SENDER = ("run_id", "process", "topic", "partition")
@@ -102,6 +102,7 @@ def _earlier(*sender: str) -> WindowSpec:
 
 
 def end_offsets(operations: DataFrame) -> DataFrame:
-    """One row a successful request for a partition's end."""
+    """One row a successful request for a partition's end; read_committed clients are told the last stable offset."""
     answered = of_kind(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
+    answered = answered.where(F.col("isolation") != READ_COMMITTED)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)

@@ -10,6 +10,7 @@ POLL_STEPS = CLIENT_TABLES.declare(
     "one step of a reader from a record of a partition to one that is not at the next offset",
     _PROCESS,
     Column("mode", "string", "assign, subscribe or reread"),
+    Column("isolation", "string", "of the poll that gave this record; null when the client did not say"),
     *NAMED,
     Column("previous_index", "bigint", "number of the poll that gave the record before"),
     Column("previous_offset", "bigint", "offset of the record before"),
@@ -39,7 +40,7 @@ SEND_REVERSALS = CLIENT_TABLES.declare(
 
 END_OFFSETS = CLIENT_TABLES.declare(
     "end_offsets",
-    "one answer to where a partition ends for consumers",
+    "one answer to where a partition ends for consumers that do not wait for the end of transactions",
     _PROCESS,
     Column("index", "bigint", "number of the operation within the process"),
     *NAMED,

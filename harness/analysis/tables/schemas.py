@@ -32,6 +32,10 @@ SENDS = _DECLARED.declare(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
     ),
     Column("error", "string", "what ended a fail or an info"),
+    Column("made_from", "string", "value id of the record that it was made from; null when there is none"),
+    Column("transactional_id", "string", "of its producer; null outside a transaction"),
+    Column("transaction", "bigint", "number of its begin_transaction within the process; null outside a transaction"),
+    Column("transaction_outcome", "string", "committed, aborted or unknown; null outside a transaction"),
     Column("lines", "bigint", "lines of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
@@ -42,6 +46,7 @@ POLLS = _DECLARED.declare(
     Column("index", "bigint", "number of the operation within the process"),
     TIME,
     Column("mode", "string", "assign or subscribe"),
+    Column("isolation", "string", "read_committed or read_uncommitted; null when the client did not say"),
     Column("position", "int", "place within the poll, from 0"),
     *NAMED,
     Column("offset", "bigint", "offset of the record"),

@@ -12,6 +12,8 @@ from harness.values import TopicPartition
 FETCH_VERSION = 11
 OFFSET_FOR_LEADER_EPOCH_VERSION = 3
 LIST_OFFSETS_VERSION = 5
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels of a request."""
 
 
 class PartitionRequest(NamedTuple):
@@ -53,7 +55,9 @@ def without_session(partitions: Sequence[PartitionRequest]) -> Difference:
     return Difference(NO_SESSION, FINAL_EPOCH, partitions, ())
 
 
-def fetch_request(replica_id: int, limits: Limits, difference: Difference) -> FetchRequest:
+def fetch_request(
+    replica_id: int, limits: Limits, difference: Difference, isolation_level: int = READ_UNCOMMITTED
+) -> FetchRequest:
     """Return a fetch with its session's changes."""
     topic_type = FetchRequest.FetchTopic
     return FetchRequest(
@@ -61,7 +65,7 @@ def fetch_request(replica_id: int, limits: Limits, difference: Difference) -> Fe
         max_wait_ms=limits.max_wait_ms,
         min_bytes=limits.min_bytes,
         max_bytes=limits.max_bytes,
-        isolation_level=0,
+        isolation_level=isolation_level,
         session_id=difference.session_id,
         session_epoch=difference.session_epoch,
         topics=[
@@ -111,12 +115,14 @@ def offset_for_leader_epoch_request(
     )
 
 
-def list_offsets_request(replica_id: int, partition: PartitionRequest) -> ListOffsetsRequest:
+def list_offsets_request(
+    replica_id: int, partition: PartitionRequest, isolation_level: int = READ_UNCOMMITTED
+) -> ListOffsetsRequest:
     """Return a request for the latest or earliest offset of one partition."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         replica_id=replica_id,
-        isolation_level=0,
+        isolation_level=isolation_level,
         topics=[
             topic_type(
                 name=partition.key[0],

@@ -12,13 +12,16 @@ from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.values import NO_BROKER
 
 FIND_COORDINATOR_VERSION = 2
+GROUP, TRANSACTION = 0, 1
+"""Types of keys that have a coordinator."""
 
 
 class Coordinator:
-    """The coordinator of one group, over a client's connections."""
+    """The coordinator of one group or transactional id, over a client's connections."""
 
-    def __init__(self, group: str, client: ClusterClient) -> None:
-        self._group = group
+    def __init__(self, name: str, client: ClusterClient, key_type: int = GROUP) -> None:
+        self._name = name
+        self._key_type = key_type
         self._client = client
         self._broker_id = NO_BROKER
         self._tries = 0
@@ -42,7 +45,7 @@ class Coordinator:
         if not known:
             raise PeerError("no broker is known")
         self._tries += 1
-        request = FindCoordinatorRequest(key=self._group, key_type=0)
+        request = FindCoordinatorRequest(key=self._name, key_type=self._key_type)
         answer = await self._client.ask(known[self._tries % len(known)], request, FIND_COORDINATOR_VERSION)
         if answer.error_code != ErrorCode.NONE:
             raise Refused(answer.error_code)

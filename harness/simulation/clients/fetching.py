@@ -13,6 +13,7 @@ from harness.broker.replicas.fetcher_messages import (
     FETCH_VERSION,
     LIST_OFFSETS_VERSION,
     OFFSET_FOR_LEADER_EPOCH_VERSION,
+    READ_UNCOMMITTED,
     Limits,
     PartitionRequest,
     fetch_request,
@@ -23,7 +24,7 @@ from harness.broker.replicas.fetcher_messages import (
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
 from harness.broker.wire.sentinels import CONSUMER, EARLIEST
-from harness.broker.wire.transport import PeerError
+from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.steps import RETRY_S
 from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.clients.refusals import Refused
@@ -33,9 +34,11 @@ from harness.values import TopicPartition, value_id
 FETCH_LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20)
 
 
-async def list_offset(client: ClusterClient, broker_id: int, key: TopicPartition, timestamp: int) -> int:
+async def list_offset(
+    client: ClusterClient, broker_id: int, key: TopicPartition, timestamp: int, isolation_level: int = READ_UNCOMMITTED
+) -> int:
     """Return the earliest or latest offset of a partition; raises PeerError or Refused."""
-    request = list_offsets_request(CONSUMER, PartitionRequest(key, -1, timestamp))
+    request = list_offsets_request(CONSUMER, PartitionRequest(key, -1, timestamp), isolation_level)
     answer = await client.ask(broker_id, request, LIST_OFFSETS_VERSION)
     partition = answer.topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
@@ -60,8 +63,9 @@ class _Position:
 class Fetching:
     """The records of some partitions, each from a position on."""
 
-    def __init__(self, client: ClusterClient) -> None:
+    def __init__(self, client: ClusterClient, isolation_level: int = READ_UNCOMMITTED) -> None:
         self._client = client
+        self._isolation_level = isolation_level
         self._positions: dict[TopicPartition, _Position] = {}
         self._buffer: deque[Record] = deque()
         self._wake = asyncio.Event()
@@ -88,6 +92,10 @@ class Fetching:
         if records:
             self._wake_all()
         return records
+
+    def passed(self) -> dict[TopicPartition, int]:
+        """Return how far each partition is read of which no records wait for the next poll."""
+        return {key: position.offset for key, position in self._positions.items() if not position.buffered}
 
     def look_again(self) -> None:
         """The metadata or the connections have changed."""
@@ -161,13 +169,13 @@ class Fetching:
                     self._client.refresh_soon()
                     await asyncio.sleep(RETRY_S)
                 elif partition.records:
-                    self._take(key, bytes(partition.records))
+                    self._take(key, bytes(partition.records), partition.aborted_transactions or ())
 
     def _fetch_request(self, keys: list[TopicPartition]) -> FetchRequest:
         partitions = [
             PartitionRequest(key, self._client.leaders[key].leader_epoch, self._positions[key].offset) for key in keys
         ]
-        return fetch_request(CONSUMER, FETCH_LIMITS, without_session(partitions))
+        return fetch_request(CONSUMER, FETCH_LIMITS, without_session(partitions), self._isolation_level)
 
     async def _reset(self, broker_id: int, key: TopicPartition) -> None:
         """Read a partition from its start, as its position is none any more."""
@@ -177,11 +185,22 @@ class Fetching:
         if position.offset == offset:
             position.offset, position.last_epoch = earliest, -1
 
-    def _take(self, key: TopicPartition, data: bytes) -> None:
+    def _take(self, key: TopicPartition, data: bytes, aborted: Iterable[Message]) -> None:
+        """Let the next poll return the records, without markers and without those of aborted transactions.
+
+        `aborted`: producer and first offset of each, as the broker tells a read_committed consumer.
+        """
         position = self._positions[key]
         topic, partition = key
+        begun = sorted((each.first_offset, each.producer_id) for each in aborted)
+        aborting: set[int] = set()
         for header, batch in iter_batches(data):
-            for record in parse_records(batch):
+            while begun and begun[0][0] <= header.last_offset:
+                aborting.add(begun.pop(0)[1])
+            if header.is_control:
+                aborting.discard(header.producer_id)
+            is_hidden = header.is_control or (header.is_transactional and header.producer_id in aborting)
+            for record in () if is_hidden else parse_records(batch):
                 if record.offset >= position.offset:
                     value, epoch = value_id(record.value, record.headers), header.leader_epoch
                     self._buffer.append(

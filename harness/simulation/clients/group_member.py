@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import ExitStack
 
+from harness.broker.replicas.fetcher_messages import READ_COMMITTED, READ_UNCOMMITTED
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.sentinels import LATEST
 from harness.broker.wire.transport import PeerError
@@ -16,9 +17,16 @@ from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.clients.offsets import GroupOffsets
 from harness.simulation.clients.refusals import Refused
 from harness.simulation.transport import MemoryTransport
+from harness.store import history
 from harness.store.history import OpKind
 from harness.values import TopicPartition
 
+ISOLATION_LEVELS = {
+    "": READ_UNCOMMITTED,
+    history.READ_UNCOMMITTED: READ_UNCOMMITTED,
+    history.READ_COMMITTED: READ_COMMITTED,
+}
+"""By their names in the history, those of requests."""
 POLL_S = 0.25
 """How long one poll collects records."""
 
@@ -34,6 +42,7 @@ class SimulatedGroupMember:
         self, plan: ClientPlan, rules: GroupRules, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
     ) -> None:
         self._plan = plan
+        self._isolation_level = ISOLATION_LEVELS.get(plan.parameters.get("isolation", ""), READ_UNCOMMITTED)
         self._rules = rules
         self._transport = transport
         self._bootstrap = tuple(bootstrap)
@@ -56,7 +65,7 @@ class SimulatedGroupMember:
                 self._read_from_the_start()
             case steps.Poll():
                 await asyncio.sleep(POLL_S)
-                return steps.StepResult(records=self._fetching.take() if self._fetching else ())
+                return taken(self._fetching)
             case steps.Commit(positions, wait):
                 commit = self._offsets.commit(positions, self._rules.commits.decided)
                 if wait:
@@ -84,7 +93,7 @@ class SimulatedGroupMember:
 
     def _read_from_the_start(self) -> None:
         if self._fetching is None:
-            self._fetching = Fetching(self._client)
+            self._fetching = Fetching(self._client, self._isolation_level)
             self._open.callback(self._fetching.stop)
         self._fetching.assign(dict.fromkeys(steps.partitions_of(self._plan.topics), 0))
 
@@ -102,4 +111,12 @@ class SimulatedGroupMember:
         leader = self._client.leaders.get(partition)
         if leader is None:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE)
-        return await list_offset(self._client, leader.broker_id, partition, LATEST)
+        return await list_offset(self._client, leader.broker_id, partition, LATEST, self._isolation_level)
+
+
+def taken(fetching: Fetching | None) -> steps.StepResult:
+    """Return the result of a poll: what was fetched since the last one."""
+    if fetching is None:
+        return steps.DONE
+    records = fetching.take()
+    return steps.StepResult(records=records, passed=fetching.passed() if not records else {})

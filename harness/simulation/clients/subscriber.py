@@ -13,7 +13,7 @@ from harness.client_rules import steps
 from harness.client_rules.subscribing import EAGER, Subscribing
 from harness.simulation.clients.coordinator import OwnCoordinator
 from harness.simulation.clients.fetching import Fetching
-from harness.simulation.clients.group_member import POLL_S, SimulatedGroupMember
+from harness.simulation.clients.group_member import POLL_S, SimulatedGroupMember, taken
 from harness.simulation.clients.membership import GroupMembership
 from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.offsets import GroupOffsets
@@ -64,7 +64,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
         )
         self._open.callback(self._coordinator.close)
         self._offsets = GroupOffsets(self._rules.group, self._coordinator)
-        self._fetching = Fetching(self._client)
+        self._fetching = Fetching(self._client, self._isolation_level)
         self._open.callback(self._fetching.stop)
         self._open.callback(self._abandon_commit)
 
@@ -76,7 +76,7 @@ class SimulatedSubscriber(SimulatedGroupMember):
         self._look_who_it_is()
         if self._membership.fenced:
             return steps.StepResult(error=described(ErrorCode.FENCED_INSTANCE_ID), is_over=True)
-        return steps.StepResult(records=self._fetching.take())
+        return taken(self._fetching)
 
     async def _hear_the_group(self) -> None:
         """Let the rules know what the group has said since the last poll, and join it where that is due."""

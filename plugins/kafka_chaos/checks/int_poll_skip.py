@@ -23,7 +23,7 @@ class IntPollSkip(Check):
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
-    reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("sends", "replicas", "poll_steps", SUPERSEDED)
     judges_without: ClassVar[tuple[str, ...]] = ("replicas", "zookeeper")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (

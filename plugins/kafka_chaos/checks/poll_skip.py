@@ -28,7 +28,7 @@ class PollSkip(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
-    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs", "poll_steps", "ownerships", SUPERSEDED)
     judges_without: ClassVar[tuple[str, ...]] = ("replicas", "zookeeper")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (

@@ -9,6 +9,7 @@ from harness.analysis.sources.sealing.rows import (
     Columns,
     Files,
     file_rows,
+    null_if_empty,
     null_if_unknown,
     require,
     require_known,
@@ -85,6 +86,7 @@ def _read(polled: pa.Table) -> Columns:
     return {
         **{name: polled[name].take(poll) for name in ("process", "index", "time_ns", "mode")},
         **{name: of_record[name] for name in of_record.column_names},
+        "isolation": null_if_empty(polled["isolation"]).take(poll),
         "position": pa.array(position),
         "leader_epoch": null_if_unknown(of_record["leader_epoch"]),
     }

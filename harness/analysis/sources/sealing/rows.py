@@ -74,6 +74,11 @@ def null_if_unknown(column: Any) -> Any:
     return pc.if_else(pc.equal(column, -1), None, column)
 
 
+def null_if_empty(column: Any) -> Any:
+    """Return texts with null in the place of empty ones."""
+    return pc.if_else(pc.equal(column, ""), None, column)
+
+
 def columns_of(table: pa.Table) -> Columns:
     """Return the columns of rows by their names."""
     return {name: table[name] for name in table.column_names}

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -29,8 +29,11 @@ QUESTION_TIMEOUT_S = 3.0
 
 def configuration(plan: ClientPlan) -> dict[str, Any]:
     """Return librdkafka's configuration: own group, manual commits, quick retries, re-read after a truncation."""
+    isolation = {"isolation.level": level} if (level := plan.parameters.get("isolation")) else {}
     return {
         **connection(plan),
+        **isolation,
+        "enable.partition.eof": True,
         "group.id": plan.process,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -104,9 +107,7 @@ class GroupMember:
             messages = self._consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
         except KafkaException as error:
             return steps.StepResult(error=described(error.args[0]))
-        errors = [described(each) for message in messages if (each := message.error()) is not None]
-        records = tuple(record_of(message) for message in messages if message.error() is None)
-        return steps.StepResult(records=records, error="; ".join(errors) if errors else None)
+        return result_of(messages)
 
     def _commit(self, commit: steps.Commit) -> None:
         positions = [Position(*partition, offset) for partition, offset in commit.positions.items()]
@@ -143,6 +144,27 @@ class GroupMember:
         return steps.StepResult(
             offset=position.offset, error=None if position.error is None else described(position.error)
         )
+
+
+def result_of(messages: Sequence[Message]) -> steps.StepResult:
+    """Return the result of a poll; at a partition's end librdkafka says how far it has come, past markers too."""
+    records: list[Record] = []
+    errors: list[str] = []
+    passed: dict[TopicPartition, int] = {}
+    for message in messages:
+        error = message.error()
+        if error is None:
+            records.append(record_of(message))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            passed |= end_of(message)
+        else:
+            errors.append(described(error))
+    return steps.StepResult(records=tuple(records), error="; ".join(errors) if errors else None, passed=passed)
+
+
+def end_of(message: Message) -> dict[TopicPartition, int]:
+    """Return the position at the end of a partition, of the event that says so."""
+    return {(str(message.topic()), _number(message.partition())): _number(message.offset())}
 
 
 def record_of(message: Message) -> Record:

@@ -22,6 +22,7 @@ from kafka_chaos.workloads.clients.group_member import (
     POLL_TIMEOUT_S,
     GroupMember,
     configuration,
+    end_of,
     record_of,
 )
 
@@ -52,6 +53,8 @@ class Subscriber(GroupMember):
         self._automatic = plan.parameters["commits"] == AUTOMATIC
         self._polled: list[Record] = []
         """Records of the current poll."""
+        self._passed: dict[TopicPartition, int] = {}
+        """How far partitions have been read whose end this poll came to."""
         self._recorded: dict[TopicPartition, int] = {}
         """Positions after records in the history: only those may be committed automatically."""
 
@@ -95,6 +98,7 @@ class Subscriber(GroupMember):
     def _callback(self, callback: Callback) -> Callable[[Consumer, list[Position]], None]:
         def called(_consumer: Consumer, partitions: list[Position]) -> None:
             self._look_who_it_is()
+            self._passed.clear()
             before = self._handed_out()
             script = callback([(each.topic, each.partition) for each in partitions], before)
             steps.carry_out(script, self.act)
@@ -113,6 +117,7 @@ class Subscriber(GroupMember):
 
     def _poll(self) -> steps.StepResult:
         self._store()
+        self._passed.clear()
         until_s, errors = time.monotonic() + POLL_TIMEOUT_S, list[KafkaError]()
         while len(self._polled) < POLL_RECORDS and (left_s := until_s - time.monotonic()) > 0:
             message = self._consumer.poll(left_s)
@@ -120,6 +125,8 @@ class Subscriber(GroupMember):
                 continue
             if (error := message.error()) is None:
                 self._polled.append(record_of(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._passed |= end_of(message)
             else:
                 errors.append(error)
         self._look_who_it_is()
@@ -127,7 +134,10 @@ class Subscriber(GroupMember):
         if is_over:
             self._open.pop_all()  # close may block for ever if fenced; the next restart ends it
         return steps.StepResult(
-            records=self._handed_out(), error="; ".join(map(described, errors)) or None, is_over=is_over
+            records=self._handed_out(),
+            error="; ".join(map(described, errors)) or None,
+            is_over=is_over,
+            passed=dict(self._passed),
         )
 
     def _assign(self, positions: list[Position]) -> None:
