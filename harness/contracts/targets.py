@@ -15,11 +15,12 @@ from enum import StrEnum
 from typing import Any
 
 from harness.broker.coordinator.placement import partition_of
-from harness.values import NO_BROKER, OFFSETS_TOPIC, TopicPartition
+from harness.values import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from harness.zookeeper.view import ClusterView, HasQuorum
 
 ALLOWED = (
-    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), producer(number),"
+    "leader(topic,partition), followers(topic,partition), coordinator(group),"
+    " transaction-coordinator(id), member(group,number), producer(number),"
     " consumer(number), controller, one, minority, majority, all, broker ids such as 1,2, zookeeper (one of its"
     " servers), zookeeper(2) or zookeeper(1,2), zookeeper(leader), zookeeper(follower), zookeeper(majority),"
     " zookeeper(all), quorum (one of its controllers), quorum(leader), quorum(follower), quorum(majority), quorum(all)"
@@ -27,6 +28,7 @@ ALLOWED = (
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
 _COORDINATOR = re.compile(r"coordinator\(\s*(?P<group>[^\s(),]{1,249})\s*\)")
+_TRANSACTION_COORDINATOR = re.compile(r"transaction-coordinator\(\s*(?P<id>[^\s(),]{1,249})\s*\)")
 _MEMBER = re.compile(r"member\(\s*(?P<group>[^\s(),]{1,249})\s*,\s*(?P<member>[1-9]\d{0,3})\s*\)")
 _CLIENT = re.compile(r"(?P<role>producer|consumer)\(\s*(?P<number>[1-9]\d{0,3})\s*\)")
 _SERVER = re.compile(
@@ -42,6 +44,7 @@ class Role(StrEnum):
     LEADER = "leader"
     FOLLOWERS = "followers"
     COORDINATOR = "coordinator"
+    TRANSACTION_COORDINATOR = "transaction-coordinator"
     MEMBER = "member"
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -69,6 +72,8 @@ class Part(StrEnum):
 
 
 ROLES_OF_A_PARTITION = frozenset({Role.LEADER, Role.FOLLOWERS})
+COORDINATORS = {Role.COORDINATOR: OFFSETS_TOPIC, Role.TRANSACTION_COORDINATOR: TRANSACTIONS_TOPIC}
+"""The topic whose partitions decide which broker has the role."""
 DRAWN_ROLES = frozenset({Role.ONE, Role.MINORITY, Role.MAJORITY, Role.ALL})
 """Brokers that the seed chooses when the plan is made."""
 CLIENTS = frozenset({Role.MEMBER, Role.PRODUCER, Role.CONSUMER})
@@ -90,7 +95,7 @@ class Target:
     broker_ids: tuple[int, ...] = ()
     """Of explicit ids; empty otherwise."""
     group: str = ""
-    """The group of the coordinator or member; empty otherwise."""
+    """The group of the coordinator or member, or the transactional id; empty otherwise."""
     member: int = 0
     """Number of a client, from 1: among the members of its group, or all clients of the load with its role."""
     servers: tuple[int, ...] = ()
@@ -137,6 +142,8 @@ def parse_target(text: str) -> Target:
         return Target(role=Role(text))
     if match := _COORDINATOR.fullmatch(text):
         return Target(role=Role.COORDINATOR, group=match["group"])
+    if match := _TRANSACTION_COORDINATOR.fullmatch(text):
+        return Target(role=Role.TRANSACTION_COORDINATOR, group=match["id"])
     if match := _MEMBER.fullmatch(text):
         return Target(role=Role.MEMBER, group=match["group"], member=int(match["member"]))
     if match := _CLIENT.fullmatch(text):
@@ -229,7 +236,7 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
             brokers = [leader] if target.part is Part.LEADER else followers[:1]
         case Role.LEADER | Role.FOLLOWERS:
             brokers = await _replicas(target, view)
-        case Role.COORDINATOR:
+        case Role.COORDINATOR | Role.TRANSACTION_COORDINATOR:
             topic, partition = await partition_of_role(target, view)
             brokers = await _replicas(Target(role=Role.LEADER, topic=topic, partition=partition), view)
         case _:
@@ -238,15 +245,16 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
 
 
 async def partition_of_role(target: Target, view: ClusterView) -> TopicPartition:
-    """Return the partition of a target's role: for a coordinator, the partition of its group's offsets.
+    """Return the partition of a target's role: for a coordinator, the partition that holds its group or id.
 
     Raises:
         ClusterError: ZooKeeper does not answer.
     """
-    if target.role is not Role.COORDINATOR:
+    topic = COORDINATORS.get(target.role)
+    if topic is None:
         return target.topic, target.partition
-    count = sum(each.topic == OFFSETS_TOPIC for each in await view.partitions())
-    return OFFSETS_TOPIC, partition_of(target.group, count) if count else 0
+    count = sum(each.topic == topic for each in await view.partitions())
+    return topic, partition_of(target.group, count) if count else 0
 
 
 async def _replicas(target: Target, view: ClusterView) -> list[int]:

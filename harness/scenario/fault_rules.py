@@ -22,6 +22,7 @@ from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import (
     ALLOWED,
     CLIENTS,
+    COORDINATORS,
     NO_BROKERS,
     ROLES_OF_A_PARTITION,
     Part,
@@ -35,7 +36,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
 from harness.scenario.model import FaultSpec, MixKind, WorkloadSpec
 from harness.scenario.source import KeyPath, Problem
-from harness.values import OFFSETS_TOPIC, PYTHON
+from harness.values import PYTHON
 
 ONCE_ONLY = "can hit a broker only once, and a mix may draw it again: list it under faults"
 NONE_LEFT = "all kinds are only_with_zookeeper, and the system under test has no ZooKeeper"
@@ -257,7 +258,7 @@ def _missing_server(target: Target, servers: int) -> str:
 def missing_partition(draft: Draft, topic: str, partition: int) -> str:
     """Return why there is no such partition; empty if there may be one."""
     partitions = {each.name: each.partitions for each in draft.topics.values()}
-    if topic == OFFSETS_TOPIC or not draft.all_topics:
+    if topic in COORDINATORS.values() or not draft.all_topics:
         return ""  # the brokers create it; without such a partition the fault has no target
     if topic not in partitions:
         return unknown_message("topic", topic, list(partitions))

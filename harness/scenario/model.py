@@ -216,7 +216,8 @@ class WorkloadSpec(Strict):
 
 
 TARGETS = (
-    "leader(topic,partition), followers(topic,partition), coordinator(group), member(group,number), controller, one,"
+    "leader(topic,partition), followers(topic,partition), coordinator(group),"
+    " transaction-coordinator(id), member(group,number), controller, one,"
     " minority, majority, all, broker ids: 1,2, zookeeper, or zookeeper(2, leader, follower, majority or all)"
 )
 

@@ -7,7 +7,7 @@ topic of all groups' offsets is the run's too: an unclean election there explain
 import re
 from dataclasses import dataclass
 
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 ROOTS = (
     "/admin/delete_topics",
@@ -18,6 +18,7 @@ ROOTS = (
     "/latest_producer_id_block",
 )
 """On a shared cluster, without znodes that name several topics at once."""
+_INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 _OF_TOPIC = re.compile("(?:/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)")
 
 
@@ -33,7 +34,7 @@ class Scope:
         if not self.prefix:
             return True
         topic = _OF_TOPIC.match(path)
-        return _within(path) and (topic is None or topic[1] == OFFSETS_TOPIC or topic[1].startswith(self.prefix))
+        return _within(path) and (topic is None or topic[1] in _INTERNAL or topic[1].startswith(self.prefix))
 
     def leads_to(self, path: str) -> bool:
         """Return whether a znode, or one below it, is evidence."""

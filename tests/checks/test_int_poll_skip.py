@@ -1,11 +1,27 @@
-from tests.analysis.fact_rows import read
+from tests.analysis.fact_rows import read, sent
 from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
+ABORTED = sent("b", 3, transaction_outcome="aborted")
+SKIPPED = (*SEEN, stepped(2, 5, polls=(1, 1), isolation="read_committed"))
 
 CASES = {
+    "a read_committed reader leaves out what was aborted": passes(*SKIPPED, ABORTED),
+    "a read_committed reader leaves out what may be aborted": passes(
+        *SKIPPED, sent("b", 3, transaction_outcome="unknown")
+    ),
+    "a read_committed reader leaves out what was committed": fails(
+        *SKIPPED, sent("b", 3, transaction_outcome="committed"), offsets=[5]
+    ),
+    "another read_committed reader saw it": fails(
+        SEEN[0], read("b", 3, process="c1", isolation="read_committed"), *SKIPPED[2:], ABORTED, offsets=[5]
+    ),
+    "a read_uncommitted reader leaves out what was aborted": fails(
+        *SEEN, stepped(2, 5, polls=(1, 1), isolation="read_uncommitted"), ABORTED, offsets=[5]
+    ),
+    "a reader of unknown isolation leaves out what was aborted": passes(*SEEN, stepped(2, 5, polls=(1, 1)), ABORTED),
     "it gives everything": passes(*SEEN),
     "it leaves out what another reader saw": fails(
         *SEEN, stepped(2, 5, polls=(1, 1)), offsets=[5], text="offset 3 was read by others"

@@ -26,6 +26,11 @@ CASES = {
     "an acknowledged record was passed unseen": fails(
         *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
     ),
+    "it is of a transaction that was aborted": passes(sent("a", 0, transaction_outcome="aborted"), *PASSED[1:]),
+    "it is of a transaction that may be aborted": passes(sent("a", 0, transaction_outcome="unknown"), *PASSED[1:]),
+    "it is of a transaction that was committed": fails(
+        sent("a", 0, transaction_outcome="committed"), *PASSED[1:], offsets=[0]
+    ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
     "the topic is compacted, and the brokers' logs have it": fails(
         *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)

@@ -19,6 +19,11 @@ from tests.fake_cluster import FakeCluster
         ),
         pytest.param("controller", Target(role=Role.CONTROLLER), id="the controller"),
         pytest.param("coordinator(group-1)", Target(role=Role.COORDINATOR, group="group-1"), id="a coordinator"),
+        pytest.param(
+            "transaction-coordinator(t-1)",
+            Target(role=Role.TRANSACTION_COORDINATOR, group="t-1"),
+            id="a transaction coordinator",
+        ),
         pytest.param("producer( 2 )", Target(role=Role.PRODUCER, member=2), id="a producer"),
         pytest.param("consumer(1)", Target(role=Role.CONSUMER, member=1), id="a consumer"),
         pytest.param("member( group-1, 2 )", Target(role=Role.MEMBER, group="group-1", member=2), id="a member"),

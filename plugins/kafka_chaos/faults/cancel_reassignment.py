@@ -45,7 +45,7 @@ class CancelReassignment(BrokerFault):
 
     name: ClassVar[str] = "cancel-reassignment"
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
-    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -47,7 +47,7 @@ class PreferredElection(BrokerFault):
     name: ClassVar[str] = "preferred-election"
     zookeeper: ClassVar[bool] = True
     may_overlap: ClassVar[bool] = True
-    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -159,13 +159,60 @@ def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(ro
 
 
 @case
+def transactions(out: RunWriter) -> None:
+    ends = {
+        "t-ok": [OpType.INFO, OpType.OK],
+        "t-info": [OpType.FAIL, OpType.INFO],
+        "t-fail": [OpType.FAIL],
+        "t-none": [],
+    }
+    for number, (transactional_id, outcomes) in enumerate(ends.items()):
+        begin = number * 10
+        names = {"transactional_id": transactional_id, "transaction": begin}
+        out.operation("p0", OpKind.BEGIN_TRANSACTION, OpType.INVOKE, begin, **names)
+        for type_ in (OpType.INVOKE, OpType.OK):
+            send(out, begin + 1, type_, made_from="a", **names)
+        for index, outcome in enumerate(outcomes, begin + 2):
+            out.operation("p0", OpKind.COMMIT_TRANSACTION, OpType.INVOKE, index, **names)
+            out.operation("p0", OpKind.COMMIT_TRANSACTION, outcome, index, **names)
+    out.operation("p0", OpKind.COMMIT_TRANSACTION, OpType.INVOKE, 40, transactional_id="t-end", transaction=39)
+    send(out, 50, OpType.INVOKE, transactional_id="t-end", transaction=39)
+    send(out, 51, OpType.INVOKE)
+
+
+def test_a_send_has_the_outcome_of_its_transaction(rows: Rows) -> None:
+    table = rows(transactions, "sends", "index")
+    assert [(row["transactional_id"], row["transaction"], row["transaction_outcome"]) for row in table] == [
+        ("t-ok", 0, "committed"),
+        ("t-info", 10, "unknown"),
+        ("t-fail", 20, "aborted"),
+        ("t-none", 30, "aborted"),
+        ("t-end", 39, "unknown"),
+        (None, None, None),
+    ]
+    assert [row["made_from"] for row in table] == ["a"] * 4 + [None] * 2
+
+
+@case
+def ends_of_a_partition(out: RunWriter) -> None:
+    for index, isolation in enumerate(("read_committed", "read_uncommitted", "")):
+        asked = {"topic": "orders", "partition": 0, "isolation": isolation}
+        out.operation("c0", OpKind.END_OFFSET, OpType.INVOKE, index, **asked)
+        out.operation("c0", OpKind.END_OFFSET, OpType.OK, index, offset=5, **asked)
+
+
+def test_a_last_stable_offset_is_no_end_of_a_partition(rows: Rows) -> None:
+    assert [row["index"] for row in rows(ends_of_a_partition, "end_offsets", "index")] == [1, 2]
+
+
+@case
 def polled(out: RunWriter) -> None:
     records = (
         Record(topic="orders", partition=0, offset=5, value="a", leader_epoch=2),
         Record(topic="orders", partition=1, offset=0, value="b"),
     )
     out.operation("c0", OpKind.POLL, OpType.INVOKE, 0, mode="assign")
-    out.operation("c0", OpKind.POLL, OpType.OK, 0, mode="assign", records=records)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, mode="assign", isolation="read_committed", records=records)
     out.operation("c0", OpKind.POLL, OpType.FAIL, 1, mode="assign", error="X")
 
 
@@ -176,6 +223,7 @@ def test_a_poll_has_one_row_a_record_in_its_order(rows: Rows) -> None:
         (1, 1, 0, "b"),
     ]
     assert [row["leader_epoch"] for row in table] == [2, None]
+    assert [row["isolation"] for row in table] == ["read_committed"] * 2
 
 
 @case
