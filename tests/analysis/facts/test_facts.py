@@ -168,7 +168,7 @@ def transactions(out: RunWriter) -> None:
     }
     for number, (transactional_id, outcomes) in enumerate(ends.items()):
         begin = number * 10
-        names = {"transactional_id": transactional_id, "transaction": begin}
+        names: dict[str, Any] = {"transactional_id": transactional_id, "transaction": begin}
         out.operation("p0", OpKind.BEGIN_TRANSACTION, OpType.INVOKE, begin, **names)
         for type_ in (OpType.INVOKE, OpType.OK):
             send(out, begin + 1, type_, made_from="a", **names)
