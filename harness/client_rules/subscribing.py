@@ -33,7 +33,8 @@ SUBSCRIBED = "subscribe"
 EAGER, COOPERATIVE = "eager", "cooperative"
 PROTOCOLS = {"range": EAGER, "cooperative-sticky": COOPERATIVE}
 """By the assignor's name, whether a rebalance revokes everything (eager) or only what moves (cooperative)."""
-AUTOMATIC = "automatic"
+MANUAL, AUTOMATIC, TRANSACTIONAL = "manual", "automatic", "transactional"
+"""How a member commits: by itself, by its library, or in transactions."""
 SETTLE_S = 0.5
 """Between two checks whether the group has reached the end."""
 LEFT_S = 1.0
@@ -71,6 +72,7 @@ class Subscribing:
         self.positions: dict[TopicPartition, int] = {}
         """Of each partition that it owns, the next offset that a poll will return; -1 if unknown."""
         self.library_commits = library_commits
+        self._commits_manually = plan.parameters["commits"] == MANUAL
         self._commit_due_s = 0.0
         self._subscribing: Operation | None = None
         """Until the first assignment."""
@@ -133,7 +135,7 @@ class Subscribing:
             yield from self._leave()
             yield Pause(self._about(self._plan.parameters["away_s"]), until_stopped=True)
             yield from self._subscribe()
-        elif not self.library_commits and self._now_s() >= self._commit_due_s:
+        elif self._commits_manually and self._now_s() >= self._commit_due_s:
             yield from self._commit()
             self._commit_due_s = self._now_s() + self._plan.parameters["commit_interval_s"]
 
@@ -214,7 +216,7 @@ class Subscribing:
 
     def _give_up(self, kind: OpKind, partitions: Iterable[TopicPartition], before: tuple[Record, ...]) -> Script[None]:
         invoked = self._begin(kind, partitions, before)
-        if kind is OpKind.REVOKED and not self.library_commits:
+        if kind is OpKind.REVOKED and self._commits_manually:
             yield from self._commit(invoked)
         yield Unassign(tuple(invoked))
         for partition, operation in invoked.items():

@@ -47,7 +47,7 @@ class Transactions:
             self._recorder.end(invoked, OpType.OK)
             self.ready.add(transactional_id)
         else:
-            self._recorder.end(invoked, _outcome(answer), error=answer.error)
+            self._recorder.end(invoked, outcome(answer), error=answer.error)
         return answer.error is None
 
     def begin(self, transactional_id: str) -> Script[int]:
@@ -78,7 +78,7 @@ class Transactions:
             if answer.error is None:
                 self._recorder.end(invoked, OpType.OK)
                 return commit
-            self._recorder.end(invoked, _outcome(answer), error=answer.error)
+            self._recorder.end(invoked, outcome(answer), error=answer.error)
             failed = answer.failure
             if failed is Failure.ABORTABLE:
                 if not commit:
@@ -145,5 +145,6 @@ class Transacting:
         return self._rng.sample(self._partitions, self._rng.randint(1, most))
 
 
-def _outcome(answer: StepResult) -> OpType:
+def outcome(answer: StepResult) -> OpType:
+    """Return the outcome of an operation whose step failed."""
     return OpType.FAIL if answer.had_no_effect else OpType.INFO

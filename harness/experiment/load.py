@@ -117,12 +117,13 @@ class Load:
             raise ClusterError(f"client {process}: {problem}")
 
     async def _start(self, client: PlannedClient) -> None:
+        own = client.parameters.get("topics", self.topics)
         plan = ClientPlan(
             process=client.process,
             workload=client.workload,
             role=client.role,
             bootstrap_servers=self._bootstrap_servers,
-            topics=self.topics,
+            topics={name: count for name, count in self.topics.items() if name in own},
             seed=client.seed,
             parameters=client.parameters,
             stop_order=client.stop_order,
@@ -134,7 +135,7 @@ class Load:
 
     def member(self, group: str, number: int) -> str:
         """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
-        processes = self.readers.get(group, [])
+        processes = [client.process for client in self._clients if client.parameters.get("group") == group]
         if number > len(processes):
             raise ClusterError(f"the group {group} has {len(processes)} members: nothing was injected")
         return processes[number - 1]

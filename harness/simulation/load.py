@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from harness.client_rules.committing import Committing
+from harness.client_rules.piping import Piping
 from harness.client_rules.reading import Reading
 from harness.client_rules.subscribing import AUTOMATIC, Subscribing
 from harness.contracts.workloads import ClientPlan
@@ -17,6 +18,7 @@ from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
 from harness.simulation.clients.lister import SimulatedLister
 from harness.simulation.clients.metadata import now_s
+from harness.simulation.clients.pipe import SimulatedPipe
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.clients.subscriber import SimulatedSubscriber
 from harness.simulation.clients.transactor import SimulatedTransactor
@@ -29,7 +31,7 @@ from harness.store.recording import Recorder
 from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset({"administrator", "producer", "transactor", "lister", MEMBER, *GROUP_RULES})
+CLIENTS = frozenset({"administrator", "producer", "transactor", "pipe", "lister", MEMBER, *GROUP_RULES})
 """The roles of a workload that there is a simulated client for."""
 
 
@@ -83,6 +85,9 @@ class SimulatedClients:
                 at_once=lambda: plan.process in self._hurried,
             )
             return SimulatedSubscriber(plan, members_rules, transport, self._cluster.bootstrap)
+        if plan.role == "pipe":
+            piping = Piping(plan, recorder, now_s, at_once=lambda: plan.process in self._hurried)
+            return SimulatedPipe(plan, piping, transport, self._cluster.bootstrap)
         is_idempotent = plan.parameters.get("idempotence", False)
         others: dict[str, type[SimulatedLister | SimulatedAdministrator | SimulatedTransactor | SimulatedProducer]] = {
             "lister": SimulatedLister,

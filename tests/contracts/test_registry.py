@@ -16,7 +16,13 @@ HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "kazoo", "docker", 
 
 def test_plugins_are_found_by_their_file_names() -> None:
     assert "expire-session" in registry.names(Kind.FAULT)
-    assert registry.names(Kind.WORKLOAD) == ["administer", "consume-group", "produce-consume", "transact"]
+    assert registry.names(Kind.WORKLOAD) == [
+        "administer",
+        "consume-group",
+        "exactly-once",
+        "produce-consume",
+        "transact",
+    ]
     assert all(listed.summary for kind in (Kind.FAULT, Kind.WORKLOAD, Kind.CHECK) for listed in registry.plugins(kind))
 
 

@@ -14,7 +14,7 @@ from harness.store.recording import Identity
 from harness.values import TopicPartition
 
 COMMIT_DEADLINE_S = 5.0
-OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 7, 5
+OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION, STABLE_OFFSET_FETCH_VERSION = 7, 5, 7
 NO_MEMBER = Identity()
 _AGAIN_SOON = frozenset(
     {
@@ -30,8 +30,10 @@ _AGAIN_SOON = frozenset(
 class GroupOffsets:
     """The offsets of one group."""
 
-    def __init__(self, group: str, coordinator: Coordinator) -> None:
+    def __init__(self, group: str, coordinator: Coordinator, *, stable: bool = False) -> None:
+        """Take the group; `stable` waits for transactions that may commit an offset (KIP-447)."""
         self._group = group
+        self._stable = stable
         self._coordinator = coordinator
 
     async def commit(
@@ -64,8 +66,9 @@ class GroupOffsets:
         """Return the committed offset of a partition, negative for none; raises PeerError or Refused."""
         topic, number = partition
         of_topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[number])
-        request = OffsetFetchRequest(group_id=self._group, topics=[of_topic])
-        answer = await self._coordinator.ask(request, OFFSET_FETCH_VERSION)
+        request = OffsetFetchRequest(group_id=self._group, topics=[of_topic], require_stable=self._stable)
+        version = STABLE_OFFSET_FETCH_VERSION if self._stable else OFFSET_FETCH_VERSION
+        answer = await self._coordinator.ask(request, version)
         committed = _partition_of(answer)
         code = answer.error_code or committed.error_code
         if code != ErrorCode.NONE:

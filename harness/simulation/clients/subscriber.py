@@ -7,6 +7,7 @@ what was handed out before; and of what is given back.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from harness.broker.replicas.fetcher_messages import READ_COMMITTED
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.transport import PeerError
 from harness.client_rules import steps
@@ -63,7 +64,9 @@ class SimulatedSubscriber(SimulatedGroupMember):
             self._rules.group, self._client, self._transport, client_id=self._plan.process
         )
         self._open.callback(self._coordinator.close)
-        self._offsets = GroupOffsets(self._rules.group, self._coordinator)
+        self._offsets = GroupOffsets(
+            self._rules.group, self._coordinator, stable=self._isolation_level == READ_COMMITTED
+        )
         self._fetching = Fetching(self._client, self._isolation_level)
         self._open.callback(self._fetching.stop)
         self._open.callback(self._abandon_commit)

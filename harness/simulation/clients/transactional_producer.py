@@ -6,7 +6,7 @@ no broker takes a number after one that it lacks (KIP-360).
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from harness.broker.log.batch import Numbering, build_batch
 from harness.broker.log.markers import TRANSACTIONAL
@@ -88,7 +88,7 @@ class TransactionalProducer:
         await asyncio.gather(*self._senders.values())
         return DONE if self._failed is None else self._failed.result
 
-    async def send_offsets(self, group: str, positions: dict[TopicPartition, int], identity: Identity) -> StepResult:
+    async def send_offsets(self, group: str, positions: Mapping[TopicPartition, int], identity: Identity) -> StepResult:
         """Make a group's positions part of the transaction."""
 
         async def sent() -> None:
