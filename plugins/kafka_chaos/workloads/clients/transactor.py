@@ -27,6 +27,7 @@ def configuration(plan: ClientPlan, transactional_id: str) -> dict[str, Any]:
     parameters = plan.parameters
     return {
         **connection(plan),
+        "error_cb": _ignored,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": parameters["transaction_timeout_ms"],
         "message.timeout.ms": min(parameters["message_timeout_ms"], parameters["transaction_timeout_ms"]),
@@ -136,6 +137,11 @@ class TransactionalProducers:
         if producer is not None:
             producer.purge()
             producer.poll(0)
+
+
+def _ignored(error: KafkaError) -> None:
+    """Take an error that a later call reports too; without a callback, `poll` raises the fatal ones."""
+    log.info("transactor.error error=%s", error)
 
 
 def _failed(error: KafkaError) -> steps.StepResult:
