@@ -15,6 +15,8 @@ from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 from tools.differential.answers import shown
 from tools.differential.comparing import Difference, difference
 from tools.differential.generator import ROOMS, script_of_seed, slow_script_of_seed
+from tools.differential.intended import reason
+from tools.differential.kept import Kept, kept
 from tools.differential.scripts import AWAIT, BEGIN, REQUESTS, Script, Step, Symbols, records_of, request_of, script_of
 from tools.differential.shrinking import shrunk
 from tools.differential.targets import OFTEN, PROPERTIES, SELDOM, Target, common_versions
@@ -179,3 +181,11 @@ async def test_one_broker_answers_the_same_script_alike(make: Any) -> None:
             script = make(1, number, versions)
             first, again = [await broker.play(script, f"{play}{number}-") for play in "ab"]
             assert difference(script, first, again) is None
+
+
+@pytest.mark.parametrize("each", [pytest.param(each, id=each.about) for each in kept()])
+async def test_a_kept_script_is_answered_as_by_kafka(each: Kept) -> None:
+    async with cluster_with(SELDOM) as cluster:
+        answers = await (await target(cluster)).play(each.script, "kept-")
+    first = difference(each.script, answers, each.answers, reason)
+    assert first is None, (first.step.as_json(), first.places)

@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from rich.console import Console
 from tools.differential.comparing import Difference, difference
 from tools.differential.draws import Versions
 from tools.differential.generator import script_of_seed, slow_script_of_seed
+from tools.differential.intended import reason
 from tools.differential.kept import asked_again, kept, write
-from tools.differential.scripts import Script
+from tools.differential.scripts import Script, Step
 from tools.differential.shrinking import shrunk
 from tools.differential.targets import OFTEN, SELDOM, Target, both, common_versions
 
@@ -57,7 +58,13 @@ class Session:
         self.plays += 1
         prefix = f"d{self.plays}-"
         ours, theirs = await asyncio.gather(self.ours.play(script, prefix), self.theirs.play(script, prefix))
-        return difference(script, ours, theirs)
+        return difference(script, ours, theirs, self._intended)
+
+    def _intended(self, step: Step, places: Sequence[str]) -> str:
+        why = reason(step, places)
+        if why:
+            self.documented[why] += 1
+        return why
 
     async def compare(self, script: Script) -> None:
         """Play a script, and look into a difference."""
@@ -65,9 +72,6 @@ class Session:
         self.calls += len(script)
         first = await self.difference_in(script)
         if first is None:
-            return
-        if first.reason:
-            self.documented[first.reason] += 1
             return
         signature = first.signature
         if signature in self.kinds:
@@ -156,8 +160,8 @@ def main() -> None:
     session = Session(console)
     played(session, QUICK, options.seed, range(options.first, options.first + options.scripts))
     played(session, SLOW, options.seed, range(options.first, options.first + options.slow))
-    for reason, count in session.documented.most_common():
-        console.print(f"{count:,} scripts: {reason}", highlight=False, soft_wrap=True)
+    for why, count in session.documented.most_common():
+        console.print(f"{count:,} answers: {why}", highlight=False, soft_wrap=True)
     for signature, count in session.kinds.most_common():
         console.print(f"{count:,} scripts: {signature}", markup=False, highlight=False, soft_wrap=True)
     for signature in session.unsteady:

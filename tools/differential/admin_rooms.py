@@ -23,8 +23,6 @@ CONFIGS = (
     ("segment.jitter.ms", "10"),
     ("message.downconversion.enable", "false"),
     ("file.delete.delay.ms", "100"),
-    ("follower.replication.throttled.replicas", "*"),
-    ("leader.replication.throttled.replicas", "0:0"),
 )
 BAD_CONFIGS = (
     ("retention.ms", "x"),
@@ -45,12 +43,10 @@ BAD_CONFIGS = (
     ("segment.ms", "0"),
     ("min.compaction.lag.ms", "999999999999999"),
     ("message.timestamp.type", "createtime"),
-    ("follower.replication.throttled.replicas", "a"),
     ("segment.index.bytes", "1"),
     ("retention.ms", " 100000 "),
     ("preallocate", "TRUE"),
     ("max.message.bytes", "1e3"),
-    ("min.cleanable.dirty.ratio", "NaN"),
     ("local.retention.ms", "1000"),
     ("remote.storage.enable", "false"),
 )
@@ -122,13 +118,13 @@ def metadata(draw: Draw) -> Step:
 
 def describe_log_dirs(draw: Draw) -> Step:
     """Describe where replicas are, without the topics of other scripts."""
-    topics = [{"topic": draw.topic(), "partitions": draw.some([0, draw.partition()], 2)}]
+    topics = [{"topic": draw.topic(), "partitions": draw.partitions()}]
     return draw.step("DescribeLogDirs", topics=topics)
 
 
 def elect(draw: Draw) -> Step:
     """Ask for elections that no partition needs."""
-    topics = [{"topic": draw.topic(), "partitions": draw.some([0, draw.partition()], 2)}]
+    topics = [{"topic": draw.topic(), "partitions": draw.partitions()}]
     return draw.step(
         "ElectLeaders", election_type=draw.usually(0, 1, share=0.7), topic_partitions=topics, timeout_ms=1000
     )
@@ -145,7 +141,7 @@ def reassign(draw: Draw) -> Step:
 
 def list_reassignments(draw: Draw) -> Step:
     """List reassignments."""
-    topics = [{"name": draw.topic(), "partition_indexes": [0, draw.partition()]}]
+    topics = [{"name": draw.topic(), "partition_indexes": draw.partitions()}]
     return draw.step("ListPartitionReassignments", timeout_ms=1000, topics=draw.usually(topics, None))
 
 
@@ -160,7 +156,7 @@ def describe_configs(draw: Draw) -> Step:
     names = [each["name"] for each in configs(draw)]
     resource = _resource(draw) | {"configuration_keys": draw.usually(None, names, share=0.5)}
     if draw.bad(0.15):
-        keys = draw.some(["log.retention.ms", "message.max.bytes", "num.io.threads", "broker.id", "nonsense"])
+        keys = draw.some(["log.retention.ms", "message.max.bytes", "log.roll.hours", "nonsense"])
         resource = {
             "resource_type": BROKER,
             "resource_name": draw.usually("0", "", "5", "x"),
@@ -190,9 +186,7 @@ def incremental_alter(draw: Draw) -> Step:
         changes.append(each | {"config_operation": operation, "value": None if operation == 1 else each["value"]})
     resource = _resource(draw) | {"configs": changes}
     if draw.bad(0.1):
-        name, value = draw.one(
-            ("message.max.bytes", "1000"), ("log.retention.ms", "x"), ("broker.id", "3"), ("num.io.threads", "8")
-        )
+        name, value = draw.one(("message.max.bytes", "1000"), ("log.retention.ms", "x"))
         change = {"name": name, "value": value, "config_operation": 0}
         resource = {"resource_type": BROKER, "resource_name": draw.usually("0", "", "5", "x"), "configs": [change]}
         return draw.step("IncrementalAlterConfigs", resources=[resource], validate_only=True)

@@ -16,13 +16,25 @@ from harness.broker.log.records import MalformedRecords
 from tools.differential.scripts import BEGAN_MS, Step, Symbols
 
 MASKED = frozenset(
-    {"port", "cluster_id", "log_dir", "topic_id", "error_message", "message", "session_id", "total_bytes"}
+    {
+        "host",
+        "port",
+        "client_host",
+        "cluster_id",
+        "log_dir",
+        "topic_id",
+        "error_message",
+        "message",
+        "session_id",
+        "total_bytes",
+    }
     | {"usable_bytes", "documentation", "batch_index_error_message"}
 )
 """Addresses, random ids, sizes of the disk, and texts for people."""
 DAY_MS = 86_400_000
 OF_ALL_SCRIPTS = {"groups": "group_id", "transaction_states": "transactional_id"}
 """Lists that name what belongs to other scripts, and the field that names it."""
+IDENTITY = ("name", "topic", "group_id", "transactional_id", "partition_index", "partition", "index", "partition_id")
 LISTS = frozenset({"ListGroups", "ListTransactions"})
 
 
@@ -66,7 +78,7 @@ class _Shower:
         if isinstance(value, list | tuple):
             if self._of_all and name in OF_ALL_SCRIPTS:
                 value = [each for each in value if each[OF_ALL_SCRIPTS[name]].startswith(self._symbols.prefix)]
-            return sorted((self.value(each, name) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+            return sorted((self.value(each, name) for each in value), key=_order)
         if name in MASKED:
             return bool(value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -82,6 +94,12 @@ class _Shower:
         """Return a number; one that is a time near now is no more than that."""
         near = type(value) is int and abs(value - self._now_ms) < DAY_MS
         return "now" if near else value
+
+
+def _order(value: Any) -> str:
+    """Return what elements of a list are sorted by: what names them first, so that the same ones stand side by side."""
+    names = [value.get(name) for name in IDENTITY] if isinstance(value, dict) else []
+    return json.dumps([names, value], sort_keys=True)
 
 
 def batches(records: bytes, symbols: Symbols) -> Sequence[Any]:

@@ -1,8 +1,7 @@
-"""Where do the answers to a script differ first, and is it a difference that is documented?"""
+"""Where do the answers to a script differ first, and in which fields?"""
 
-import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +11,6 @@ from tools.differential.scripts import AWAIT, BEGIN, Script, Step
 _LONGEST_VALUE = 40
 _MOST_PLACES = 3
 MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A difference that docs/explanation/differences-from-kafka.md lists."""
-
-    api: str
-    places: str
-    """A pattern that the places of the difference match from their start."""
-    reason: str
-
-
-KNOWN: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +32,16 @@ class Difference:
         """Return what groups differences of one cause."""
         return f"{self.step.api}: {'; '.join(self.places[:_MOST_PLACES])}"
 
-    @property
-    def reason(self) -> str:
-        """Return why the difference is intended; empty if it is not documented."""
-        text = "; ".join(self.places)
-        fitting = (each for each in KNOWN if each.api == self.step.api and re.match(each.places, text))
-        return next((each.reason for each in fitting), "")
 
-
-def difference(script: Script, ours: Answers, theirs: Answers) -> Difference | None:
-    """Return the first difference of two plays, None if there is none."""
+def difference(
+    script: Script, ours: Answers, theirs: Answers, intended: Callable[[Step, Sequence[str]], str] | None = None
+) -> Difference | None:
+    """Return the first difference of two plays, None if there is none; `intended` gives the reason of one to skip."""
     for at, (step, our, their) in enumerate(zip(_answered(script), ours, theirs, strict=False)):
         if our != their:
-            return Difference(at=at, step=step, ours=our, theirs=their)
+            found = Difference(at=at, step=step, ours=our, theirs=their)
+            if intended is None or not intended(step, found.places):
+                return found
     return None
 
 

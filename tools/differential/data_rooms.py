@@ -27,7 +27,6 @@ HEADERS: tuple[dict[str, Any], ...] = (
     {"magic": 1},
     {"magic": 3},
     {"crc": 1},
-    {"attributes": 0x08},
     {"attributes": 0x10},
     {"attributes": 0x20},
     {"attributes": 0x30},
@@ -82,7 +81,7 @@ def produce(draw: Draw) -> Step:
     """Produce to one or two partitions."""
     topic = draw.topic()
     data = []
-    for partition in draw.some([0, draw.partition()], 2):
+    for partition in draw.partitions():
         batches = [batch(draw, topic, partition) for _ in range(draw.usually(1, 2, 0, share=0.95))]
         data.append({"index": partition, "records": batches if batches or draw.bad(0.5) else None})
     return draw.step(
@@ -105,7 +104,7 @@ def fetch(draw: Draw) -> Step:
             "log_start_offset": draw.usually(-1, 3, share=0.9),
             "partition_max_bytes": draw.usually(1 << 20, 0, 1, 90, 200, -1, share=0.6),
         }
-        for partition in draw.some([0, draw.partition()], 2)
+        for partition in draw.partitions()
     ]
     session = draw.usually((0, -1), (0, 0), (5, 3), (5, -1), (0, 4), share=0.9)
     return draw.step(
@@ -114,7 +113,7 @@ def fetch(draw: Draw) -> Step:
         max_wait_ms=draw.one(0, 1),
         min_bytes=draw.one(0, 1),
         max_bytes=draw.usually(1 << 20, 0, 1, 90, 200, -1, share=0.6),
-        isolation_level=draw.usually(draw.one(0, 1), 2, -1, share=0.97),
+        isolation_level=draw.one(0, 1),
         session_id=session[0],
         session_epoch=session[1],
         topics=[{"topic": draw.topic(), "partitions": partitions}],
@@ -130,7 +129,7 @@ def list_offsets(draw: Draw) -> Step:
             "current_leader_epoch": draw.usually(-1, 0, 1, share=0.85),
             "timestamp": draw.usually(by_time, -1, -2, -3, -4, -5, -6, 0, share=0.5),
         }
-        for partition in draw.some([0, draw.partition()], 2)
+        for partition in draw.partitions()
     ]
     return draw.step(
         "ListOffsets",
@@ -142,7 +141,7 @@ def list_offsets(draw: Draw) -> Step:
 
 def delete_records(draw: Draw) -> Step:
     """Delete records before an offset."""
-    partitions = [{"partition_index": each, "offset": draw.offset()} for each in draw.some([0, draw.partition()], 2)]
+    partitions = [{"partition_index": each, "offset": draw.offset()} for each in draw.partitions()]
     return draw.step("DeleteRecords", topics=[{"name": draw.topic(), "partitions": partitions}], timeout_ms=1000)
 
 
@@ -154,7 +153,7 @@ def offset_for_leader_epoch(draw: Draw) -> Step:
             "current_leader_epoch": draw.usually(-1, 0, 1),
             "leader_epoch": draw.one(0, 0, 1, -1, -2, 5),
         }
-        for each in draw.some([0, draw.partition()], 2)
+        for each in draw.partitions()
     ]
     return draw.step(
         "OffsetForLeaderEpoch",
@@ -165,7 +164,7 @@ def offset_for_leader_epoch(draw: Draw) -> Step:
 
 def describe_producers(draw: Draw) -> Step:
     """Ask for the producers of partitions."""
-    topics = [{"name": draw.topic(), "partition_indexes": draw.some([0, draw.partition()], 2)}]
+    topics = [{"name": draw.topic(), "partition_indexes": draw.partitions()}]
     return draw.step("DescribeProducers", topics=topics)
 
 
@@ -191,7 +190,7 @@ def init_transactional(draw: Draw) -> Step:
 def add_partitions(draw: Draw) -> Step:
     """Add partitions to a transaction, as clients do."""
     producer_id, epoch = draw.producer()
-    topics = [{"name": draw.topic(), "partitions": draw.some([0, draw.partition()], 2)}]
+    topics = [{"name": draw.topic(), "partitions": draw.partitions()}]
     fields: dict[str, Any] = {
         "transactional_id": draw.transactional_id(),
         "producer_id": producer_id,
@@ -235,7 +234,7 @@ def commit_in_transaction(draw: Draw) -> Step:
     producer_id, epoch = draw.producer()
     partitions = [
         {"partition_index": each, "committed_offset": draw.offset(), "committed_metadata": draw.one("", "m", None)}
-        for each in draw.some([0, draw.partition()], 2)
+        for each in draw.partitions()
     ]
     return draw.step(
         "TxnOffsetCommit",

@@ -63,6 +63,10 @@ class Draw:
         """Return a partition; most topics have two."""
         return self.usually(0, 1, 2, 7, -1, share=0.75)
 
+    def partitions(self) -> list[int]:
+        """Return some different partitions; how a broker answers one that is named twice is not compared."""
+        return self.some(sorted({0, self.partition(), self.partition()}))
+
     def group(self) -> str:
         """Return the name of a group."""
         return self.usually("$g:0", "$g:1", share=0.85)

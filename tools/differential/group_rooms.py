@@ -6,7 +6,7 @@ from typing import Any
 from tools.differential.draws import Draw
 from tools.differential.scripts import AWAIT, BEGIN, Step
 
-SESSION_MS, REBALANCE_MS = 6_000, 400
+SESSION_MS, REBALANCE_MS = 6_000, 1_500
 """A member that does not join again in time holds a rebalance up for no longer."""
 
 
@@ -93,7 +93,7 @@ def commit(draw: Draw) -> Step:
             "committed_leader_epoch": draw.usually(-1, 0, 3),
             "committed_metadata": draw.usually("", "m", None, "x" * 5000, share=0.7),
         }
-        for each in draw.some([0, draw.partition()], 2)
+        for each in draw.partitions()
     ]
     return draw.step(
         "OffsetCommit",
@@ -109,7 +109,7 @@ def commit(draw: Draw) -> Step:
 def committed(draw: Draw) -> Step:
     """Fetch offsets of one group, or of several, of some partitions or all."""
     topic = draw.topic()
-    partitions = draw.some([0, 1, draw.partition()], 3)
+    partitions = draw.partitions()
     everything = draw.bad(0.3)
     first, last = draw.versions["OffsetFetch"]
     version = draw.rng.randint(max(first, 2) if everything else first, last)
@@ -129,7 +129,7 @@ def committed(draw: Draw) -> Step:
 
 def delete_offsets(draw: Draw) -> Step:
     """Delete committed offsets."""
-    partitions = [{"partition_index": each} for each in draw.some([0, draw.partition()], 2)]
+    partitions = [{"partition_index": each} for each in draw.partitions()]
     return draw.step("OffsetDelete", group_id=draw.group(), topics=[{"name": draw.topic(), "partitions": partitions}])
 
 

@@ -91,7 +91,7 @@ class Play:
         if isinstance(answer, str):
             return answer
         if step.api == "DeleteTopics":
-            for name in self.symbols.meaning(step.fields["topic_names"]):
+            for name in self.symbols.meaning(step.fields.get("topic_names") or ()):
                 await self._until_gone(name)
         if CONCURRENT_TRANSACTIONS in _errors(answer, step.version):
             answer = await self._until(

@@ -5,7 +5,7 @@ farthest: topic, this broker, all brokers, properties file, default.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from harness.broker.administration.topic_configs import BrokerLayers
@@ -45,6 +45,8 @@ class ConfigEntry:
     synonyms: tuple[Synonym, ...]
 
 
+RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+"""The only property whose other units are its synonyms; that of others, as `log.roll.hours`, are none in Kafka."""
 _BY_NAME: dict[str, Property] = {prop.name: prop for prop in PROPERTIES}
 
 
@@ -61,7 +63,7 @@ class ConfigView:
 
     def broker(self) -> list[ConfigEntry]:
         """Return every property of this broker."""
-        return [_entry(p.name, self._synonyms(p.name), p, read_only=p.name not in DYNAMIC) for p in PROPERTIES]
+        return [self._of_broker(prop) for prop in PROPERTIES]
 
     def all_brokers(self) -> list[ConfigEntry]:
         """Return what is set for all brokers."""
@@ -70,9 +72,19 @@ class ConfigView:
             for name, text in sorted(self.layers.default.items())
         ]
 
+    def _of_broker(self, prop: Property) -> ConfigEntry:
+        own = self._synonyms(prop.name)
+        others = [synonym for name in _units(prop.name) for synonym in self._synonyms(name) if synonym.value]
+        entry = _entry(prop.name, own, prop, read_only=prop.name not in DYNAMIC)
+        return replace(entry, synonyms=(*own, *others))
+
     def _of_topic(self, prop: TopicProperty, own: Mapping[str, str]) -> ConfigEntry:
-        synonyms = [Synonym(name=prop.name, value=own[prop.name], source=Source.TOPIC)] if prop.name in own else []
-        synonyms += [s for name, _ in prop.brokers for s in self._synonyms(name) if s.value]
+        synonyms = []
+        if prop.name in own:
+            text = as_text(prop.parse.parse(own[prop.name]))
+            synonyms.append(Synonym(name=prop.name, value=text, source=Source.TOPIC))
+        broker = prop.brokers[0][0] if prop.brokers else ""
+        synonyms += [s for name in (broker, *_units(broker)) if name for s in self._synonyms(name) if s.value]
         if prop.name in own:
             return _entry(prop.name, synonyms, prop, read_only=False)
         return ConfigEntry(
@@ -100,6 +112,11 @@ class ConfigView:
                 yield layer[name], source
         if _BY_NAME[name].default:
             yield _BY_NAME[name].default, Source.DEFAULT
+
+
+def _units(name: str) -> list[str]:
+    """Return the synonyms of a broker's property beside its own name: those in longer units."""
+    return list(RETENTION[RETENTION.index(name) + 1 :]) if name in RETENTION else []
 
 
 def _entry(name: str, synonyms: Sequence[Synonym], prop: Property | TopicProperty, *, read_only: bool) -> ConfigEntry:

@@ -175,7 +175,7 @@ class DataHandlers:
         named = [
             PartitionFetch(
                 (topic.topic, partition.partition),
-                partition.current_leader_epoch,
+                max(partition.current_leader_epoch, NO_EPOCH),  # any negative one names none (FetchRequest)
                 partition.fetch_offset,
                 partition.partition_max_bytes,
                 partition.log_start_offset,
@@ -353,7 +353,7 @@ def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
 
 
 def _fetched(read: Read) -> _FetchedPartition:
-    aborted = read.aborted
+    aborted = () if read.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else read.aborted
     partition = _FetchedPartition(
         partition_index=read.fetch.key[1],
         error_code=read.error,

@@ -28,6 +28,8 @@ BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
 CLUSTER_OPERATIONS = frozenset({5, 7, 8, 9, 10, 11, 12})
 """Operations on a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, idempotent write."""
+TOPIC_OPERATIONS = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
+"""The same on a topic: read, write, create, delete, alter, describe, and describe and alter its configuration."""
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
 INVALID_REQUEST_MESSAGE = (
@@ -72,7 +74,7 @@ class MetadataHandlers:
         else:
             wanted = list(dict.fromkeys(topic.name or "" for topic in names))
         may_create = self.config["auto.create.topics.enable"] and request.allow_auto_topic_creation
-        return MetadataResponse(
+        answer = MetadataResponse(
             brokers=[
                 _Broker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
                 for broker, (host, port) in self.metadata.reached_by(context.listener)
@@ -81,6 +83,12 @@ class MetadataHandlers:
             controller_id=self.metadata.controller_id,
             topics=[await self._topic(name, context, may_create=may_create) for name in wanted],
         )
+        if request.include_cluster_authorized_operations:
+            answer.authorized_operations = set(CLUSTER_OPERATIONS)
+        if request.include_topic_authorized_operations:
+            for topic in answer.topics:
+                topic.authorized_operations = set(TOPIC_OPERATIONS)
+        return answer
 
     async def describe_cluster(
         self, request: DescribeClusterRequest, context: RequestContext

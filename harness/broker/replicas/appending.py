@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.broker.log.batch import first_header
+from harness.broker.log.batch import CorruptBatch, first_header, next_batch_size
 from harness.broker.log.compression import ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
 from harness.broker.log.verification import Verification
@@ -22,6 +22,8 @@ from harness.values import ACKS_ALL, TopicPartition, value_class
 log = logging.getLogger(__name__)
 
 VALID_ACKS = (ACKS_ALL, 0, 1)
+WITHOUT_LOG_START = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+"""Refusals that do not name the start of the log (`ReplicaManager.appendToLocalLog`)."""
 
 
 class ToAppend(NamedTuple):
@@ -122,12 +124,14 @@ class _Outcome:
     partition: Partition | None = None
     info: AppendInfo | None = None
     pending: PendingAppend | None = None
+    log_start_offset: int = NO_OFFSET
+    """Of the log that refused the records."""
 
     def result(self) -> AppendResult:
         """Return the producer's answer; offsets only with success."""
         error = self.pending.error if self.pending is not None else self.error
         if error is not ErrorCode.NONE or self.info is None or self.partition is None:
-            return AppendResult(error=error)
+            return AppendResult(error=error, log_start_offset=self.log_start_offset)
         return AppendResult(
             error=error,
             base_offset=self.info.base_offset,
@@ -171,12 +175,8 @@ class Appender:
 
     def _append(self, item: ToAppend, params: ProduceParams) -> _Outcome:
         topic, number = item.key
-        if params.acks not in VALID_ACKS:
-            return _Outcome(item.key, ErrorCode.INVALID_REQUIRED_ACKS)
-        if topic in INTERNAL_TOPICS and not params.internal:
-            return _Outcome(item.key, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if not params.knows_zstd and _is_zstd(item.records):
-            return _Outcome(item.key, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if not params.internal and (error := self._refusal(item, params)) is not ErrorCode.NONE:
+            return _Outcome(item.key, error)
         partition = None
         min_insync_replicas = self.min_insync_replicas(topic)
         try:
@@ -193,7 +193,8 @@ class Appender:
             return _Outcome(item.key, error.error, partition)
         except InvalidRecords as error:
             log.info("append.refused partition=%s-%d error=%s why=%s", topic, number, error.error_code.name, error)
-            return _Outcome(item.key, error.error_code, partition)
+            start = NO_OFFSET if error.error_code in WITHOUT_LOG_START else partition.log.log_start_offset
+            return _Outcome(item.key, error.error_code, partition, log_start_offset=start)
         except OSError as error:
             log.error("append.failed partition=%s-%d error=%s", topic, number, error)
             return _Outcome(item.key, ErrorCode.KAFKA_STORAGE_ERROR, partition)
@@ -206,6 +207,19 @@ class Appender:
         if params.acks == ACKS_ALL and self.rules.acks_all_waits_for_isr:
             outcome.pending = PendingAppend(partition, info.last_offset + 1, min_insync_replicas)
         return outcome
+
+    def _refusal(self, item: ToAppend, params: ProduceParams) -> ErrorCode:
+        """Return why a client's records are not even tried, in the order of Kafka's checks, or NONE."""
+        topic, number = item.key
+        if topic not in INTERNAL_TOPICS and self.replicas.is_unknown(topic, number):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not params.knows_zstd and _is_zstd(item.records):
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if not _has_a_batch(item.records):
+            return ErrorCode.INVALID_RECORD
+        if params.acks not in VALID_ACKS:
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        return ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else ErrorCode.NONE
 
     def _log_response(self, outcome: _Outcome, result: AppendResult, params: ProduceParams, duration_s: float) -> None:
         stood = outcome.standing()
@@ -225,6 +239,14 @@ class Appender:
                 duration_ms=round(duration_s * 1000, 3),
             )
         )
+
+
+def _has_a_batch(records: bytes) -> bool:
+    """Whether there is a whole batch at the start; what cannot be a batch is refused by the log."""
+    try:
+        return next_batch_size(records, 0) is not None
+    except CorruptBatch:
+        return True
 
 
 def _is_zstd(records: bytes) -> bool:

@@ -65,6 +65,12 @@ class Replicas:
         """Return every hosted partition, by topic and number."""
         return [self._partitions[key] for key in sorted(self._partitions)]
 
+    def is_unknown(self, topic: str, partition: int) -> bool:
+        """Whether neither this broker nor what it knows of the cluster has a partition."""
+        key = (topic, partition)
+        here = key in self._partitions or self.is_offline(topic, partition)
+        return not here and self.metadata.partition(topic, partition) is None
+
     def led(self, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
         """Return a partition that this broker leads.
 

@@ -1,0 +1,61 @@
+"""Which differences does docs/explanation/differences-from-kafka.md list? Those do not count, and scripts go on."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.differential.scripts import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intended:
+    """A difference, and its reason."""
+
+    apis: str
+    place: str
+    """Both are patterns: of the whole name of the API, and of the whole place of a field that differs."""
+    reason: str
+
+
+INTENDED = (
+    Intended(
+        apis="Produce",
+        place=r"responses\[\]\.partition_responses\[\]\.(error_message False ≠ True|record_errors has 0 ≠ .*)",
+        reason="no texts for refused records",
+    ),
+    Intended(apis="DescribeProducers", place=r".*error_message False ≠ True", reason="no texts for unknown partitions"),
+    Intended(
+        apis="Produce",
+        place=r"responses\[\]\.partition_responses\[\]\.error_code (21|48|49|53) ≠ (76|87)",
+        reason="one of several faults is answered",
+    ),
+    Intended(
+        apis="DescribeConfigs", place=r"results\[\].configs\[\].documentation False ≠ True", reason="no documentation"
+    ),
+    Intended(
+        apis="DescribeConfigs",
+        place=r"results\[\].configs\[\].read_only True ≠ False",
+        reason="fewer properties of a broker can change",
+    ),
+    Intended(
+        apis="IncrementalAlterConfigs|AlterConfigs|CreateTopics",
+        place=r".*(error_code (3|37|39|40|42) ≠ -1|error_message True ≠ False)",
+        reason="a malformed request has an error that says so",
+    ),
+    Intended(
+        apis="FindCoordinator",
+        place=r"coordinators\[\].error_(code 42 ≠ 15|message True ≠ False)",
+        reason="no share groups",
+    ),
+)
+
+
+def reason(step: Step, places: Sequence[str]) -> str:
+    """Return why a step is answered differently; empty if a field of it differs without a known reason."""
+    reasons = [_of(step.api, place) for place in places]
+    return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+
+def _of(api: str, place: str) -> str:
+    fitting = (each for each in INTENDED if re.fullmatch(each.apis, api) and re.fullmatch(each.place, place))
+    return next((each.reason for each in fitting), "")
