@@ -16,19 +16,8 @@ from harness.broker.log.records import MalformedRecords
 from tools.differential.scripts import BEGAN_MS, Step, Symbols
 
 MASKED = frozenset(
-    {
-        "host",
-        "port",
-        "client_host",
-        "cluster_id",
-        "log_dir",
-        "topic_id",
-        "error_message",
-        "message",
-        "session_id",
-        "total_bytes",
-    }
-    | {"usable_bytes", "documentation", "batch_index_error_message"}
+    {"host", "port", "client_host", "cluster_id", "log_dir", "topic_id", "session_id", "total_bytes", "usable_bytes"}
+    | {"error_message", "message", "batch_index_error_message", "documentation"}
 )
 """Addresses, random ids, sizes of the disk, and texts for people."""
 DAY_MS = 86_400_000

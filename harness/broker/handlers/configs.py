@@ -54,10 +54,8 @@ class ConfigHandlers:
 
         async def replaced(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
             target = self.changes.target(resource.resource_type, resource.resource_name)
-            if without_value := [config.name for config in resource.configs if config.value is None]:
-                raise ConfigRefused(
-                    ErrorCode.INVALID_REQUEST, f"Null value not supported for {', '.join(without_value)}"
-                )
+            if nulls := [config.name for config in resource.configs if config.value is None]:
+                raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for {', '.join(nulls)}")
             properties = {config.name: config.value for config in resource.configs}
             await self.changes.replace(target, properties, validate_only=request.validate_only)
 

@@ -193,7 +193,9 @@ class Appender:
             return _Outcome(item.key, error.error, partition)
         except InvalidRecords as error:
             log.info("append.refused partition=%s-%d error=%s why=%s", topic, number, error.error_code.name, error)
-            start = NO_OFFSET if error.error_code in WITHOUT_LOG_START else partition.log.log_start_offset
+            start = NO_OFFSET
+            if partition is not None and error.error_code not in WITHOUT_LOG_START:
+                start = partition.log.log_start_offset
             return _Outcome(item.key, error.error_code, partition, log_start_offset=start)
         except OSError as error:
             log.error("append.failed partition=%s-%d error=%s", topic, number, error)
