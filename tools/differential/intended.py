@@ -43,6 +43,11 @@ INTENDED = (
         reason="a malformed request has an error that says so",
     ),
     Intended(
+        apis="DeleteGroups",
+        place=r"results\[\]\.error_code 0 ≠ 69",
+        reason="a group that a refused JoinGroup has created",
+    ),
+    Intended(
         apis="FindCoordinator",
         place=r"coordinators\[\].error_(code 42 ≠ 15|message True ≠ False)",
         reason="no share groups",
