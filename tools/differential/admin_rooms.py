@@ -32,7 +32,6 @@ BAD_CONFIGS = (
     ("segment.bytes", "5"),
     ("segment.bytes", "3000000000"),
     ("cleanup.policy", "nothing"),
-    ("cleanup.policy", ""),
     ("compression.type", "zip"),
     ("min.insync.replicas", "0"),
     ("min.cleanable.dirty.ratio", "1.5"),

@@ -83,7 +83,7 @@ def produce(draw: Draw) -> Step:
     data = []
     for partition in draw.partitions():
         batches = [batch(draw, topic, partition) for _ in range(draw.usually(1, 2, 0, share=0.95))]
-        data.append({"index": partition, "records": batches if batches or draw.bad(0.5) else None})
+        data.append({"index": partition, "records": batches})
     return draw.step(
         "Produce",
         transactional_id=draw.usually(None, "$x:0", share=0.97),

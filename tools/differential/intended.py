@@ -43,6 +43,11 @@ INTENDED = (
         reason="a malformed request has an error that says so",
     ),
     Intended(
+        apis="IncrementalAlterConfigs",
+        place=r"responses\[\]\.error_code (40 ≠ 0|3 ≠ 40)",
+        reason="no empty cleanup.policy, and one of several faults",
+    ),
+    Intended(
         apis="DeleteGroups",
         place=r"results\[\]\.error_code 0 ≠ 69",
         reason="a group that a refused JoinGroup has created",

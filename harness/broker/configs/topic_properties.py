@@ -126,9 +126,13 @@ def parse_topic_config(properties: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties that a topic sets, each with its own type.
 
     Raises:
-        ConfigError: names every unknown and malformed property at once.
+        ConfigError: names every unknown and malformed property at once, or says which two contradict each other.
     """
-    return _parse("topic property", properties, BY_NAME)
+    values = _parse("topic property", properties, BY_NAME)
+    shortest, longest = (values.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
+    if shortest is not None and longest is not None and shortest > longest:
+        raise ConfigError(f"min.compaction.lag.ms ({shortest}) is more than max.compaction.lag.ms ({longest})")
+    return values
 
 
 def inherited(values: Mapping[str, Any]) -> dict[str, Any]:

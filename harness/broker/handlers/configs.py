@@ -54,9 +54,8 @@ class ConfigHandlers:
 
         async def replaced(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
             target = self.changes.target(resource.resource_type, resource.resource_name)
-            if nulls := [config.name for config in resource.configs if config.value is None]:
-                raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for {', '.join(nulls)}")
-            properties = {config.name: config.value for config in resource.configs}
+            nulls_last = sorted(resource.configs, key=lambda config: config.value is None)  # one is refused anywhere
+            properties = {config.name: config.value for config in nulls_last}
             await self.changes.replace(target, properties, validate_only=request.validate_only)
 
         return AlterConfigsResponse(responses=[await _answered(_Altered, each, replaced) for each in request.resources])

@@ -217,7 +217,7 @@ class Appender:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not params.knows_zstd and _is_zstd(item.records):
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if not _has_a_batch(item.records):
+        if not _is_one_batch(item.records):
             return ErrorCode.INVALID_RECORD
         if params.acks not in VALID_ACKS:
             return ErrorCode.INVALID_REQUIRED_ACKS
@@ -243,10 +243,11 @@ class Appender:
         )
 
 
-def _has_a_batch(records: bytes) -> bool:
-    """Whether there is a whole batch at the start; what cannot be a batch is refused by the log."""
+def _is_one_batch(records: bytes) -> bool:
+    """Whether there is exactly one whole batch; what cannot be a batch is refused by the log."""
     try:
-        return next_batch_size(records, 0) is not None
+        size = next_batch_size(records, 0)
+        return size is not None and next_batch_size(records, size) is None
     except CorruptBatch:
         return True
 
