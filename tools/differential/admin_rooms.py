@@ -44,7 +44,7 @@ BAD_CONFIGS = (
     ("message.timestamp.type", "createtime"),
     ("segment.index.bytes", "1"),
     ("retention.ms", " 100000 "),
-    ("preallocate", "TRUE"),
+    ("unclean.leader.election.enable", "TRUE"),
     ("max.message.bytes", "1e3"),
     ("local.retention.ms", "1000"),
     ("remote.storage.enable", "false"),

@@ -38,13 +38,13 @@ INTENDED = (
         reason="fewer properties of a broker can change",
     ),
     Intended(
-        apis="IncrementalAlterConfigs|AlterConfigs|CreateTopics",
-        place=r".*(error_code (3|37|39|40|42) ≠ -1|error_message True ≠ False)",
+        apis="IncrementalAlterConfigs|AlterConfigs|CreateTopics|CreatePartitions|Produce",
+        place=r".*(error_code (3|37|39|40|42|87) ≠ -1|error_message True ≠ False)",
         reason="a malformed request has an error that says so",
     ),
     Intended(
         apis="IncrementalAlterConfigs",
-        place=r"responses\[\]\.error_code (40 ≠ 0|3 ≠ 40)",
+        place=r"responses\[\]\.error_code (40 ≠ 0|3 ≠ (40|42))",
         reason="no empty cleanup.policy, and one of several faults",
     ),
     Intended(
