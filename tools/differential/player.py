@@ -20,6 +20,8 @@ NOTIFIED_S = 0.06
 """In this time a changed configuration is in force, and a request is with the broker."""
 LOOK_EVERY_S = 0.02
 SETTLED_S = 1.2
+QUIET_S = 4.0
+"""For so long nothing changed: retention, cleaner and expiry are through."""
 CONCURRENT_TRANSACTIONS = 51
 TOPIC_ALREADY_EXISTS = 36
 PREPARED = ("PrepareCommit", "PrepareAbort")
@@ -76,7 +78,7 @@ class Play:
         loop = asyncio.get_running_loop()
         last = self._compared(step, await self._ask(step))
         since_s = began_s = loop.time()
-        while loop.time() - since_s < SETTLED_S and loop.time() - began_s < TIMEOUT_S:
+        while loop.time() - since_s < QUIET_S and loop.time() - began_s < 3 * TIMEOUT_S:
             await asyncio.sleep(5 * LOOK_EVERY_S)
             now = self._compared(step, await self._ask(step))
             if now != last:
