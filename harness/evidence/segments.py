@@ -69,6 +69,19 @@ class ReadMarker:
     coordinator_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReadBatch:
+    """The header of a batch of a transaction."""
+
+    first_offset: int
+    last_offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+
+
 class ReplicaLog:
     """Iterates over a replica's records in the order of its log, up to the first damage, without control batches."""
 
@@ -76,6 +89,8 @@ class ReplicaLog:
         self.folder = folder
         self.markers: list[ReadMarker] = []
         """After the iteration: the transaction markers."""
+        self.transactional: list[ReadBatch] = []
+        """After the iteration: the batches of transactions."""
         self._segments = sorted(folder.glob("*.log"))
         self.start_offset = int(self._segments[0].stem) if self._segments else 0
         """Base offset of the first segment."""
@@ -107,6 +122,7 @@ class ReplicaLog:
                     return
                 yield from batch.records
                 self.markers += batch.markers
+                self.transactional += batch.transactional
                 self.end_offset = batch.next_offset
                 position += batch.length
 
@@ -143,6 +159,8 @@ class _Batch:
     records: list[StoredRecord]
     """Empty for a control batch."""
     markers: tuple[ReadMarker, ...] = ()
+    transactional: tuple[ReadBatch, ...] = ()
+    """The batch itself, if it is a transaction's."""
 
 
 def _batch_at(data: mmap.mmap, position: int) -> _Batch:
@@ -172,6 +190,19 @@ def _batch_at(data: mmap.mmap, position: int) -> _Batch:
         length=length,
         records=[] if whole.is_control_batch else [_stored(whole, record) for record in whole],
         markers=tuple(_markers(whole)) if whole.is_control_batch else (),
+        transactional=(_header(whole),) if whole.is_transactional and not whole.is_control_batch else (),
+    )
+
+
+def _header(batch: Any) -> ReadBatch:
+    return ReadBatch(
+        first_offset=batch.base_offset,
+        last_offset=batch.next_offset - 1,
+        leader_epoch=batch.leader_epoch,
+        timestamp_ms=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        first_sequence=batch.base_sequence,
     )
 
 

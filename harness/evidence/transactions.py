@@ -1,9 +1,11 @@
-"""Reads transactions from a replica's files: markers, aborted ones, and producers. Shares no code with the broker.
+"""Reads transactions from a replica's files, by code that the broker does not share.
 
+Its lines are markers, transactional batches, transitions of transactional ids, aborted transactions and producers.
 The formats are Kafka's: `.txnindex` (34 bytes an aborted transaction) and `.snapshot` (48 bytes a producer, after a
 version, a CRC-32C and a count). Of a replica's snapshots the latest is read.
 """
 
+import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,16 @@ from pathlib import Path
 from crc32c import crc32c
 
 from harness.evidence.segments import ReplicaLog
-from harness.store.history import AbortedEntry, ProducerEntry, StoredMarker, TransactionLine
+from harness.evidence.transactions_topic import decode
+from harness.store.history import (
+    AbortedEntry,
+    ProducerEntry,
+    StoredBatch,
+    StoredMarker,
+    StoredTransition,
+    TransactionLine,
+)
+from harness.values import TRANSACTIONS_TOPIC
 
 _ABORTED = struct.Struct(">h4q")
 _PRODUCER = struct.Struct(">qhiqiqiq")
@@ -37,6 +48,21 @@ def transaction_lines(
             result="commit" if marker.commits else "abort",
             coordinator_epoch=marker.coordinator_epoch,
         )
+    for batch in log.transactional:
+        yield StoredBatch(
+            broker=broker_id,
+            topic=topic,
+            partition=partition,
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            leader_epoch=batch.leader_epoch,
+            timestamp_ms=batch.timestamp_ms,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            first_sequence=batch.first_sequence,
+        )
+    if topic == TRANSACTIONS_TOPIC:
+        yield from _transitions(broker_id, partition, log)
     for index in sorted(log.folder.glob("*.txnindex")):
         for producer_id, first, last, stable in _aborted(index, problems):
             yield AbortedEntry(
@@ -65,6 +91,31 @@ def transaction_lines(
             timestamp_ms=timestamp_ms,
             coordinator_epoch=coordinator_epoch,
             transaction_first_offset=first,
+        )
+
+
+def _transitions(broker_id: int, partition: int, log: ReplicaLog) -> Iterator[StoredTransition]:
+    """Yield what the records of a partition of `__transaction_state` say; the log is read once more, being short."""
+    for record in ReplicaLog(log.folder):
+        decoded = decode(record.key, record.value)
+        if decoded is None:
+            continue
+        value = json.loads(decoded[1]) if decoded[1] else {}
+        yield StoredTransition(
+            broker=broker_id,
+            topic=TRANSACTIONS_TOPIC,
+            partition=partition,
+            offset=record.offset,
+            leader_epoch=record.leader_epoch,
+            timestamp_ms=record.timestamp_ms,
+            transactional_id=json.loads(decoded[0])["transactional_id"],
+            state=value.get("state", "Dead"),
+            producer_id=value.get("producer_id", -1),
+            producer_epoch=value.get("producer_epoch", -1),
+            timeout_ms=value.get("timeout_ms", -1),
+            started_ms=value.get("started_ms", -1),
+            transaction_version=value.get("transaction_version", 0),
+            partitions=value.get("partitions", []),
         )
 
 

@@ -3,8 +3,8 @@
     key    {"type": "transaction", "transactional_id": …}
     value  {"producer_id": …, "producer_epoch": …, "timeout_ms": …, "state": …, "partitions": ["t-0", …], …}
 
-A tombstone's value is empty. The formats are Kafka's (`TransactionLogKey` and `TransactionLogValue`, version 0): big
-endian, a version first.
+A tombstone's value is empty. The formats are Kafka's (`TransactionLogKey` and `TransactionLogValue`): big endian, a
+version first. Version 1 of a value, which Kafka 4 writes with transactions version 2, is flexible (KIP-482).
 """
 
 import json
@@ -13,6 +13,10 @@ from typing import Any
 
 from harness.evidence.offsets_topic import Reader
 
+FLEXIBLE = 1
+"""Version of a value with compact types and tagged fields."""
+CLIENT_VERSION_TAG = 2
+"""Tag of `ClientTransactionVersion`."""
 STATES = (
     "Empty",
     "Ongoing",
@@ -42,25 +46,50 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
 
 def _value(reader: Reader) -> dict[str, Any]:
     version = reader.number(">h")
-    if version != 0:
+    if version not in (0, FLEXIBLE):
         raise ValueError(f"unknown transaction version {version}")
     producer_id, epoch = reader.number(">q"), reader.number(">h")
     timeout_ms, state = reader.number(">i"), reader.number(">b")
     if not 0 <= state < len(STATES):
         raise ValueError(f"unknown transaction state {state}")
-    partitions: list[str] = []
-    for _ in range(reader.number(">i")):
-        topic = reader.text()
-        partitions += [f"{topic}-{reader.number('>i')}" for _ in range(reader.number(">i"))]
-    return {
+    value: dict[str, Any] = {
         "producer_id": producer_id,
         "producer_epoch": epoch,
         "timeout_ms": timeout_ms,
         "state": STATES[state],
-        "partitions": partitions,
+        "partitions": _partitions(reader, flexible=version == FLEXIBLE),
         "updated_ms": reader.number(">q"),
         "started_ms": reader.number(">q"),
     }
+    if version == FLEXIBLE:
+        client_version = _tagged(reader).get(CLIENT_VERSION_TAG, b"\0\0")
+        value["transaction_version"] = int.from_bytes(client_version, "big")
+    return value
+
+
+def _partitions(reader: Reader, *, flexible: bool) -> list[str]:
+    """Read the partitions of a transaction; null is none."""
+    partitions: list[str] = []
+    for _ in range(_length(reader, flexible=flexible)):
+        topic = reader.text(compact=flexible)
+        partitions += [f"{topic}-{reader.number('>i')}" for _ in range(_length(reader, flexible=flexible))]
+        if flexible:
+            _tagged(reader)
+    return partitions
+
+
+def _length(reader: Reader, *, flexible: bool) -> int:
+    return reader.varint() - 1 if flexible else reader.number(">i")
+
+
+def _tagged(reader: Reader) -> dict[int, bytes]:
+    """Read tagged fields; return them by their tags."""
+    fields = {}
+    for _ in range(reader.varint()):
+        tag, size = reader.varint(), reader.varint()
+        fields[tag] = reader.data[reader.position : reader.position + size]
+        reader.position += size
+    return fields
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ class Root(Protocol):
 
 R = TypeVar("R", bound=Root)
 
+TRANSACTIONS_DUMP = "transactions.jsonl"
 LIBRARY = re.compile(r"plotly-[0-9a-f]{16}\.min\.js")
 """The chart library beside the folders of runs, one file for all reports.
 
@@ -167,7 +168,7 @@ class RunFolder(ResultFolder[Path]):
 
     def transactions_dump(self, broker_id: int) -> Path:
         """Return the state of transactions and producers in a broker's replicas; missing if there is none."""
-        return self.root / "transactions" / f"{broker_id}.jsonl"
+        return self.replicas / str(broker_id) / TRANSACTIONS_DUMP
 
     def deleted_logs(self, broker_id: int) -> Path:
         """Return the list of folders that a broker had not yet removed from its disk; missing if there is none."""

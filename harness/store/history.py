@@ -281,6 +281,49 @@ class StoredMarker:
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """One batch of a transaction in one replica's log after the run."""
+
+    type: str = "batch"
+    broker: int
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    """By its header: compaction may have removed any of its records."""
+    leader_epoch: int
+    timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class StoredTransition:
+    """One record in one replica's log of a partition of `__transaction_state` after the run."""
+
+    type: str = "transition"
+    broker: int
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    """Of the coordinator that wrote it."""
+    timestamp_ms: int
+    transactional_id: str
+    state: str
+    """Kafka's name; Dead for a tombstone."""
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int
+    transaction_version: int
+    """With version 2 each transaction has an epoch of its own."""
+    partitions: list[str]
+    """Those of the transaction, as topic-partition."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class AbortedEntry:
     """One entry of a replica's index of aborted transactions (`.txnindex`)."""
 
@@ -369,7 +412,7 @@ class Liveness:
 
 LINK = ("line", "chain")
 """Fields with the line's position in its file."""
-TransactionLine = StoredMarker | AbortedEntry | ProducerEntry
+TransactionLine = StoredMarker | StoredBatch | StoredTransition | AbortedEntry | ProducerEntry
 Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | DeletedLog | TransactionLine | Liveness
 
 

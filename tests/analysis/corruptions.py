@@ -11,6 +11,7 @@ from tests.analysis import corrupted_brokers as brokers
 from tests.analysis import corrupted_clients as clients
 from tests.analysis import corrupted_groups as groups
 from tests.analysis import corrupted_replicas as replicas
+from tests.analysis import corrupted_transactions as transactions
 from tests.analysis.model_evidence import Evidence
 
 
@@ -62,13 +63,30 @@ _OF_READERS = frozenset(
         "poll-skip",
     }
 )
+_OF_TRANSACTIONS = frozenset(
+    {
+        "aborted-index",
+        "fenced-producers",
+        "last-stable-offset",
+        "marker-epochs",
+        "markers-complete",
+        "markers-decided",
+        "markers-kept",
+        "one-outcome",
+        "producer-snapshots",
+        "transaction-epochs",
+        "transaction-states",
+        "transactional-data",
+    }
+)
+"""Checks that rest on dumps and on the brokers' logs."""
 _OF_BROKERS = frozenset(
     f"I{number}"
     for number in (
         *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
         *range(33, 41),
     )
-) | {MODEL, "follower-watermarks", "leader-in-time", "live-brokers", "shutting-down"}
+) | {MODEL, "follower-watermarks", "leader-in-time", "live-brokers", "shutting-down", *_OF_TRANSACTIONS}
 
 CORRUPTIONS = {
     "a high watermark moves from where it was not": Corruption(brokers.move_watermark, {MODEL}),
@@ -174,6 +192,29 @@ CORRUPTIONS = {
     ),
     "a coordinator does not read its log to the end": Corruption(groups.load_less, {"I39"}),
     "a coordinator drops late what it has loaded since": Corruption(groups.unload_late, {"I39"}),
+    # what becomes of transactions
+    "a complete transaction has a partition still": Corruption(transactions.keep_partition, {"transaction-states"}),
+    "the epoch of a transactional id leaps": Corruption(transactions.raise_epoch, {"transaction-epochs"}),
+    "a marker is written before its decision": Corruption(transactions.mark_early, {"markers-decided"}),
+    "a marker names another producer": Corruption(
+        transactions.mark_for_stranger, {"markers-complete", "markers-decided", "producer-snapshots"}
+    ),
+    "a transaction is aborted in one partition alone": Corruption(
+        transactions.tear, {"aborted-index", "markers-complete", "one-outcome"}
+    ),
+    "a transaction writes to a partition that it does not name": Corruption(
+        transactions.write_outside, {"markers-complete", "transactional-data"}
+    ),
+    "a marker is of an older coordinator": Corruption(transactions.mark_from_the_past, {"marker-epochs"}),
+    "a fenced producer writes": Corruption(transactions.write_fenced, {"fenced-producers", "transactional-data"}),
+    "an index lacks an aborted transaction": Corruption(transactions.lose_entry, {"aborted-index"}),
+    "compaction removes a marker before its data": Corruption(transactions.clean_marker, {"markers-kept"}),
+    "a snapshot has a producer otherwise than the log": Corruption(
+        transactions.remember_otherwise, {"producer-snapshots"}
+    ),
+    "a last stable offset passes an open transaction": Corruption(
+        transactions.move_stable_offset, {"last-stable-offset"}
+    ),
     # what is wrong with the evidence itself
     "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),
@@ -183,6 +224,6 @@ CORRUPTIONS = {
         frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}),
     ),
     "a replica's dump is missing": Corruption(
-        replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "I27", "unseen"})
+        replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "I27", "unseen"}) | _OF_TRANSACTIONS
     ),
 }

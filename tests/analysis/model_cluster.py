@@ -32,9 +32,11 @@ from harness.store.history import InjectionStep, JournalEntry, ReplicaRecord, Re
 from harness.values import ACKS_ALL
 from tests.analysis.model_evidence import MS, Evidence
 from tests.analysis.model_log import NONE, Entry, Replica
+from tests.analysis.model_transaction_dumps import dump_transactions
 
 BROKERS = (1, 2, 3)
 ORDERS, LOOSE, OFFSETS = "orders", "loose", "__consumer_offsets"
+PAYMENTS, TRANSACTIONS = "payments", "__transaction_state"
 CONFIGS = {ORDERS: {"min.insync.replicas": "2"}, LOOSE: {"unclean.leader.election.enable": "true"}}
 NO_REPLICA = "no replica is eligible"
 
@@ -89,7 +91,7 @@ class Partition:
 
 
 class Cluster:
-    """Three brokers; a topic that is kept, one that may be elected uncleanly, and the offsets topic."""
+    """Three brokers; topics that are kept, may be elected uncleanly, have transactions, or are internal."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -105,7 +107,13 @@ class Cluster:
             self._register(broker)
         self._elect_controller()
         self.partitions: list[Partition] = []
-        for topic, partitions in ((ORDERS, random.randint(1, 2)), (LOOSE, 1), (OFFSETS, 1)):
+        for topic, partitions in (
+            (ORDERS, random.randint(1, 2)),
+            (LOOSE, 1),
+            (OFFSETS, 1),
+            (PAYMENTS, 2),
+            (TRANSACTIONS, 1),
+        ):
             self._create(topic, partitions)
 
     # What happens to brokers.
@@ -534,7 +542,10 @@ class Cluster:
                         damage="",
                     )
                 )
+                dump_transactions(self.out, broker, partition, replica)
                 for offset, entry in enumerate(replica.log):
+                    if entry.marker:
+                        continue
                     self.out.dump(
                         ReplicaRecord(
                             broker=broker,

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.analysis.sources.lines import SCHEMAS
 from harness.events import Event, encode
+from harness.store.folder import TRANSACTIONS_DUMP
 from harness.store.history import (
     JournalEntry,
     Liveness,
@@ -16,6 +17,7 @@ from harness.store.history import (
     OpType,
     ReplicaRecord,
     ReplicaState,
+    TransactionLine,
     ZnodeChange,
     line_of,
 )
@@ -87,6 +89,9 @@ class Evidence:
 
     def dump(self, line: ReplicaState | ReplicaRecord) -> None:
         self.add(REPLICAS, replica_dump(line.broker, line.topic, line.partition), line)
+
+    def dump_transaction(self, line: TransactionLine) -> None:
+        self.add(REPLICAS, f"replicas/{line.broker}/{TRANSACTIONS_DUMP}", line)
 
     def add(self, kind: str, file: str, line: Any) -> None:
         whole = line if isinstance(line, dict) else json.loads(line_of(line))

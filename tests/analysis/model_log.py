@@ -12,6 +12,15 @@ class Entry:
     value: str
     producer_id: int = NONE
     sequence: int = NONE
+    marker: str = ""
+    """commit or abort: the entry is a transaction marker."""
+    coordinator_epoch: int = NONE
+    """Of a marker."""
+    transactional: bool = False
+    transition: str = ""
+    """State of the transactional id in `key`; `value` has the transaction's partitions."""
+    of_producer: int = NONE
+    """Producer of that id."""
 
 
 @dataclass

@@ -8,9 +8,10 @@ from typing import Any
 
 from harness.events import FetchResponse, ProduceResponse
 from harness.store.history import Liveness, OpKind, OpType, Record, Sign
-from tests.analysis.model_cluster import OFFSETS, Cluster, Partition
+from tests.analysis.model_cluster import OFFSETS, PAYMENTS, TRANSACTIONS, Cluster, Partition
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_log import NONE, Entry
+from tests.analysis.model_transactions import Transactor
 
 STEPS = 40
 MIN_ISR = 2
@@ -49,11 +50,13 @@ class Run:
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     indexes: dict[str, int] = field(default_factory=dict)
     producer_id: int = field(init=False)
+    transactor: Transactor = field(init=False)
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(self.random)
         self.producer_id = self.cluster.claim_producer_ids()
+        self.transactor = Transactor(self.cluster, self.random, self._replicate)
 
     def step(self) -> None:
         """Do one thing, whatever is possible just now."""
@@ -64,6 +67,7 @@ class Run:
             lambda: self.produce("p0", partition): 20,
             lambda: self.produce("p1", partition): 6,
             lambda: self.produce("p2", partition): 2,
+            self.transactor.transact: 8,
             lambda: self.read(random.choice(CONSUMERS), partition, 4): 16,
             lambda: self.commit(partition): 5,
             lambda: self.read_back(partition): 4,
@@ -133,7 +137,8 @@ class Run:
 
     @property
     def data(self) -> list[Partition]:
-        return [partition for partition in self.cluster.partitions if partition.topic != OFFSETS]
+        others = (OFFSETS, PAYMENTS, TRANSACTIONS)
+        return [partition for partition in self.cluster.partitions if partition.topic not in others]
 
     # What happens to the cluster.
     def _fetch(self, partition: Partition, broker: int) -> None:

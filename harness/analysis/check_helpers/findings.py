@@ -57,7 +57,7 @@ def with_unclean_election(
     Where the partition saw none at all, that is null. A row without an epoch counts as older than every election.
     `until` names a column with the last epoch that counts; `since` may be "null".
     """
-    elections = _unclean_elections(leader_epochs, settings)
+    elections = unclean_elections(leader_epochs, settings)
     later = f"coalesce(epoch > {since}, true)" + (f" and epoch <= {until}" if until else "")
     return rows.join(elections.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left").withColumn(
         "unclean", F.expr(f"exists(unclean_epochs, epoch -> {later})")
@@ -70,7 +70,7 @@ def oldest_epoch() -> Column:
 
 
 @made_once
-def _unclean_elections(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
+def unclean_elections(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
     """One row a partition that saw unclean elections that were allowed: their epochs."""
     allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
     return (

@@ -3,7 +3,18 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, made_once
+from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY, in_turn, made_once
+
+
+@made_once
+def furthest_replicas(replicas: DataFrame) -> DataFrame:
+    """One row a partition: the broker whose log has come furthest, first by its last leader epoch, then by its end.
+
+    That log has everything that is committed, unless an unclean election or a power loss took it.
+    """
+    last_epoch = F.array_max(F.transform("leader_epochs", lambda entry: entry[0]))
+    furthest = F.max_by("broker", in_turn(last_epoch, "log_end_offset", "broker"))
+    return replicas.groupBy(*PARTITION_KEY).agg(furthest.alias("broker")).select(*REPLICA_KEY)
 
 
 def members_below_high_watermark(watermarks: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:

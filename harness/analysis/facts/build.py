@@ -64,6 +64,13 @@ from harness.analysis.facts.steps import (
     send_reversals,
     send_reversals_of_many,
 )
+from harness.analysis.facts.transactions import (
+    marker_writes,
+    stable_offsets,
+    transaction_answers,
+    transactional_commits,
+    transactions,
+)
 from harness.analysis.facts.typed import from_lines
 from harness.analysis.facts.znodes import (
     changes,
@@ -78,8 +85,9 @@ from harness.analysis.sources.lineage import has_no_rows
 from harness.analysis.sources.reading import Sources, no_rows, of_table
 from harness.analysis.sources.state_changes import LIVES, StateChanges
 from harness.analysis.sources.steps import BROKER_STEPS, ZNODE_STEPS
-from harness.analysis.sources.typed import DELETED, FACTS, TYPED
+from harness.analysis.sources.typed import DELETED, FACTS, TRANSITIONS, TYPED
 from harness.analysis.tables import clients, groups, protocol, schemas
+from harness.analysis.tables import transactions as transaction_tables
 from harness.analysis.tables.arrow import columns_of
 from harness.analysis.tables.schemas import TABLES
 from harness.events import FetchResponse
@@ -94,7 +102,7 @@ WRITERS = 4
 """Jobs at once: most of a small job is planning, which one thread does alone."""
 HISTORY = "history"
 """One row a change of a znode."""
-_READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES}
+_READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES, TRANSITIONS}
 """Tables that one fact or two are made of."""
 
 
@@ -159,6 +167,13 @@ def facts_from_tables(
         groups.GROUP_LOADS.name: lambda: group_loads(lines),
         groups.GROUP_RETIREMENTS.name: lambda: group_retirements(lines),
         groups.OWNERSHIPS.name: lambda: ownerships(operations),
+        transaction_tables.TRANSACTIONS.name: lambda: transactions(
+            tables[TRANSITIONS], tables[schemas.REPLICAS.name], lines
+        ),
+        transaction_tables.MARKER_WRITES.name: lambda: marker_writes(lines),
+        transaction_tables.STABLE_OFFSETS.name: lambda: stable_offsets(lines),
+        transaction_tables.TRANSACTION_ANSWERS.name: lambda: transaction_answers(lines),
+        transaction_tables.TRANSACTIONAL_COMMITS.name: lambda: transactional_commits(lines),
     }
     return {name: make() for name, make in made.items() if name in names}
 

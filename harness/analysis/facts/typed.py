@@ -5,9 +5,9 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.clients import completed, polls
 from harness.analysis.facts.logs import replica_records, replicas
-from harness.analysis.frames import typed
+from harness.analysis.frames import conform, typed
 from harness.analysis.sources.state_changes import by_kind
-from harness.analysis.sources.typed import DELETED, TYPED
+from harness.analysis.sources.typed import DELETED, OF_TRANSACTIONS, TRANSITIONS, TYPED
 from harness.analysis.tables.schemas import POLLS, REPLICA_RECORDS, REPLICAS
 
 
@@ -18,10 +18,15 @@ def from_lines(kind: str, lines: DataFrame) -> dict[str, DataFrame]:
     if kind == "state_changes":
         return by_kind(lines)
     if kind == "replicas":
-        deleted = lines.where(F.col("type") == DELETED)
         return {
             REPLICAS.name: replicas(lines),
             REPLICA_RECORDS.name: replica_records(lines),
-            DELETED: typed(deleted, TYPED[kind][DELETED]),
+            DELETED: typed(_of_type(lines, DELETED), TYPED[kind][DELETED]),
+            TRANSITIONS: typed(_of_type(lines, "transition"), TYPED[kind][TRANSITIONS]),
+            **{fact.name: conform(_of_type(lines, name), fact) for name, fact in OF_TRANSACTIONS.items()},
         }
     return {kind: typed(lines, TYPED[kind][kind])}
+
+
+def _of_type(lines: DataFrame, name: str) -> DataFrame:
+    return lines.where(F.col("type") == name)

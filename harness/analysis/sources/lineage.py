@@ -28,12 +28,17 @@ from harness.events import (
     GroupStateChange,
     HighWatermark,
     IsrPropose,
+    LastStableOffset,
     LeaveRequest,
     OffsetCommit,
     OffsetForLeaderEpoch,
     OffsetRetired,
     ProduceResponse,
     RegistrationsRead,
+    TransactionalOffsetCommit,
+    TransactionMarker,
+    TransactionResponse,
+    TransactionStateChange,
     Truncate,
     ZkWrite,
 )
@@ -117,6 +122,15 @@ LINEAGE: dict[str, Origin] = {
     "group_commits": _state_changes("offset_commit", "group_state", "group_member"),
     "group_loads": _state_changes("gc_load", "gc_unload"),
     "group_retirements": _state_changes("offset_retired"),
+    "transactions": {"replicas": "type `transition`"} | _state_changes("txn_state"),
+    "markers": {"replicas": "type `marker`"},
+    "transactional_batches": {"replicas": "type `batch`"},
+    "aborted_transactions": {"replicas": "type `aborted`"},
+    "producer_states": {"replicas": "type `producer`"},
+    "marker_writes": _state_changes("txn_marker"),
+    "stable_offsets": _state_changes("lso"),
+    "transaction_answers": _state_changes("txn_response"),
+    "transactional_commits": _state_changes("txn_offset_commit", "group_state"),
     "ownerships": _operations("assigned", "revoked", "lost", "leave", "subscribe"),
     "liveness": {"liveness": "every line"},
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
@@ -125,7 +139,7 @@ LINEAGE: dict[str, Origin] = {
 
 LINE_KINDS: dict[str, tuple[str, ...]] = dict.fromkeys(PLACES, ()) | {
     "operations": tuple(kind.value for kind in OpKind),
-    "replicas": ("replica", "record", "deleted"),
+    "replicas": ("replica", "record", "deleted", "marker", "batch", "transition", "aborted", "producer"),
     "state_changes": tuple(KINDS),
 }
 """What the lines of some kinds of evidence say that they are."""
@@ -135,6 +149,8 @@ _NOTHING_WITHOUT = {
     "group_commits": "offset_commit",
     "refused_retries": "batch_refused",
     "superseded": "compaction",
+    "transactional_commits": "txn_offset_commit",
+    "transactions": "transition",
 }
 """Lines without which a fact has no rows, whatever else it is made of."""
 
@@ -164,12 +180,17 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     GroupStateChange,
     HighWatermark,
     IsrPropose,
+    LastStableOffset,
     LeaveRequest,
     OffsetCommit,
     OffsetForLeaderEpoch,
     OffsetRetired,
     ProduceResponse,
     RegistrationsRead,
+    TransactionalOffsetCommit,
+    TransactionMarker,
+    TransactionResponse,
+    TransactionStateChange,
     Truncate,
     ZkWrite,
 )
@@ -181,6 +202,7 @@ _ENOUGH_WITHOUT = {
     "leader_epochs": {"append", "become_leader"},
     "registrations": {"leave_request"},
     "group_generations": {"group_assignment", "group_state"},
+    "transactions": {"txn_state"},
 }
 """Lines that add to a fact and without which it says what it must; by the fact's name."""
 

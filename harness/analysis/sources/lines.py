@@ -11,12 +11,17 @@ from pyspark.sql import types as T
 from harness.analysis.sources.lineage import FACT_EVENTS
 from harness.events import COMMON, KINDS
 from harness.store.history import (
+    AbortedEntry,
     DeletedLog,
     JournalEntry,
     Liveness,
     Operation,
+    ProducerEntry,
     ReplicaRecord,
     ReplicaState,
+    StoredBatch,
+    StoredMarker,
+    StoredTransition,
     ZnodeChange,
 )
 
@@ -70,7 +75,11 @@ def merged(structs: Iterable[T.StructType]) -> T.StructType:
 OPERATION = struct_of(Operation)
 JOURNAL_ENTRY = struct_of(JournalEntry)
 ZNODE_CHANGE = struct_of(ZnodeChange)
-REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord), struct_of(DeletedLog)])
+_OF_REPLICAS = (ReplicaState, ReplicaRecord, DeletedLog)
+_OF_TRANSACTIONS = (StoredMarker, StoredBatch, StoredTransition, AbortedEntry, ProducerEntry)
+REPLICA_LINE = merged(struct_of(each) for each in (*_OF_REPLICAS, *_OF_TRANSACTIONS))
+RECORD_LINE = merged(map(struct_of, _OF_REPLICAS))
+"""The same without what only the lines about transactions have: most lines are records."""
 _COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
 _FACT_FIELDS = {*_COMMON.names, *(field.name for kind in FACT_EVENTS for field in fields(kind))}
 _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])

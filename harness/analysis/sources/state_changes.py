@@ -1,8 +1,8 @@
 """The lines of the brokers' logs by the kind of their event, as facts take them.
 
 Each scan of a table in memory copies every column of every row. The kinds that come with every record have tables of
-their own, those about groups share one, and each has their columns alone, so that reading a rare kind does not go
-through them.
+their own, those about groups share one, those about transactions another, and each has their columns alone, so that
+reading a rare kind does not go through them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,21 @@ from harness.events import (
     FetchResponse,
     GroupEvent,
     HighWatermark,
+    LastStableOffset,
     LogDirectoryFailure,
     OffsetCommit,
     OffsetRetired,
     ProduceResponse,
+    TransactionalOffsetCommit,
+    TransactionEvent,
+    TransactionMarker,
 )
 
 FREQUENT = (Append, FetchResponse, HighWatermark, ProduceResponse)
 GROUPS = "groups"
 _OF_GROUPS = (GroupEvent, OffsetCommit, OffsetRetired, CoordinatorLoad, CoordinatorUnload)
+TRANSACTIONS = "transaction_lines"
+_OF_TRANSACTIONS = (LastStableOffset, TransactionEvent, TransactionMarker, TransactionalOffsetCommit)
 RARE = "rare"
 """All other kinds that facts are made of."""
 LIVES = "lives"
@@ -79,6 +85,8 @@ def _lives(lines: DataFrame) -> DataFrame:
 def _table_of(kind: type[Event]) -> str:
     if kind in FREQUENT:
         return kind.ev
+    if issubclass(kind, _OF_TRANSACTIONS):
+        return TRANSACTIONS
     return GROUPS if issubclass(kind, _OF_GROUPS) else RARE
 
 

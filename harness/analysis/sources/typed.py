@@ -17,12 +17,27 @@ from harness.analysis.tables.arrow import columns_of
 from harness.analysis.tables.protocol import STEPS
 from harness.analysis.tables.schemas import POLLS, REPLICA_RECORDS, REPLICAS
 from harness.analysis.tables.table import Table
-from harness.store.history import DeletedLog
+from harness.analysis.tables.transactions import (
+    ABORTED_TRANSACTIONS,
+    MARKERS,
+    PRODUCER_STATES,
+    TRANSACTIONAL_BATCHES,
+)
+from harness.store.history import DeletedLog, StoredTransition
 from harness.store.seal import DIGEST_BYTES
 
 NO_SEQUENCE = -1
 DELETED = "deleted"
-FACTS = (POLLS.name, REPLICAS.name, REPLICA_RECORDS.name)
+TRANSITIONS = "transitions"
+"""Table of the records of `__transaction_state`, as each replica has them."""
+OF_TRANSACTIONS = {
+    "marker": MARKERS,
+    "batch": TRANSACTIONAL_BATCHES,
+    "aborted": ABORTED_TRANSACTIONS,
+    "producer": PRODUCER_STATES,
+}
+"""Facts that are lines of one type in the dumps of replicas."""
+FACTS = (POLLS.name, REPLICAS.name, REPLICA_RECORDS.name, *(fact.name for fact in OF_TRANSACTIONS.values()))
 """Tables that are facts."""
 
 
@@ -86,6 +101,8 @@ TYPED: dict[str, dict[str, T.StructType]] = {
         REPLICAS.name: _of_fact(REPLICAS),
         REPLICA_RECORDS.name: _of_fact(REPLICA_RECORDS),
         DELETED: _of_run(struct_of(DeletedLog)),
+        TRANSITIONS: _of_run(struct_of(StoredTransition)),
+        **{fact.name: _of_fact(fact) for fact in OF_TRANSACTIONS.values()},
     },
     "state_changes": {**STATE_CHANGE_TABLES, BROKER_STEPS: _of_fact(STEPS)},
     "liveness": {"liveness": _of_run(SCHEMAS["liveness"])},

@@ -11,6 +11,7 @@ from harness.analysis.tables.clients import CLIENT_TABLES
 from harness.analysis.tables.groups import GROUP_TABLES
 from harness.analysis.tables.protocol import PROTOCOL_TABLES
 from harness.analysis.tables.table import BROKER, EPOCH, LINE, NAMED, RUN, TIME, TOPIC, Column, Table, Tables
+from harness.analysis.tables.transactions import TRANSACTION_TABLES
 
 _DECLARED = Tables()
 
@@ -327,5 +328,7 @@ EVIDENCE = Table(
 )
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (*_DECLARED, *CLIENT_TABLES, *PROTOCOL_TABLES, *GROUP_TABLES, EVIDENCE)
+    table.name: table
+    for tables in (_DECLARED, CLIENT_TABLES, PROTOCOL_TABLES, GROUP_TABLES, TRANSACTION_TABLES, (EVIDENCE,))
+    for table in tables
 }

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Callable, Mapping
 from itertools import groupby
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import types as T
 
-from harness.analysis.sources.lines import ENDS, SCHEMAS
+from harness.analysis.sources.lines import ENDS, RECORD_LINE, SCHEMAS
 from harness.analysis.sources.sealing.brokers import write_state_changes
 from harness.analysis.sources.sealing.clients import write_operations
 from harness.analysis.sources.sealing.rows import (
@@ -24,20 +26,22 @@ from harness.analysis.sources.sealing.rows import (
 )
 from harness.analysis.sources.sealing.writer import Write
 from harness.analysis.sources.steps import STEPS_OF, Walk
-from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, UNIQUE_KEYS
+from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, OF_TRANSACTIONS, TRANSITIONS, UNIQUE_KEYS
 from harness.analysis.tables.schemas import REPLICA_RECORDS, REPLICAS
+from harness.store.folder import TRANSACTIONS_DUMP
 
 
 def _replicas(write: Write, files: Files) -> set[str]:
     dumps = []
     present: set[str] = set()
     for _, parts in groupby(sorted(files, key=lambda file: file[0].name), key=lambda file: file[0].name):
-        lines = pa.concat_tables([file_rows(path, SCHEMAS["replicas"], number) for path, number in parts])
+        lines = pa.concat_tables([file_rows(path, _struct_of(path), number) for path, number in parts])
         records = where(lines, "type", "record").sort_by([("offset", "ascending"), ("broker", "ascending")])
         numbered = pc.if_else(pc.greater_equal(records["producer_id"], 0), records["sequence"], NO_SEQUENCE)
         sequence = pc.if_else(pc.is_null(records["producer_id"]), NO_SEQUENCE, numbered)
         write(REPLICA_RECORDS.name, {**columns_of(records), "sequence": sequence})
         write(DELETED, columns_of(where(lines, "type", DELETED)))
+        _write_transactions(write, lines)
         dumps.append(where(lines, "type", "replica"))
         require_known(lines, "type")
         present.update(lines["type"].unique().to_pylist())
@@ -49,6 +53,20 @@ def _replicas(write: Write, files: Files) -> set[str]:
     require(pc.all(pc.equal(states["damage"], ""), min_count=0).as_py(), "a replica's log is damaged")
     write(REPLICAS.name, {**columns_of(states), "high_watermark": null_if_unknown(states["high_watermark"])})
     return present
+
+
+def _struct_of(path: Path) -> T.StructType:
+    return SCHEMAS["replicas"] if path.name == TRANSACTIONS_DUMP else RECORD_LINE
+
+
+def _write_transactions(write: Write, lines: pa.Table) -> None:
+    """Write the tables of the lines about transactions."""
+    tables = {name: fact.name for name, fact in OF_TRANSACTIONS.items()} | {"transition": TRANSITIONS}
+    for name, table in tables.items():
+        rows = where(lines, "type", name)
+        if rows.num_rows:
+            require("transactional_id" in lines.column_names, "lines about transactions are in another file")
+            write(table, columns_of(rows))
 
 
 def _few(kind: str) -> Callable[[Write, Files], set[str]]:

@@ -1,0 +1,104 @@
+"""last-stable-offset: it is the first open transaction's start or the high watermark; a leader's never goes back.
+
+Consumers with read_committed read up to it. One that is too high shows them what may be aborted; one that stays behind
+a transaction that has ended stops them for ever (KIP-98, KIP-664). A transaction is aborted when its time-out is over,
+so none is open for much longer.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.check_helpers.findings import event, finding
+from harness.analysis.check_helpers.transactions import ID_KEY, OPEN, OfTransactions, closed, steps
+from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.contracts.checks import Check, Settings
+
+_SLACK_MS = 60_000
+"""Coordinators look for what has timed out every ten seconds, and the next one has to load first."""
+
+
+class StableOffset(OfTransactions):
+    """Every change of a last stable offset, the last one of each leader, and how long transactions were open."""
+
+    name: ClassVar[str] = "last-stable-offset"
+    title: ClassVar[str] = "last-stable-offset"
+    promise: ClassVar[str] = (
+        "The last stable offset is the first open transaction or the high watermark and never goes back in a leader "
+        "epoch; no transaction outlives its time-out (KIP-98, KIP-664)."
+    )
+    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "stable_offsets")
+    judges_without: ClassVar[tuple[str, ...]] = (*OfTransactions.judges_without, "lso")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a wrong change, an offset that an ended transaction holds back, or one open for too long."""
+        return self._moves(facts, settings).unionByName(self._overdue(facts, settings))
+
+    def _moves(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        changes = facts["stable_offsets"].where(F.col("role") == "leader")
+        of_leader = in_order(*PARTITION_KEY, "broker", "incarnation", "leader_epoch", by=("seq",))
+        unstable = F.col("first_unstable_offset")
+        stable = F.when(unstable >= 0, F.least(unstable, "high_watermark")).otherwise(F.col("high_watermark"))
+        in_turn = changes.withColumns({"before": F.lag("new").over(of_leader), "after": F.lead("new").over(of_leader)})
+        ended = closed(facts).select(*PARTITION_KEY, "broker", F.col("first_offset").alias("new"), "offset")
+        committed = facts["replicas"].select(*PARTITION_KEY, "broker", F.col("high_watermark").alias("committed"))
+        last = F.row_number().over(in_order(*PARTITION_KEY, by=("latest_first",)))
+        stuck = (
+            in_turn.withColumn("latest_first", -F.col("leader_epoch").cast("bigint") * 2**32 - F.col("seq"))
+            .withColumn("rank", last)
+            .where((F.col("rank") == 1) & (F.col("new") == unstable))
+            .join(ended, on=[*PARTITION_KEY, "broker", "new"], how="inner")
+            .join(committed, on=[*PARTITION_KEY, "broker"], how="inner")
+            .where(F.col("offset") < F.col("committed"))
+            .withColumn("wrong", F.lit("it stays there, although that transaction has ended"))
+            .select(*in_turn.columns, "wrong")
+        )
+        wrong = F.when(F.col("new") < F.col("before"), "it goes back").when(
+            F.col("new") != stable, "that is neither the first open transaction nor the high watermark"
+        )
+        moved = in_turn.withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
+        return finding(
+            self.judged(moved.unionByName(stuck), facts, settings),
+            self.name,
+            offset="new",
+            severity=F.col("severity"),
+            message=(
+                "The last stable offset is the first open transaction or the high watermark: that of "
+                "{topic}-{partition} on broker {broker} went from {old} to {new} in leader epoch {leader_epoch}, and "
+                "{wrong}."
+            ),
+            evidence=F.array(
+                event(
+                    "stable_offsets",
+                    *("broker", "incarnation", "seq", "old", "new", "high_watermark", "first_unstable_offset"),
+                )
+            ),
+        )
+
+    def _overdue(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """The transactions that were open when the log of their coordinator ended, long after their time-out."""
+        transitions = steps(facts["transactions"])
+        last = F.max("timestamp_ms").over(in_order("run_id", "topic", "partition", by=("run_id",)))
+        following = F.lead("offset").over(in_order(*ID_KEY, by=("offset",)))
+        rows = (
+            transitions.withColumns({"now_ms": last, "following": following})
+            .where((F.col("state") == OPEN) & F.col("following").isNull() & (F.col("started_ms") > 0))
+            .withColumn("open_ms", F.col("now_ms") - F.col("started_ms"))
+            .where(F.col("open_ms") > F.col("timeout_ms") + _SLACK_MS)
+        )
+        return finding(
+            self.judged(rows, facts, settings),
+            self.name,
+            severity=F.col("severity"),
+            message=(
+                "No transaction outlives its time-out: that of {transactional_id} was open for {open_ms} ms when the "
+                "log of its coordinator ended, and its time-out is {timeout_ms} ms."
+            ),
+            evidence=F.array(
+                event("transactions", "partition", "offset", "transactional_id", "started_ms", "timeout_ms", "now_ms")
+            ),
+        )
+
+
+PLUGIN: type[Check] = StableOffset

@@ -1,0 +1,98 @@
+"""markers-complete: a complete transaction has its marker in every partition, and no second one ends a later one.
+
+Complete is stored when each partition that Prepare names has its marker; without one the partition stays open, and
+consumers with read_committed wait there. A marker that arrives a second time and closes what was written since ends the
+next transaction early (KAFKA-10080).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.check_helpers.findings import event, finding
+from harness.analysis.check_helpers.replication import furthest_replicas
+from harness.analysis.check_helpers.transactions import (
+    OfTransactions,
+    by_partition,
+    closed,
+    decisions,
+    in_whole_logs,
+    instances,
+    on_furthest,
+    without_thinned,
+)
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Check, Settings
+
+_PRODUCER = (*PARTITION_KEY, "producer_id", "producer_epoch")
+
+
+class MarkersComplete(OfTransactions):
+    """How many markers a partition has of a producer, beside how many transactions with that partition are complete."""
+
+    name: ClassVar[str] = "markers-complete"
+    title: ClassVar[str] = "markers-complete"
+    promise: ClassVar[str] = (
+        "After Complete every partition of the transaction has its marker, and no second one closes later data "
+        "(KAFKA-10080)."
+    )
+    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "replica_records", "partition_states", "topics")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a producer and partition with too few markers, and one with too many that close data."""
+        rows = self._lacking(facts).unionByName(self._again(facts))
+        return finding(
+            self.judged(in_whole_logs(rows, facts["transactions"]), facts, settings),
+            self.name,
+            severity=F.col("severity"),
+            message=(
+                "Each transaction has one marker in each partition: {wrong} of {transactional_id} (producer "
+                "{producer_id}, epoch {producer_epoch}) in {topic}-{partition}: {number} for {wanted} transactions."
+            ),
+            evidence=F.array(
+                event("transactions", "transactional_id", "producer_id", "producer_epoch", "wanted"),
+                event("markers", "topic", "partition", "producer_id", "producer_epoch", "number"),
+            ),
+        )
+
+    def _lacking(self, facts: dict[str, DataFrame]) -> DataFrame:
+        key = [*_PRODUCER, "result"]
+        complete = instances(facts["transactions"]).where(F.col("complete") & F.col("result").isNotNull())
+        wanted = (
+            by_partition(complete.drop("producer_epoch").withColumnRenamed("decided_epoch", "producer_epoch"))
+            .groupBy(*key)
+            .agg(F.count("*").alias("wanted"), F.max("transactional_id").alias("transactional_id"))
+        )
+        held = on_furthest(facts["markers"], facts["replicas"]).groupBy(*key).agg(F.count("*").alias("number"))
+        remade = facts["partition_states"].where(F.col("life") > 1).select(*PARTITION_KEY).distinct()
+        gone = facts["topics"].where(~F.col("present")).select("run_id", "topic")
+        rows = (
+            wanted.join(held, on=key, how="left")
+            .withColumn("number", F.coalesce("number", F.lit(0)))
+            .where(F.col("number") < F.col("wanted"))
+            .join(furthest_replicas(facts["replicas"]), on=list(PARTITION_KEY), how="left_semi")
+            .join(remade, on=list(PARTITION_KEY), how="left_anti")
+            .join(gone, on=["run_id", "topic"], how="left_anti")
+        )
+        return without_thinned(rows, facts).withColumn("wrong", F.lit("markers are missing")).drop("result")
+
+    def _again(self, facts: dict[str, DataFrame]) -> DataFrame:
+        key = list(_PRODUCER)
+        wanted = (
+            by_partition(decisions(facts["transactions"]))
+            .groupBy(*key)
+            .agg(F.count("*").alias("wanted"), F.max("transactional_id").alias("transactional_id"))
+        )
+        return (
+            closed(facts)
+            .groupBy(*key)
+            .agg(F.count("*").alias("number"))
+            .join(wanted, on=key, how="inner")
+            .where(F.col("number") > F.col("wanted"))
+            .withColumn("wrong", F.lit("too many markers close records"))
+            .select(*key, "wanted", "transactional_id", "number", "wrong")
+        )
+
+
+PLUGIN: type[Check] = MarkersComplete

@@ -1,0 +1,151 @@
+"""producer-snapshots: what a replica remembers of its producers is what its log says, and replicas in sync agree.
+
+A snapshot holds each producer's epoch, last sequence number, last coordinator epoch and open transaction. A leader that
+remembers otherwise takes what it must refuse, or refuses what it must take (KAFKA-12153, KAFKA-9307). The latest
+snapshot of each replica is compared with the log before it. Producers of which the log before it has lost something
+are not judged.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.check_helpers.findings import event, finding, last_isr
+from harness.analysis.check_helpers.transactions import PRODUCER_KEY, OfTransactions, thinned_logs
+from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
+from harness.contracts.checks import Check, Settings
+
+_NONE = -1
+_COMPARED = ("producer_epoch", "last_offset", "coordinator_epoch", "transaction_first_offset")
+
+
+class ProducerSnapshots(OfTransactions):
+    """Every transactional producer in a snapshot beside the replay of its log, and markers beside those of others."""
+
+    name: ClassVar[str] = "producer-snapshots"
+    title: ClassVar[str] = "producer-snapshots"
+    promise: ClassVar[str] = (
+        "A replica's producer state equals the replay of its log, and markers are equal across the ISR (KAFKA-12153)."
+    )
+    reads: ClassVar[tuple[str, ...]] = (
+        *OfTransactions.reads,
+        "producer_states",
+        "partition_states",
+        "replica_records",
+    )
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a producer that a snapshot has otherwise, and one a marker that a replica in sync lacks."""
+        return self._snapshots(facts, settings).unionByName(self._markers(facts, settings))
+
+    def _snapshots(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        states = facts["producer_states"].withColumn("state", F.struct("snapshot_offset", *_COMPARED))
+        written = (
+            facts["transactional_batches"]
+            .select(*PRODUCER_KEY, "producer_epoch", "first_offset", "last_offset", F.lit(None).alias("closes"))
+            .unionByName(
+                facts["markers"].select(
+                    *(*PRODUCER_KEY, "producer_epoch"),
+                    F.col("offset").alias("first_offset"),
+                    F.col("offset").alias("last_offset"),
+                    F.col("coordinator_epoch").alias("closes"),
+                )
+            )
+        )
+        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
+        plain = (
+            facts["replica_records"]
+            .where(F.col("producer_id") >= 0)
+            .join(
+                facts["transactional_batches"].select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_anti"
+            )
+        )
+        is_marker = F.col("closes").isNotNull()
+        after_marker = F.coalesce(F.col("first_offset") > F.col("marker.offset"), F.lit(True))
+        marker = F.struct(F.col("first_offset").alias("offset"), "closes")
+        before = (
+            states.select(*PRODUCER_KEY, "state")
+            .join(written, on=list(PRODUCER_KEY), how="inner")
+            .where(F.col("first_offset") < F.col("state.snapshot_offset"))
+        )
+        marked = before.groupBy(*PRODUCER_KEY).agg(F.max(F.when(is_marker, marker)).alias("marker"))
+        replayed = (
+            before.join(marked, on=list(PRODUCER_KEY), how="left")
+            .groupBy(*PRODUCER_KEY, "state", "marker")
+            .agg(
+                F.max_by("producer_epoch", "first_offset").alias("epoch"),
+                F.max(F.when(~is_marker, F.struct("last_offset", "producer_epoch"))).alias("data"),
+                F.min(F.when(~is_marker & after_marker, F.col("first_offset"))).alias("open"),
+            )
+        )
+        last = F.when(F.col("data.producer_epoch") == F.col("epoch"), F.col("data.last_offset"))
+        rows = (
+            replayed.join(thinned, on=list(REPLICA_KEY), how="left_anti")
+            .join(plain.select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_anti")
+            .withColumn(
+                "log",
+                F.struct(
+                    F.col("epoch").alias("producer_epoch"),
+                    _or_none(last).alias("last_offset"),
+                    _or_none(F.col("marker.closes")).alias("coordinator_epoch"),
+                    _or_none(F.col("open")).alias("transaction_first_offset"),
+                ),
+            )
+            .where(
+                (F.col("log.producer_epoch") != F.col("state.producer_epoch"))
+                | (F.col("log.last_offset") != F.col("state.last_offset"))
+                | (F.col("log.coordinator_epoch") != F.col("state.coordinator_epoch"))
+                | (F.col("log.transaction_first_offset") != F.col("state.transaction_first_offset"))
+            )
+        )
+        return finding(
+            self.judged(rows, facts, settings),
+            self.name,
+            offset="state.snapshot_offset",
+            severity=F.col("severity"),
+            message=(
+                "A replica remembers its producers as its log has them: the snapshot of broker {broker} at offset "
+                "{state.snapshot_offset} of {topic}-{partition} has producer {producer_id} otherwise than the log "
+                "before it."
+            ),
+            evidence=F.array(
+                event("producer_states", "broker", "producer_id", "state"),
+                event("transactional_batches", "broker", "producer_id", "log"),
+            ),
+        )
+
+    def _markers(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """The markers below the high watermark that another member of the last ISR holds, and one does not."""
+        key = [*PARTITION_KEY, "offset", "producer_id", "producer_epoch", "result", "coordinator_epoch"]
+        members = last_isr(facts["partition_states"]).join(
+            facts["replicas"].select(*REPLICA_KEY, "log_start_offset", "high_watermark"),
+            on=list(REPLICA_KEY),
+            how="inner",
+        )
+        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
+        held = (
+            facts["markers"]
+            .select("broker", *key)
+            .join(thinned.select(*PARTITION_KEY).distinct(), on=list(PARTITION_KEY), how="left_anti")
+        )
+        of_members = held.join(members.select(*REPLICA_KEY), on=list(REPLICA_KEY), how="left_semi")
+        wanted = of_members.select(*key).distinct().join(members, on=list(PARTITION_KEY), how="inner")
+        rows = wanted.where(F.col("offset") < F.col("high_watermark")).join(held, on=[*key, "broker"], how="left_anti")
+        return finding(
+            self.judged(rows, facts, settings),
+            self.name,
+            severity=F.col("severity"),
+            message=(
+                "Replicas in sync have the same markers: broker {broker} lacks that at offset {offset} of "
+                "{topic}-{partition} with which producer {producer_id} of epoch {producer_epoch} ends in {result}."
+            ),
+            evidence=F.array(event("markers", "broker", "offset", "producer_id", "producer_epoch", "result")),
+        )
+
+
+def _or_none(value: Column) -> Column:
+    return F.coalesce(value.cast("bigint"), F.lit(_NONE).cast("bigint"))
+
+
+PLUGIN: type[Check] = ProducerSnapshots

@@ -1,0 +1,30 @@
+from tests.analysis.fact_rows import held, replica, state
+from tests.analysis.transaction_rows import ended, one, remembered, wrote
+from tests.checks.answers import fails, passes, table_of
+
+LOG = [replica(1, 2), replica(1, 100, topic="__transaction_state"), *one(), held(1, "a", 0), wrote(0)]
+TWO = [replica(2, 2), held(2, "a", 0), wrote(0, broker=2), state(0, leader=1, epoch=0, isr=[1, 2])]
+CASES = {
+    "a snapshot is what the log says": passes(*LOG, ended(1), remembered()),
+    "a transaction is open": passes(*LOG, remembered(coordinator_epoch=-1, transaction_first_offset=0)),
+    "a marker raised the epoch": passes(
+        *LOG, ended(1, producer_epoch=1), remembered(producer_epoch=1, last_offset=-1, last_sequence=-1)
+    ),
+    "a snapshot has an open transaction that has ended": fails(
+        *LOG, ended(1), remembered(transaction_first_offset=0), text="has producer 7 otherwise than the log before it"
+    ),
+    "a snapshot has an older epoch": fails(*LOG, ended(1, producer_epoch=1), remembered(last_offset=-1)),
+    "a snapshot has another coordinator epoch": fails(*LOG, ended(1), remembered(coordinator_epoch=3)),
+    "a snapshot has another last record": fails(*LOG, ended(1), remembered(last_offset=5)),
+    "a snapshot is older than the marker": passes(
+        *LOG, ended(1), remembered(snapshot_offset=1, coordinator_epoch=-1, transaction_first_offset=0)
+    ),
+    "records are gone from the log": passes(*LOG[:3], wrote(0), ended(1), remembered(last_offset=5)),
+    "the ISR has the same markers": passes(*LOG, *TWO, ended(1), ended(1, broker=2)),
+    "a member of the ISR has another marker": fails(
+        *LOG, *TWO, ended(1), ended(1, broker=2, commits=False), severities=["violation", "violation"]
+    ),
+}
+CASES |= CASES["a snapshot is what the log says"].without_each("replicas")
+
+test_what_replicas_remember_of_producers = table_of("producer-snapshots", CASES)

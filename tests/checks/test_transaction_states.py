@@ -1,0 +1,71 @@
+from tests.analysis.fact_rows import Row, elected_uncleanly
+from tests.analysis.transaction_rows import WHOLE, became, one
+from tests.checks.answers import UNCLEAN, UNHEARD, Case, excused, fails, passes, table_of, unknown
+
+
+def valid(*rows: Row) -> Case:
+    return passes(*WHOLE, *rows)
+
+
+def broken(*rows: Row, text: str) -> Case:
+    return fails(*WHOLE, *rows, text=text)
+
+
+EMPTY = became("Empty", 0)
+ONGOING, TWO = became("Ongoing", 1, "orders-0"), became("Ongoing", 2, "orders-0", "orders-1")
+CASES = {
+    "transactions follow each other": valid(EMPTY, *one(1), *one(4, commits=False)),
+    "a partition is added": valid(ONGOING, TWO, became("PrepareCommit", 3, "orders-1", "orders-0")),
+    "a record is there twice": valid(
+        ONGOING, became("PrepareCommit", 2, "orders-0"), became("PrepareCommit", 3, "orders-0")
+    ),
+    "a session begins anew": valid(*one(), became("Empty", 4)),
+    "Complete follows Ongoing": broken(ONGOING, became("CompleteCommit", 2), text="does not follow Ongoing"),
+    "an abort follows a decision to commit": broken(
+        ONGOING,
+        became("PrepareCommit", 2, "orders-0"),
+        became("PrepareAbort", 3, "orders-0"),
+        text="t became PrepareAbort",
+    ),
+    "the decision was not stored": valid(
+        ONGOING,
+        became("PrepareCommit", 2, "orders-0", counts=False, told_ns=None),
+        became("PrepareAbort", 3, "orders-0"),
+    ),
+    "no coordinator logs what it stored": valid(
+        became("Ongoing", 1, "orders-0", counts=None),
+        became("PrepareCommit", 2, "orders-0", counts=None),
+        became("PrepareAbort", 3, "orders-0", counts=None),
+    ),
+    "no coordinator logs what it stored, and nothing explains it": broken(
+        became("Ongoing", 1, "orders-0", counts=None),
+        became("Ongoing", 2, "orders-0", counts=None),
+        became("CompleteCommit", 3, counts=None),
+        text="does not follow Ongoing",
+    ),
+    "a partition is lost": broken(TWO, became("Ongoing", 3, "orders-1"), text="without partitions that it had"),
+    "Prepare names another partition": broken(
+        ONGOING, became("PrepareCommit", 2, "orders-1"), text="with other partitions than when it was Ongoing"
+    ),
+    "Complete has a partition": broken(
+        ONGOING,
+        became("PrepareCommit", 2, "orders-0"),
+        became("CompleteCommit", 3, "orders-0"),
+        text="and still has partitions",
+    ),
+    "the log has a gap": valid(ONGOING, became("CompleteCommit", 3, whole=False)),
+    "two transactional ids take turns": valid(
+        ONGOING, became("Empty", 2, transactional_id="u"), became("PrepareCommit", 3, "orders-0")
+    ),
+    "an allowed unclean election may have taken a record": excused(
+        *WHOLE,
+        ONGOING,
+        became("CompleteCommit", 2),
+        elected_uncleanly(2, 1, topic="__transaction_state"),
+        settings=UNCLEAN,
+    ),
+    "lines of a broker are missing": unknown(*WHOLE, ONGOING, UNHEARD, text="missing lines"),
+}
+CASES |= CASES["transactions follow each other"].without_each("replicas")
+
+test_which_states_follow_each_other = table_of("transaction-states", CASES)
