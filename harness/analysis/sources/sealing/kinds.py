@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from harness.analysis.sources.lines import ENDS, RECORD_LINE, SCHEMAS
+from harness.analysis.sources.lines import ENDS, RECORD_LINE, SCHEMAS, struct_of
 from harness.analysis.sources.sealing.brokers import write_state_changes
 from harness.analysis.sources.sealing.clients import write_operations
 from harness.analysis.sources.sealing.rows import (
@@ -29,6 +29,7 @@ from harness.analysis.sources.steps import STEPS_OF, Walk
 from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, OF_TRANSACTIONS, TRANSITIONS, UNIQUE_KEYS
 from harness.analysis.tables.schemas import REPLICA_RECORDS, REPLICAS
 from harness.store.folder import TRANSACTIONS_DUMP
+from harness.store.history import ReplicaState
 
 
 def _replicas(write: Write, files: Files) -> set[str]:
@@ -42,7 +43,7 @@ def _replicas(write: Write, files: Files) -> set[str]:
         write(REPLICA_RECORDS.name, {**columns_of(records), "sequence": sequence})
         write(DELETED, columns_of(where(lines, "type", DELETED)))
         _write_transactions(write, lines)
-        dumps.append(where(lines, "type", "replica"))
+        dumps.append(where(lines, "type", "replica").select(struct_of(ReplicaState).names))
         require_known(lines, "type")
         present.update(lines["type"].unique().to_pylist())
     if not dumps:
