@@ -17,12 +17,6 @@ CASES = {
     "a new producer epoch begins again": passes(*LOG, numbered(4, 0), numbered(0, 1, epoch=1)),
     "numbers begin again after the largest": passes(*LOG, numbered(2**31 - 1, 0), numbered(0, 1)),
     "two replicas hold the same": passes(*LOG, numbered(4, 0), numbered(4, 0, broker=2)),
-    "coordinators do not number offsets of transactions": passes(
-        *LOG,
-        numbered(0, 0),
-        numbered(1, 1),
-        *(held(1, "", each, topic="__consumer_offsets", sequence=0) for each in (2, 5)),
-    ),
     "a number is missing": fails(
         *LOG, numbered(4, 0), numbered(6, 1), offsets=[1], text="number 6 at offset 1 after number 4"
     ),

@@ -7,6 +7,7 @@ from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.sources.typed import NO_SEQUENCE
 from harness.analysis.tables.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
+from harness.values import OFFSETS_TOPIC
 
 
 def high_watermarks(state_changes: StateChanges) -> DataFrame:
@@ -33,5 +34,7 @@ def replica_records(dumps: DataFrame) -> DataFrame:
     Kafka's coordinator writes `__consumer_offsets` without a producer, in batches that begin with number 0.
     """
     records = dumps.where(F.col("type") == "record")
-    numbered = F.when(F.col("producer_id") >= 0, F.col("sequence")).otherwise(NO_SEQUENCE)
+    numbered = F.when((F.col("producer_id") >= 0) & (F.col("topic") != OFFSETS_TOPIC), F.col("sequence")).otherwise(
+        NO_SEQUENCE
+    )
     return conform(records.withColumn("sequence", numbered), REPLICA_RECORDS)

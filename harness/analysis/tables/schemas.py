@@ -80,7 +80,7 @@ REPLICA_RECORDS = _DECLARED.declare(
     Column("digest", "string", "SHA-256 over key, value and headers"),
     Column("producer_id", "bigint", "-1 without idempotence"),
     Column("producer_epoch", "int", "-1 without idempotence"),
-    Column("sequence", "bigint", "-1 without idempotence"),
+    Column("sequence", "bigint", "-1 without idempotence, and of offsets, which coordinators write"),
 )
 
 PARTITION_STATES = _DECLARED.declare(

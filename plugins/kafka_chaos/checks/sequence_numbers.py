@@ -3,8 +3,7 @@
 The leader accepts a producer's batches only in the order of their sequence numbers, so within one producer epoch the
 records in a partition's log are numbered without gap or repetition (KIP-98). The first may have any number: earlier
 ones were deleted, or the log has dropped the producer's state. Numbers start again after 2³¹ - 1. Where a cleaner has
-removed records, only the order is judged. Group coordinators do not number the offsets that transactions commit, so the
-offsets topic is not judged (Kafka's `GroupMetadataManager`).
+removed records, only the order is judged.
 """
 
 from typing import ClassVar
@@ -17,12 +16,9 @@ from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.subjects import rows_of
 from harness.contracts.checks import Assumption, Check, Settings, Subject
-from harness.values import OFFSETS_TOPIC
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
-NUMBERED = f"sequence >= 0 and topic != '{OFFSETS_TOPIC}'"
-"""Of a record: whether its producer gave it a number."""
 
 
 class SequenceNumbers(Check):
@@ -34,7 +30,7 @@ class SequenceNumbers(Check):
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
-    about: ClassVar[Subject] = rows_of("replica_records", "records of idempotent producers", NUMBERED)
+    about: ClassVar[Subject] = rows_of("replica_records", "records of idempotent producers", "sequence >= 0")
     reads: ClassVar[tuple[str, ...]] = ("compactions",)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
 
@@ -43,7 +39,7 @@ class SequenceNumbers(Check):
         before = F.lag(F.struct("offset", "sequence")).over(in_order(*_PRODUCER, by=("offset",)))
         rows = (
             facts["replica_records"]
-            .where(NUMBERED)
+            .where(F.col("sequence") >= 0)
             .select(*_PRODUCER, "offset", "sequence", "leader_epoch", "value", before.alias("before"))
             .withColumn("step", (F.col("sequence") - F.col("before.sequence") + _SEQUENCES) % _SEQUENCES)
             .where(F.col("step") != 1)

@@ -813,14 +813,14 @@ def commits(out: RunWriter) -> None:
                     key=key,
                     value=value,
                     digest="",
-                    producer_id=-1,
-                    producer_epoch=-1,
+                    producer_id=-1 if offset == 7 else 2000,
+                    producer_epoch=-1 if offset == 7 else 0,
                     sequence=offset,
                 )
             )
 
 
-def test_a_record_without_a_producer_has_no_number_whatever_its_batch_says(rows: Rows) -> None:
+def test_a_record_that_a_coordinator_wrote_has_no_number_whatever_its_batch_says(rows: Rows) -> None:
     assert {row["sequence"] for row in rows(commits, "replica_records")} == {-1}
 
 

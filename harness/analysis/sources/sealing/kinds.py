@@ -30,6 +30,7 @@ from harness.analysis.sources.typed import DELETED, NO_SEQUENCE, OF_TRANSACTIONS
 from harness.analysis.tables.schemas import REPLICA_RECORDS, REPLICAS
 from harness.store.folder import TRANSACTIONS_DUMP
 from harness.store.history import ReplicaState
+from harness.values import OFFSETS_TOPIC
 
 
 def _replicas(write: Write, files: Files) -> set[str]:
@@ -39,7 +40,10 @@ def _replicas(write: Write, files: Files) -> set[str]:
         lines = pa.concat_tables([file_rows(path, _struct_of(path), number) for path, number in parts])
         records = where(lines, "type", "record").sort_by([("offset", "ascending"), ("broker", "ascending")])
         numbered = pc.if_else(pc.greater_equal(records["producer_id"], 0), records["sequence"], NO_SEQUENCE)
-        sequence = pc.if_else(pc.is_null(records["producer_id"]), NO_SEQUENCE, numbered)
+        of_coordinator = pc.or_(
+            pc.is_null(records["producer_id"]), pc.fill_null(pc.equal(records["topic"], OFFSETS_TOPIC), True)
+        )
+        sequence = pc.if_else(of_coordinator, NO_SEQUENCE, numbered)
         write(REPLICA_RECORDS.name, {**columns_of(records), "sequence": sequence})
         write(DELETED, columns_of(where(lines, "type", DELETED)))
         _write_transactions(write, lines)
