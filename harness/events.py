@@ -81,6 +81,13 @@ class BrokerStop(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class LogsClose(Event):
+    """A stopping broker is about to sync and close its logs, and then to mark them as clean."""
+
+    ev: ClassVar[str] = "logs_close"
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class LeaveRequest(Event):
     """This broker asks the controller to move its leaders away, because it is about to stop; logged before it asks."""
 
@@ -489,6 +496,42 @@ class Truncate(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class LogStart(PartitionEvent):
+    """The first offset of a log has moved."""
+
+    ev: ClassVar[str] = "log_start"
+    old: int
+    new: int
+    high_watermark: int
+    cause: str
+    """retention, delete_records, leader (a follower takes over its leader's), or truncation, which may move it back."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class SegmentDelete(PartitionEvent):
+    """Retention is about to delete the oldest segment of a log."""
+
+    ev: ClassVar[str] = "segment_delete"
+    base_offset: int
+    end_offset: int
+    """After its last record."""
+    reason: str
+    """start (the log starts behind it), size or age."""
+    log_start_offset: int
+    high_watermark: int
+    segment_bytes: int
+    log_bytes: int
+    """Of the whole log, this segment included."""
+    retention_bytes: int
+    """As the broker has it for the topic; -1 for no limit."""
+    youngest_ms: int
+    """Largest timestamp in the segment; -1 when it has none."""
+    now_ms: int
+    retention_ms: int
+    """As the broker has it for the topic; -1 for no limit."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class Compaction(PartitionEvent):
     """A log is about to lose those of its records in a range of offsets that later ones with their keys replace."""
 
@@ -548,6 +591,22 @@ class OffsetForLeaderEpoch(PartitionEvent):
     """Of its log then; -1 when it refuses."""
     leader_epochs: list[tuple[int, int]]
     """All epochs that its log has then, each with its first offset."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class OffsetListed(PartitionEvent):
+    """A leader told a consumer an offset (ListOffsets)."""
+
+    ev: ClassVar[str] = "list_offsets"
+    leader_epoch: int
+    """The one in which it answers."""
+    timestamp: int
+    """Asked for: -1 for the latest offset, -2 for the earliest, -3 for the youngest record."""
+    read_committed: bool
+    offset: int
+    """-1 if no record has the timestamp or a later one."""
+    record_timestamp: int
+    """Of the record that was found; -1 for none."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

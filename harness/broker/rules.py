@@ -208,6 +208,54 @@ class ProtocolRules:
         effect="batches that a power loss has torn are served and replicated",
     )
     """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
+    clean_marker_counts_once: bool = _guard(
+        "clean-marker-kept",
+        origin="a broker leaves the marker of a clean stop in place when it has started (near KAFKA-10471)",
+        effect="after a crash its logs are trusted as they are: torn batches are served and replicated",
+    )
+    """The marker of a clean stop is removed at the next start (`LogManager.load`)."""
+    recovery_points_are_synced: bool = _guard(
+        "unsynced-recovery-point",
+        origin="the checkpoint of recovery points has where logs end, not up to where they are synced",
+        effect="after a power loss recovery skips what it should check, and a log ends before its recovery point",
+    )
+    """The recovery point of a log is at most what is synced (`LogManager._recovery_points`)."""
+    log_starts_are_kept: bool = _guard(
+        "log-start-forgotten",
+        origin="a start reads where logs begin from their first segments (before KIP-107)",
+        effect="after a clean restart deleted records are there again, and consumers read them",
+    )
+    """A start takes up where the logs started (`LogManager.load`, KIP-107)."""
+    retention_asks_the_youngest: bool = _guard(
+        "retention-by-first-record",
+        origin="a segment's age is that of its first batch, not of its youngest record (near KIP-33)",
+        effect="records are deleted before retention.ms has passed",
+    )
+    """A segment is as old as its youngest record (`retention._is_too_old`, KIP-33)."""
+    retention_spares_uncommitted: bool = _guard(
+        "retention-past-high-watermark",
+        origin="retention deletes segments whose records are not committed yet",
+        effect="a leader has deleted what its followers have not copied: they begin anew behind it",
+    )
+    """Retention deletes what is below the high watermark only (`retention.delete_old_segments`)."""
+    cleaning_spares_uncommitted: bool = _guard(
+        "cleans-uncommitted",
+        origin="compaction cleans every segment but the last, whatever is committed",
+        effect="a record that is truncated later has removed the one before it: committed data are lost",
+    )
+    """Nothing at or after the high watermark is cleaned (`LogCleaner`)."""
+    latest_waits_for_epoch_start: bool = _guard(
+        "latest-goes-back",
+        origin="a new leader tells consumers the latest offset before it knows what is committed (before KIP-207)",
+        effect="the latest offset goes back at a failover: consumers reset to an offset that they had passed",
+    )
+    """A leader tells the latest offset once its high watermark has reached its epoch's start (`find_offset`)."""
+    lost_leads_end_waits: bool = _guard(
+        "waits-without-lead",
+        origin="a produce request that waits for all replicas does not notice that its broker leads no more",
+        effect="producers wait for their whole time-out at a failover, or are told success by a follower",
+    )
+    """A waiting produce request ends when the lead is lost (`PendingAppend.settle`)."""
     controller_writes_are_fenced: bool = _guard(
         "controller-writes-unfenced",
         origin="a controller that was replaced while it stood still goes on writing to ZooKeeper (before KAFKA-6082)",
@@ -283,6 +331,12 @@ class ProtocolRules:
         effect="as a leader it takes nothing for committed, and consumers wait for the whole ISR",
     )
     """A follower's high watermark follows its leader's (`LeaderFetcher._append`)."""
+    changed_isrs_are_published: bool = _guard(
+        "changed-isr-unpublished",
+        origin="a controller that is told that leaders have changed ISRs sends no metadata about that",
+        effect="clients see replicas in sync that are not, and an administrator takes a partition for whole",
+    )
+    """Metadata caches hear of ISRs that leaders have changed (`Notifications.isr_changed`)."""
     old_controllers_are_refused: bool = _guard(
         "no-controller-epoch-check",
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",

@@ -80,7 +80,7 @@ from harness.broker.zookeeper.registration import (
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import BrokerRegistration, broker_path, new_uuid
-from harness.events import BrokerStart, BrokerStop, EpochAssign, Recovery
+from harness.events import BrokerStart, BrokerStop, EpochAssign, LogsClose, Recovery
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 _log = logging.getLogger(__name__)
@@ -261,6 +261,7 @@ class Broker:
             )
             controlled = await handover.run(self._broker_epoch)
         await self._stop_serving()
+        self._state_log.emit(LogsClose())
         try:
             self._logs.close_clean()
         except OSError as error:

@@ -15,6 +15,12 @@ from harness.values import ACKS_ALL
 
 LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
 NO_EPOCH = -1
+LATEST, EARLIEST = -1, -2
+"""As timestamps in ListOffsets."""
+TIMED_OUT = 7
+"""Kafka's number of REQUEST_TIMED_OUT."""
+ANSWERED_WITHIN_NS = 1_000_000_000
+"""An answer that was decided before the lead was lost is logged after that, within so much."""
 CONSUMER = -1
 """As replica that fetches."""
 UNTOLD = -2
@@ -26,15 +32,20 @@ class Replica(Struct, frozen=True, kw_only=True):
 
     role: str | None = None
     leader_epoch: int | None = None
+    log_start: int | None = None
     log_end: int | None = None
     high_watermark: int | None = None
     newest_epoch: int | None = None
     """The last entry of the leader-epoch cache."""
     batch_epoch: int | None = None
     """Of the last batch that was appended since the log was loaded or cut."""
+    epoch_start: int | None = None
+    """Log end when a leader took its role."""
+    role_ns: int | None = None
+    """When it took its role, on the broker's monotonic clock."""
 
 
-FRESH = Replica(role=NO_ROLE, leader_epoch=NO_EPOCH, log_end=0, high_watermark=0, newest_epoch=NO_EPOCH)
+FRESH = Replica(role=NO_ROLE, leader_epoch=NO_EPOCH, log_start=0, log_end=0, high_watermark=0, newest_epoch=NO_EPOCH)
 UNKNOWN = Replica()
 
 LOADED_FIRST = Rule(
@@ -119,6 +130,30 @@ TRUNCATION_BACK = Rule(
     sentence="A truncation cuts the log from its end backwards, unless the leader has deleted all that the log has.",
     source="UnifiedLog.truncateTo, UnifiedLog.truncateFullyAndStartAt",
 )
+START_CONTINUES = Rule(
+    id="replica.start-continues",
+    sentence="The start of a log moves from where it was, and a new role leaves it there.",
+    source="UnifiedLog.maybeIncrementLogStartOffset, Partition.makeLeader",
+    needs="log_start",
+)
+START_RISES = Rule(
+    id="replica.start-rises",
+    sentence="The start of a log only rises, unless a truncation cuts the log before it.",
+    source="KIP-107, UnifiedLog.maybeIncrementLogStartOffset, UnifiedLog.truncateTo",
+    needs="epoch_assign",
+)
+DELETES_COMMITTED = Rule(
+    id="replica.deletes-committed",
+    sentence="What retention or a client deletes is below the high watermark.",
+    source="UnifiedLog.deletableSegments, UnifiedLog.maybeIncrementLogStartOffset",
+    needs="epoch_assign",
+)
+CLEANS_COMMITTED = Rule(
+    id="replica.cleans-committed",
+    sentence="Compaction leaves what is not below the high watermark alone.",
+    source="LogCleanerManager.cleanableOffsets",
+    needs="epoch_assign",
+)
 FETCH_IN_ROLE = Rule(
     id="replica.fetch-in-role",
     sentence="A fetch is answered in the leader epoch of the replica's role, and from its log.",
@@ -139,6 +174,22 @@ ACKNOWLEDGED = Rule(
     sentence="A producer that waits for all is answered when the high watermark is past its batch.",
     source="Partition.checkEnoughReplicasReachOffset",
 )
+ENDS_WITH_LEAD = Rule(
+    id="replica.ends-with-lead",
+    sentence="A request that waits for all replicas ends when the lead is lost: a follower tells neither success nor "
+    "that time is over.",
+    source="DelayedProduce.tryComplete, ReplicaManager.completeDelayedFetchOrProduceRequests",
+)
+LISTS_OWN = Rule(
+    id="replica.lists-own",
+    sentence="ListOffsets tells a consumer the start of the log, its high watermark, or a committed record of it.",
+    source="Partition.fetchOffsetForTimestamp",
+)
+LISTS_CAUGHT_UP = Rule(
+    id="replica.lists-caught-up",
+    sentence="A leader tells the latest offset only once its high watermark has reached the start of its epoch.",
+    source="KIP-207, Partition.fetchOffsetForTimestamp",
+)
 VERDICT = Rule(
     id="replica.verdict",
     sentence="LeaderAndIsr is applied only for a newer leader epoch: an equal or older one is ignored.",
@@ -157,6 +208,7 @@ def loaded(state: Replica | None, event: Event) -> Replica | Illegal:
     after = Replica(
         role=NO_ROLE,
         leader_epoch=NO_EPOCH,
+        log_start=start,
         log_end=end,
         high_watermark=min(max(start, event["high_watermark"]), end),  # the line tells what the checkpoint has
         newest_epoch=UNTOLD,
@@ -177,6 +229,8 @@ def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
         return Illegal(EPOCH_CONTINUES, after)
     tells_all = event["log_start_offset"] != NO_OFFSET  # others' lines come from several threads
     if tells_all and state is not FRESH:
+        if not _same(state.log_start, event["log_start_offset"]):
+            return Illegal(START_CONTINUES, after)
         if not _same(state.log_end, event["log_end_offset"]):
             return Illegal(ROLE_KEEPS_LOG, after)
         if not _same(state.high_watermark, event["high_watermark"]):
@@ -190,10 +244,13 @@ def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
     return Replica(
         role=LEADER if leads else FOLLOWER,
         leader_epoch=event["leader_epoch"],
+        log_start=None if event["log_start_offset"] == NO_OFFSET else event["log_start_offset"],
         log_end=event["log_end_offset"],
         high_watermark=event["high_watermark"],
         newest_epoch=state.newest_epoch,
         batch_epoch=state.batch_epoch,
+        epoch_start=event["log_end_offset"] if leads else None,
+        role_ns=event["mono"],
     )
 
 
@@ -279,6 +336,34 @@ def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
     return after
 
 
+def moves_start(state: Replica | None, event: Event) -> Replica | Illegal:
+    """The first offset of the log is another one."""
+    state = state or UNKNOWN
+    old, new, cuts = event["old"], event["new"], event["cause"] == "truncation"
+    after = replace(state, log_start=new)
+    if not _same(state.log_start, old):
+        return Illegal(START_CONTINUES, after)
+    if new <= old and not cuts:
+        return Illegal(START_RISES, after)
+    if state.high_watermark is not None and new > state.high_watermark and not cuts:
+        return Illegal(DELETES_COMMITTED, after)
+    return after
+
+
+def deletes_segment(state: Replica | None, event: Event) -> Replica | Illegal:
+    """Retention is about to delete a segment."""
+    state = state or UNKNOWN
+    uncommitted = state.high_watermark is not None and event["end_offset"] > state.high_watermark
+    return Illegal(DELETES_COMMITTED, state) if uncommitted else state
+
+
+def compacts(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A cleaner is about to remove records up to an offset."""
+    state = state or UNKNOWN
+    uncommitted = state.high_watermark is not None and event["until_offset"] > state.high_watermark
+    return Illegal(CLEANS_COMMITTED, state) if uncommitted else state
+
+
 def answers_fetch(state: Replica | None, event: Event) -> Replica | Illegal:
     """Records were read for a consumer or a follower."""
     if state is None:
@@ -294,10 +379,41 @@ def answers_fetch(state: Replica | None, event: Event) -> Replica | Illegal:
     return state
 
 
+def lists(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A consumer was told an offset."""
+    state = state or UNKNOWN
+    asked, offset, mark = event["timestamp"], event["offset"], state.high_watermark
+    if state.role is None:
+        return state
+    if state.role != LEADER or event["leader_epoch"] != state.leader_epoch:
+        return Illegal(LISTS_OWN, state)
+    if asked == LATEST and mark is not None and state.epoch_start is not None and mark < state.epoch_start:
+        return Illegal(LISTS_CAUGHT_UP, state)
+    return Illegal(LISTS_OWN, state) if _is_elsewhere(state, event, asked, offset) else state
+
+
+def _is_elsewhere(state: Replica, event: Event, asked: int, offset: int) -> bool:
+    """Whether the answer is none that the log can give, as far as it is known."""
+    start, mark = state.log_start, state.high_watermark
+    if asked == EARLIEST:
+        return not _same(start, offset)
+    if asked == LATEST:
+        return mark is not None and (offset > mark if event["read_committed"] else offset != mark)
+    if offset == NO_OFFSET:
+        return False
+    is_outside = (start is not None and offset < start) or (mark is not None and offset >= mark)
+    return is_outside or event["record_timestamp"] < asked
+
+
 def acknowledges(state: Replica | None, event: Event) -> Replica | Illegal:
     """A producer is answered; one that waits for less than all may be before the high watermark moves."""
     state = state or UNKNOWN
-    if event["error"] or event["acks"] != ACKS_ALL or event["last_offset"] == NO_OFFSET:
+    if event["acks"] != ACKS_ALL:
+        return state
+    is_late = state.role_ns is not None and event["mono"] - state.role_ns > ANSWERED_WITHIN_NS
+    if state.role == FOLLOWER and is_late and event["error"] in (0, TIMED_OUT):
+        return Illegal(ENDS_WITH_LEAD, state)
+    if event["error"] or event["last_offset"] == NO_OFFSET:
         return state
     return state if event["high_watermark"] > event["last_offset"] else Illegal(ACKNOWLEDGED, state)
 
@@ -348,10 +464,17 @@ SUBJECT = Subject(
         WATERMARK_IN_LOG,
         LEADER_KEEPS_LOG,
         TRUNCATION_BACK,
+        START_CONTINUES,
+        START_RISES,
+        DELETES_COMMITTED,
+        CLEANS_COMMITTED,
         FETCH_IN_ROLE,
         FETCH_WATERMARK,
         FETCH_COMMITTED,
         ACKNOWLEDGED,
+        ENDS_WITH_LEAD,
+        LISTS_OWN,
+        LISTS_CAUGHT_UP,
         VERDICT,
     ),
     legal={
@@ -362,8 +485,12 @@ SUBJECT = Subject(
         "epoch_assign": assigns_epoch,
         "hw": moves_watermark,
         "truncate": truncates,
+        "log_start": moves_start,
+        "segment_delete": deletes_segment,
+        "compaction": compacts,
         "fetch_resp": answers_fetch,
         "produce_resp": acknowledges,
+        "list_offsets": lists,
         "ctl_recv": is_told,
     },
     fresh=FRESH,

@@ -458,6 +458,55 @@ def keep_high_watermark(run: Evidence) -> bool:
     return False
 
 
+def _lives(run: Evidence, broker: int) -> list[list[Line]]:
+    """Return the lines of each life of a broker."""
+    lines = run.files[STATE_CHANGES].get(state_change_log(broker), [])
+    return [[line for line in lines if line["inc"] == life] for life in dict.fromkeys(line["inc"] for line in lines)]
+
+
+def _load(run: Evidence, broker: int, **found: object) -> bool:
+    """Have a broker say that it has loaded a log that starts at 0 and ends at 5."""
+    log = {"topic": ORDERS, "partition": 0, "log_start_offset": 0, "log_end_offset": 5, "high_watermark": 0}
+    return say(run, broker, "recovery", **log | {"clean": True, "recovery_point": 0, "truncated_bytes": 0} | found)
+
+
+def _restarted(run: Evidence, *, closed: bool) -> tuple[int, list[Line]] | None:
+    """Return a broker that has started again, and its life before, which closed its logs or did not."""
+    for broker in (1, 2, 3):
+        lives = _lives(run, broker)
+        if len(lives) > 1 and closed == any(line["ev"] == "logs_close" for line in lives[-2]):
+            return broker, lives[-2]
+    return None
+
+
+def trust_after_crash(run: Evidence) -> bool:
+    restarted = _restarted(run, closed=False)
+    return restarted is not None and _load(run, restarted[0])
+
+
+def start_earlier(run: Evidence) -> bool:
+    """A broker had deleted records, and has them again after a clean stop."""
+    restarted = _restarted(run, closed=True)
+    if restarted is None:
+        return False
+    broker, life = restarted
+    roles = [line for line in life if line["ev"] in ("become_leader", "become_follower") and line["topic"] == ORDERS]
+    for line in roles:
+        line["log_start_offset"] = 1
+    return any(line["partition"] == 0 for line in roles) and _load(run, broker)
+
+
+def sync_less(run: Evidence) -> bool:
+    return _load(run, 1, clean=False, recovery_point=6)
+
+
+def delete_early(run: Evidence) -> bool:
+    segment = {"topic": ORDERS, "partition": 0, "base_offset": 0, "end_offset": 0, "log_start_offset": 0}
+    sizes = {"high_watermark": 0, "segment_bytes": 10, "log_bytes": 20, "retention_bytes": -1}
+    times = {"youngest_ms": 1_000, "now_ms": 1_500, "retention_ms": 1_000}
+    return say(run, 1, "segment_delete", reason="age", **segment, **sizes, **times)
+
+
 def serve_uncommitted(run: Evidence) -> bool:
     line = _last(run, "fetch_resp")
     if line is not None:

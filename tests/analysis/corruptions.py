@@ -86,7 +86,18 @@ _OF_BROKERS = frozenset(
         *(1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30),
         *range(33, 41),
     )
-) | {MODEL, "follower-watermarks", "leader-in-time", "live-brokers", "shutting-down", *_OF_TRANSACTIONS}
+) | {
+    *_OF_TRANSACTIONS,
+    MODEL,
+    "clean-stops",
+    "follower-watermarks",
+    "leader-in-time",
+    "live-brokers",
+    "log-starts",
+    "recovery-points",
+    "retention",
+    "shutting-down",
+}
 
 CORRUPTIONS = {
     "a high watermark moves from where it was not": Corruption(brokers.move_watermark, {MODEL}),
@@ -166,6 +177,10 @@ CORRUPTIONS = {
     "a broker counts as shutting down that has not asked": Corruption(brokers.leave_out, {"shutting-down"}),
     "a controller leaves a partition without a leader": Corruption(brokers.elect_late, {"leader-in-time"}),
     "a follower does not hear of the high watermark": Corruption(brokers.keep_high_watermark, {"follower-watermarks"}),
+    "a broker trusts its logs after a crash": Corruption(brokers.trust_after_crash, {"clean-stops"}),
+    "deleted records are there again after a clean stop": Corruption(brokers.start_earlier, {"log-starts"}),
+    "a log ends before its recovery point": Corruption(brokers.sync_less, {"recovery-points"}),
+    "a segment is deleted before its time": Corruption(brokers.delete_early, {"retention"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
     # what the cluster shows in the end

@@ -22,6 +22,7 @@ from harness.events import (
     HighWatermark,
     IsrPropose,
     LeaveRequest,
+    LogsClose,
     OffsetForLeaderEpoch,
     PartitionState,
     RegistrationsRead,
@@ -132,6 +133,7 @@ class Cluster:
                 self._elect(partition, "controlled_shutdown", leaving=[broker])
             elif broker in partition.isr and len(partition.isr) > 1:
                 self._remove(partition, broker)
+        self.say(broker, LogsClose())
         self._gone(broker)
 
     def restart(self, broker: int) -> None:

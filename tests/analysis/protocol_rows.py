@@ -94,7 +94,7 @@ def appended(broker: int, first: int, last: int, *, epoch: int = 0, **other: Any
 def cached(broker: int = 1, **other: Any) -> Row:
     """A broker's cache in the end: brokers 1 and 2 live, and 1 leads in epoch 0; the load ended after 100 s."""
     row = {**_HERE, "broker": broker, "incarnation": f"inc-{broker}", "ended_ns": 100 * 10**9, "live_brokers": [1, 2]}
-    return "metadata_caches", row | {"seq": 0, "leader": 1, "leader_epoch": 0} | other
+    return "metadata_caches", row | {"seq": 0, "leader": 1, "leader_epoch": 0, "isr": [1, 2]} | other
 
 
 def answered(epoch: int, end: int, *, to: int, **other: Any) -> Row:
@@ -208,3 +208,17 @@ def told_follower(high_watermark: int | None, **other: Any) -> Row:
     row = {**_HERE, "broker": 2, "leader_epoch": 0, "incarnation": "inc-2", "seq": 3, "time_ns": 10 * S}
     row |= {"lived_ns": 15 * S, "last_offset": 9, "leader": 1, "leader_high_watermark": 7}
     return "follower_watermarks", row | {"high_watermark": high_watermark} | other
+
+
+def found_log(**other: Any) -> Row:
+    """A log of broker 2 from offset 3 to 9, synced up to 7, that is trusted after a clean stop."""
+    row = {**_HERE, **_line(2), "clean": True, "log_start_offset": 3, "log_end_offset": 9, "recovery_point": 7}
+    row |= {"previous_incarnation": "inc-before", "closed": True, "previous_log_start_offset": 3}
+    return "log_loads", row | other
+
+
+def deleted_segment(reason: str, **other: Any) -> Row:
+    """Offsets 3 to 5 of broker 1, all that can be deleted for whatever reason."""
+    row = {**_HERE, **_line(1), "reason": reason, "base_offset": 3, "end_offset": 6, "log_start_offset": 6}
+    row |= {"high_watermark": 6, "segment_bytes": 100, "log_bytes": 300, "retention_bytes": 200}
+    return "segment_deletions", row | {"youngest_ms": 1_000, "now_ms": 2_001, "retention_ms": 1_000} | other

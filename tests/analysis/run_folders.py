@@ -41,7 +41,7 @@ class RunWriter:
     clock: Clock = field(default_factory=Clock)
     zxid: int = 100
     _writers: dict[Path, JsonlWriter] = field(default_factory=dict)
-    _seqs: dict[int, Any] = field(default_factory=dict)
+    _seqs: dict[tuple[int, str], Any] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
 
     def writer(self, path: Path) -> JsonlWriter:
@@ -53,14 +53,14 @@ class RunWriter:
         for writer in self._writers.values():
             writer.close()
 
-    def event(self, broker: int, event: Event, *, clock_ahead_ns: int = 0) -> None:
-        seq = self._seqs.setdefault(broker, itertools.count())
+    def event(self, broker: int, event: Event, *, life: str = "", clock_ahead_ns: int = 0) -> None:
+        seq = self._seqs.setdefault((broker, life), itertools.count())
         common = {
             "ts": self.clock.now_ns + WALL_AHEAD_NS + clock_ahead_ns,
             "mono": self.clock.now_ns,
             "seq": next(seq),
             "broker": broker,
-            "inc": f"inc-{broker}",
+            "inc": life or f"inc-{broker}",
             "session": f"0x10{broker}",
             "broker_epoch": 10 + broker,
         }
@@ -98,7 +98,7 @@ class RunWriter:
 
     def skip_seq(self, broker: int) -> None:
         """Lose one line of a broker."""
-        next(self._seqs[broker])
+        next(self._seqs[broker, ""])
 
     def raw(self, path: Path, text: str) -> None:
         """Append whatever text, as a killed writer or a broken disk leaves it."""

@@ -55,6 +55,27 @@ CASES = {
     ),
     "the leader moved just before the end": passes(*moved(1, 98.1), cached(leader=2, leader_epoch=1), cached(2)),
     "the leader moved after the end": passes(*moved(1, 101), cached(), cached(2)),
+    "the ISR changed long before the end": fails(
+        *RUN,
+        state(1, leader=1, epoch=0, isr=[1], time_ns=85 * 10**9),
+        cached(isr=[1]),
+        cached(2),
+        text="of orders-0 broker 2 has [1, 2], and ZooKeeper has had [1] for 15.0 s",
+        epochs=[0],
+        facts=["metadata_caches", "partition_states"],
+    ),
+    "the ISR changed not so long before it": known(
+        cached(isr=[1]), cached(2), run=[*RUN, state(1, leader=1, epoch=0, isr=[1], time_ns=86 * 10**9)]
+    ),
+    "another ISR changed not so long before it": known(
+        cached(isr=[1]),
+        cached(2),
+        cached(partition=1),
+        cached(2, partition=1),
+        run=[*RUN, state(0, leader=1, epoch=0, isr=[1, 2], partition=1, time_ns=86 * 10**9)],
+    ),
+    "the ISR is in another order": known(cached(isr=[2, 1]), cached(2)),
+    "the last fault was healed not so long before the end": known(cached(isr=[1]), cached(2), injected(healed_s=86)),
     "a broker is gone for good": known(
         cached(live_brokers=[1]), cached(2, leader=9), run=[registered(1), registered(2, until_zxid=70), *RUN[2:]]
     ),

@@ -58,8 +58,25 @@ def produced(last: int, mark: int, acks: int = -1, error: int = 0) -> Event:
     return {"ev": "produce_resp", **P, **answer}
 
 
+def listed(asked: int, offset: int, epoch: int = 2, *, found: int = -1) -> Event:
+    answer = {"offset": offset, "record_timestamp": found, "read_committed": False}
+    return {"ev": "list_offsets", **P, "leader_epoch": epoch, "timestamp": asked, **answer}
+
+
 def recovered(end: int, mark: int, start: int = 0) -> Event:
     return {"ev": "recovery", **P, "log_start_offset": start, "log_end_offset": end, "high_watermark": mark}
+
+
+def starts_at(old: int, new: int, cause: str = "retention") -> Event:
+    return {"ev": "log_start", **P, "old": old, "new": new, "high_watermark": 4, "cause": cause}
+
+
+def deleted(end: int) -> Event:
+    return {"ev": "segment_delete", **P, "base_offset": 0, "end_offset": end, "reason": "age", "high_watermark": end}
+
+
+def compacted(until: int) -> Event:
+    return {"ev": "compaction", **P, "from_offset": 0, "until_offset": until}
 
 
 REPLICA = [

@@ -71,10 +71,20 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "replica.watermark-in-log": ("REPLICA", inserted("REPLICA", 21, logs.mark("follower", 3, 4, 5, 4))),
     "replica.leader-keeps-log": ("REPLICA", inserted("REPLICA", 19, logs.truncate(4, 4))),
     "replica.truncation-back": ("REPLICA", inserted("REPLICA", 21, logs.truncate(4, 5))),
+    "replica.start-continues": ("REPLICA", inserted("REPLICA", 21, logs.starts_at(1, 3))),
+    "replica.start-rises": ("REPLICA", inserted("REPLICA", 21, logs.starts_at(0, 2), logs.starts_at(2, 1))),
+    "replica.deletes-committed": ("REPLICA", inserted("REPLICA", 21, logs.deleted(5))),
+    "replica.cleans-committed": ("REPLICA", inserted("REPLICA", 21, logs.compacted(5))),
     "replica.fetch-in-role": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"leader_epoch": 1}))),
     "replica.fetch-watermark": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 5}))),
     "replica.fetch-committed": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 3}))),
     "replica.acknowledged": ("REPLICA", changed(("REPLICA", "produce_resp", 0, {"high_watermark": 3}))),
+    "replica.ends-with-lead": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.produced(-1, 4, error=7) | {"mono": 2_000_000_000}),
+    ),
+    "replica.lists-own": ("REPLICA", inserted("REPLICA", 15, logs.listed(-2, 1))),
+    "replica.lists-caught-up": ("REPLICA", inserted("REPLICA", 12, logs.listed(-1, 2))),
     "replica.verdict": ("REPLICA", inserted("REPLICA", 21, logs.told(2))),
     # a leader
     "leader.proposes": ("LEADER", inserted("LEADER", 12, logs.proposes("shrink", [1, 2], [1], 3))),
@@ -206,6 +216,31 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.truncate(3, 2)),
     ),
+    "a new role has another start of the log": (
+        "replica.start-continues",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.starts_at(0, 2), logs.follows(4, 4, high_watermark=4)),
+    ),
+    "a follower says that a record of its lead is committed": (
+        "replica.ends-with-lead",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.produced(3, 4) | {"mono": 2_000_000_000}),
+    ),
+    **{
+        f"ListOffsets tells {what}": ("replica.lists-own", "REPLICA", inserted("REPLICA", index, answer))
+        for what, index, answer in (
+            ("another latest offset than the high watermark", 15, logs.listed(-1, 3)),
+            ("a record that is not committed", 15, logs.listed(5, 4, found=6)),
+            ("a record that is older", 15, logs.listed(5, 3, found=4)),
+            ("an offset in another epoch", 15, logs.listed(-1, 4, 1)),
+            ("an offset as a follower", 21, logs.listed(-1, 4, 3)),
+        )
+    },
+    "a client deletes what is not committed": (
+        "replica.deletes-committed",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.starts_at(0, 5, "delete_records")),
+    ),
     "a request of an older epoch is said to be the same": (
         "replica.verdict",
         "REPLICA",
@@ -303,6 +338,30 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     "a truncation beyond the end, where the leader has deleted all": (
         "REPLICA",
         inserted("REPLICA", 21, logs.truncate(4, 9, "full")),
+    ),
+    "retention and compaction up to the high watermark": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.deleted(4), logs.starts_at(0, 4), logs.compacted(4)),
+    ),
+    "a request that is answered just after the lead was lost": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.produced(-1, 4, error=7) | {"mono": 1_000_000_000}),
+    ),
+    "a request that is told that the lead was lost": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.produced(-1, 4, error=6) | {"mono": 9_000_000_000}),
+    ),
+    "ListOffsets tells the start, the high watermark and records": (
+        "REPLICA",
+        inserted("REPLICA", 15, logs.listed(-2, 0), logs.listed(-1, 4), logs.listed(5, 3, found=5), logs.listed(9, -1)),
+    ),
+    "the latest offset of committed transactions": (
+        "REPLICA",
+        inserted("REPLICA", 15, logs.listed(-1, 3) | {"read_committed": True}),
+    ),
+    "a truncation before the start of the log": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.starts_at(0, 3), logs.truncate(4, 2), logs.starts_at(3, 2, "truncation")),
     ),
     "a role that no live leader has": ("REPLICA", inserted("REPLICA", 21, logs.told(9, "leader_unavailable"))),
     "a replica that was stopped is made anew": (

@@ -56,7 +56,7 @@ def test_an_event_without_its_fields_is_counted_and_makes_its_subject_unknown() 
 def test_a_step_names_the_state_before_it_and_the_event() -> None:
     (step,) = broker_walker().walk(lines([*BROKEN, logs.mark("follower", 1, 1, 1, 1)]))
     assert (step.rule.id, step.name, step.partition) == ("replica.watermark-continues", "orders-0", ("orders", 0))
-    assert "role=follower leader_epoch=1 log_end=1 high_watermark=0" in step.before
+    assert "role=follower leader_epoch=1 log_start=0 log_end=1 high_watermark=0" in step.before
     assert (step.broker, step.incarnation, step.seq, step.event["old"]) == (1, "a", 4, 1)
 
 

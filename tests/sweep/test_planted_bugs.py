@@ -93,6 +93,14 @@ SWEEPS = {
     "gone-broker-alive": Sweep(scenario="storm-sweep", finding="live-brokers"),
     "shutting-down-for-ever": Sweep(finding="shutting-down"),
     "follower-high-watermark-kept": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="follower-watermarks"),
+    "controller-never-resigns": Sweep(scenario="storm-sweep", finding="step-by-step"),
+    "waits-without-lead": Sweep(scenario="storm-sweep", finding="step-by-step", schedules=3),
+    "retention-by-first-record": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="retention"),
+    "retention-past-high-watermark": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="retention", schedules=2),
+    "log-start-forgotten": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="log-starts", schedules=5),
+    "unsynced-recovery-point": Sweep(
+        scenario=str(TOOLS / "administration-light.yaml"), finding="recovery-points", schedules=17
+    ),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
     "group-load-to-high-watermark": Sweep(finding="I39", schedules=2),
     "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),
@@ -132,7 +140,10 @@ OF_TRANSACTIONS = (
     "require-stable-ignored",
 )
 WITHOUT_SWEEP = {
-    "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",
+    "clean-marker-kept": "takes a crash of a broker that had stopped cleanly before, which few schedules have",
+    "cleans-uncommitted": "takes a closed segment that is not committed when a cleaner looks at it",
+    "latest-goes-back": "takes a request just after a failover, before the high watermark reaches the epoch's start",
+    "changed-isr-unpublished": "takes an ISR that only its leader changes, and 15 s without faults after that",
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",

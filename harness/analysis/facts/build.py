@@ -42,6 +42,7 @@ from harness.analysis.facts.groups import (
     ownerships,
 )
 from harness.analysis.facts.liveness import liveness
+from harness.analysis.facts.log_loads import log_loads, segment_deletions
 from harness.analysis.facts.logs import high_watermarks, truncations
 from harness.analysis.facts.metadata import metadata_caches
 from harness.analysis.facts.offsets import committed_offsets
@@ -162,6 +163,8 @@ def facts_from_tables(
         protocol.TOPIC_CONFIGS.name: lambda: topic_configs(history),
         protocol.STEPS.name: lambda: tables[BROKER_STEPS].unionByName(tables[ZNODE_STEPS]),
         protocol.COMPACTIONS.name: lambda: compactions(lines),
+        protocol.LOG_LOADS.name: lambda: log_loads(lines),
+        protocol.SEGMENT_DELETIONS.name: lambda: segment_deletions(lines),
         groups.GROUP_STATES.name: lambda: group_states(lines, tables[LIVES]),
         groups.GROUP_COMMITS.name: lambda: group_commits(lines),
         groups.GROUP_LOADS.name: lambda: group_loads(lines),

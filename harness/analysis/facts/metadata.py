@@ -8,7 +8,7 @@ from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import METADATA_CACHES
 from harness.events import FORGOTTEN
 
-_HELD = "array<struct<topic: string, partition: int, leader: int, leader_epoch: int>>"
+_HELD = "array<struct<topic: string, partition: int, leader: int, leader_epoch: int, isr: array<int>>>"
 
 
 def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataFrame:
@@ -38,7 +38,7 @@ def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataF
         lines.where(is_update)
         .select(*LIFE_KEY, "seq", F.explode(F.from_json("partitions", _HELD)).alias("held"))
         .groupBy(*LIFE_KEY, "held.topic", "held.partition")
-        .agg(F.max_by(F.struct("seq", "held.leader", "held.leader_epoch"), "seq").alias("last"))
+        .agg(F.max_by(F.struct("seq", "held.leader", "held.leader_epoch", "held.isr"), "seq").alias("last"))
         .select(*LIFE_KEY, "topic", "partition", "last.*")
         .where(F.col("leader") != FORGOTTEN)
     )

@@ -228,6 +228,7 @@ METADATA_CACHES = PROTOCOL_TABLES.declare(
     Column("seq", "bigint", "line that said so last"),
     Column("leader", "int", "leader; -1 for none"),
     EPOCH,
+    Column("isr", "array<int>", "in-sync replicas"),
 )
 
 DELETED_LOGS = PROTOCOL_TABLES.declare(
@@ -295,6 +296,38 @@ COMPACTIONS = PROTOCOL_TABLES.declare(
     *NAMED,
     Column("from_offset", "bigint", "first offset of the range"),
     Column("until_offset", "bigint", "offset after its last"),
+)
+
+LOG_LOADS = PROTOCOL_TABLES.declare(
+    "log_loads",
+    "one log that a broker loaded when it started, with how its life before had left it",
+    *LINE,
+    *NAMED,
+    Column("clean", "boolean", "whether it was trusted, as after a clean stop; null where the log lacks it"),
+    Column("log_start_offset", "bigint", "first offset that it found"),
+    Column("log_end_offset", "bigint", "offset after the last record that it found"),
+    Column("recovery_point", "bigint", "checkpoint up to where the log was synced; null where the log lacks it"),
+    Column("previous_incarnation", "string", "the broker's life before; null without one"),
+    Column("closed", "boolean", "whether that life came to close its logs; null without one"),
+    Column("previous_log_start_offset", "bigint", "first offset by the last line about it in that life; null likewise"),
+)
+
+SEGMENT_DELETIONS = PROTOCOL_TABLES.declare(
+    "segment_deletions",
+    "one segment that retention deleted",
+    *LINE,
+    *NAMED,
+    Column("base_offset", "bigint", "its first offset"),
+    Column("end_offset", "bigint", "offset after its last record"),
+    Column("reason", "string", "start (the log starts behind it), size or age"),
+    Column("log_start_offset", "bigint", "first offset of the log then"),
+    Column("high_watermark", "bigint", "high watermark of the replica then"),
+    Column("segment_bytes", "bigint", "size of the segment"),
+    Column("log_bytes", "bigint", "size of the log, the segment included"),
+    Column("retention_bytes", "bigint", "retention.bytes of the topic, as the broker has it; -1 for no limit"),
+    Column("youngest_ms", "bigint", "largest timestamp in the segment; -1 when it has none"),
+    Column("now_ms", "bigint", "the broker's wall clock then"),
+    Column("retention_ms", "bigint", "retention.ms of the topic, as the broker has it; -1 for no limit"),
 )
 
 STEPS = PROTOCOL_TABLES.declare(

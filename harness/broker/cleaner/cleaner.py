@@ -130,6 +130,8 @@ class LogCleaner:
 
     def _stable_offset(self, partition: Partition) -> int:
         """Return the offset before which every transaction is decided."""
+        if not partition.rules.cleaning_spares_uncommitted:
+            return partition.log.log_end_offset
         stops = partition.rules.cleaning_stops_at_open_transactions
         return partition.last_stable_offset if stops else partition.high_watermark
 

@@ -53,7 +53,7 @@ class Notifications:
         names, changes = await self._read(ISR_CHANGES, decode_isr_change)
         partitions = sorted({partition for partitions in changes for partition in partitions})
         known = [partition for partition in partitions if partition in self._context.partition_status]
-        if known:
+        if known and self._env.rules.changed_isrs_are_published:
             self._context.leadership |= await read_partition_states(zk, known)
             self._env.tell_metadata(self._context.live_or_shutting_down, known)
         await self._delete(ISR_CHANGES, names)

@@ -30,7 +30,7 @@ from harness.broker.wire.messages import (
     ProduceResponse,
 )
 from harness.broker.wire.sentinels import CONSUMER, NO_EPOCH
-from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch
+from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch, OffsetListed
 from harness.values import TopicPartition
 
 READ_COMMITTED = 1
@@ -246,11 +246,12 @@ class DataHandlers:
         try:
             check_timestamp(query.timestamp, version)
             lookup = self.replicas.followed_or_led if replica_id == DEBUGGING else self.replicas.led
-            offset = find_offset(
+            partition, read_committed = (
                 lookup(*key, query.current_leader_epoch),
-                query.timestamp,
-                whole_log=replica_id != CONSUMER,
-                read_committed=request.isolation_level == READ_COMMITTED,
+                request.isolation_level == READ_COMMITTED,
+            )
+            offset = find_offset(
+                partition, query.timestamp, whole_log=replica_id != CONSUMER, read_committed=read_committed
             )
         except PartitionError as error:
             self._log_fenced("ListOffsets", key, query.current_leader_epoch, replica_id, error.error)
@@ -258,6 +259,18 @@ class DataHandlers:
             if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
                 code = ErrorCode.LEADER_NOT_AVAILABLE
             return _listed_error(query.partition_index, code)
+        if replica_id == CONSUMER:
+            self.state_log.emit(
+                OffsetListed(
+                    topic=topic,
+                    partition=query.partition_index,
+                    leader_epoch=partition.leader_epoch,
+                    timestamp=query.timestamp,
+                    read_committed=read_committed,
+                    offset=offset.offset,
+                    record_timestamp=offset.timestamp,
+                )
+            )
         return _ListedPartition(
             partition_index=query.partition_index,
             error_code=ErrorCode.NONE,

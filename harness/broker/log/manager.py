@@ -72,7 +72,7 @@ class LogManager:
         """
         clean = self._storage.exists(CLEAN_SHUTDOWN_MARKER)
         recovery_points = self._read_or_reset(RECOVERY_POINTS)
-        log_starts = self._read_or_reset(LOG_START_OFFSETS)
+        log_starts = self._read_or_reset(LOG_START_OFFSETS) if self._rules.log_starts_are_kept else {}
         cleaned_to = self._read_cleaner_offsets()
         loaded = []
         for unfinished in [name for name in self._storage.list("") if name.endswith(_FUTURE)]:
@@ -90,7 +90,8 @@ class LogManager:
             )
             loaded.append(self._open(origin, self._settings))
         self._write_recovery_points()
-        self._storage.remove(CLEAN_SHUTDOWN_MARKER)
+        if self._rules.clean_marker_counts_once:
+            self._storage.remove(CLEAN_SHUTDOWN_MARKER)
         logger.info("logs.loaded count=%d clean=%s", len(loaded), clean)
         return loaded
 
@@ -298,7 +299,8 @@ class LogManager:
         write_offsets(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
     def _recovery_points(self) -> PartitionOffsets:
-        return {key: log.recovery_point for key, log in self._logs.items()}
+        synced_only = self._rules.recovery_points_are_synced
+        return {key: log.recovery_point if synced_only else log.log_end_offset for key, log in self._logs.items()}
 
     def _cleaner_offsets(self) -> PartitionOffsets:
         return {key: log.cleaned_to for key, log in self._logs.items() if log.cleaned_to is not None}

@@ -5,24 +5,33 @@ the high watermark; also the active segment, when all of its records are too old
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from harness.broker.log.log import Log
 from harness.broker.log.segment import Segment
+from harness.events import SegmentDelete
 
 _Rule = Callable[[Segment, Segment | None], bool]
+Listener = Callable[[SegmentDelete], None]
+"""Called with each segment before it is deleted."""
 
 
-def delete_old_segments(log: Log, high_watermark: int, now_ms: int) -> int:
+def _ignored(_line: SegmentDelete) -> None:
+    """Drop the call: there is no listener."""
+
+
+def delete_old_segments(log: Log, high_watermark: int, now_ms: int, deleting: Listener = _ignored) -> int:
     """Delete the segments that are not needed any more, and return their number.
 
     Raises:
         OSError: the disk refused.
     """
-    deleted = _delete_while(log, high_watermark, lambda _, following: _starts_too_late(log, following))
+    retention = _Retention(log, high_watermark, now_ms, deleting)
+    deleted = retention.delete_while("start", lambda _, following: _starts_too_late(log, following))
     if not log.settings.deletes:
         return deleted
-    deleted += _delete_while(log, high_watermark, _TooMuch(log))
-    return deleted + _delete_while(log, high_watermark, lambda segment, _: _is_too_old(log, segment, now_ms))
+    deleted += retention.delete_while("size", _TooMuch(log))
+    return deleted + retention.delete_while("age", lambda segment, _: _is_too_old(log, segment, now_ms))
 
 
 def _starts_too_late(log: Log, following: Segment | None) -> bool:
@@ -31,9 +40,10 @@ def _starts_too_late(log: Log, following: Segment | None) -> bool:
 
 def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
     """Records without timestamps never are, as their age is unknown; a segment without any always is."""
-    retention_ms, youngest_ms = log.settings.retention_ms, segment.max_timestamp
+    retention_ms = log.settings.retention_ms
     if not segment.size:
         return retention_ms >= 0
+    youngest_ms = segment.max_timestamp if log.rules.retention_asks_the_youngest else segment.first_timestamp
     return retention_ms >= 0 and youngest_ms >= 0 and now_ms - youngest_ms > retention_ms
 
 
@@ -51,15 +61,44 @@ class _TooMuch:
         return True
 
 
-def _delete_while(log: Log, high_watermark: int, rule: _Rule) -> int:
-    """Delete segments from the front while they are committed, not an empty last one, and the rule agrees."""
-    count = 0
-    for index, segment in enumerate(log.segments):
-        following = log.segments[index + 1] if index + 1 < len(log.segments) else None
-        committed = high_watermark >= segment.next_offset
-        if not committed or (following is None and not segment.size) or not rule(segment, following):
-            break
-        count += 1
-    if count:
-        log.delete_oldest(count)
-    return count
+@dataclass(frozen=True, slots=True)
+class _Retention:
+    """One look at one log."""
+
+    log: Log
+    high_watermark: int
+    now_ms: int
+    deleting: Listener
+
+    def delete_while(self, reason: str, rule: _Rule) -> int:
+        """Delete segments from the front while they are committed, not an empty last one, and the rule agrees."""
+        log, count, log_bytes = self.log, 0, self.log.size_bytes
+        for index, segment in enumerate(log.segments):
+            following = log.segments[index + 1] if index + 1 < len(log.segments) else None
+            committed = self.high_watermark >= segment.next_offset or not log.rules.retention_spares_uncommitted
+            if not committed or (following is None and not segment.size) or not rule(segment, following):
+                break
+            self.deleting(self._line(segment, reason, log_bytes))
+            log_bytes -= segment.size
+            count += 1
+        if count:
+            log.delete_oldest(count)
+        return count
+
+    def _line(self, segment: Segment, reason: str, log_bytes: int) -> SegmentDelete:
+        settings = self.log.settings
+        return SegmentDelete(
+            topic=self.log.topic,
+            partition=self.log.partition,
+            base_offset=segment.base_offset,
+            end_offset=segment.next_offset,
+            reason=reason,
+            log_start_offset=self.log.log_start_offset,
+            high_watermark=self.high_watermark,
+            segment_bytes=segment.size,
+            log_bytes=log_bytes,
+            retention_bytes=settings.retention_bytes,
+            youngest_ms=segment.max_timestamp,
+            now_ms=self.now_ms,
+            retention_ms=settings.retention_ms,
+        )

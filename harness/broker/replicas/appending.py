@@ -93,7 +93,7 @@ class PendingAppend:
         """Return whether the records are committed, or the lead was lost before that."""
         if self.partition.offline:
             self.error = ErrorCode.KAFKA_STORAGE_ERROR
-        elif not self.partition.is_leader:
+        elif not self.partition.is_leader and self.partition.rules.lost_leads_end_waits:
             self.error = ErrorCode.NOT_LEADER_FOR_PARTITION
         elif self.partition.high_watermark < self.required_offset:
             return False

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from harness.broker.background import every
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import LONG_MAX
-from harness.broker.log.retention import delete_old_segments
 from harness.broker.replicas.replicas import Replicas
 from harness.values import TopicPartition
 
@@ -56,13 +55,12 @@ class Housekeeping:
         for partition in self.replicas.all():
             log = partition.log
             try:
-                deleted = delete_old_segments(log, partition.high_watermark, self.wall_ms())
+                deleted = partition.retain(self.wall_ms())
             except OSError as error:
                 _log.error("retention.failed log=%s error=%s", log.folder, error)
                 continue
             if deleted:
                 _log.info("retention.complete log=%s segments=%d start=%d", log.folder, deleted, log.log_start_offset)
-                partition.note_stable_offset()
                 self.replicas.deletions.check(partition.key)
             await asyncio.sleep(0)
 

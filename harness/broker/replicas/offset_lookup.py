@@ -60,7 +60,9 @@ def find_offset(
         return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
     visible = partition.last_stable_offset if read_committed else partition.high_watermark
     end = log.log_end_offset if whole_log else visible
-    may_go_back = not whole_log and partition.high_watermark < partition.epoch_start_offset
+    knows_what_is_committed = partition.high_watermark >= partition.epoch_start_offset
+    waits = partition.rules.latest_waits_for_epoch_start
+    may_go_back = not whole_log and not knows_what_is_committed and waits
     if timestamp == LATEST:
         if may_go_back:
             raise PartitionError(ErrorCode.OFFSET_NOT_AVAILABLE)

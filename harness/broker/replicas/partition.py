@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.broker.log.epoch_cache import EpochEnd
 from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange
+from harness.broker.log.retention import delete_old_segments
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.partition_lines import Role, appended, marked, refused
 from harness.broker.replicas.replication import (
@@ -32,6 +33,7 @@ from harness.events import (
     BecomeLeader,
     HighWatermark,
     LastStableOffset,
+    LogStart,
     Truncate,
 )
 from harness.values import ACKS_ALL, TopicPartition, value_class
@@ -309,8 +311,16 @@ class Partition:
             raise PartitionError(ErrorCode.POLICY_VIOLATION, "cleanup.policy has no delete")
         if not 0 <= before <= self.high_watermark:
             raise OffsetOutOfRange(f"cannot delete before {before}, the high watermark is {self.high_watermark}")
-        self.log.advance_log_start(before)
-        self.note_stable_offset()
+        self._advance_log_start(before, "delete_records")
+
+    def retain(self, now_ms: int) -> int:
+        """Delete the segments that are not needed any more, and return their number; raises OSError."""
+        start = self.log.log_start_offset
+        deleted = delete_old_segments(self.log, self.high_watermark, now_ms, self.state_log.emit)
+        if deleted:
+            self._note_log_start(start, "retention")
+            self.note_stable_offset()
+        return deleted
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
         """Return the earliest log start of the leader and its live followers; -1 until each has sent its own."""
@@ -340,25 +350,43 @@ class Partition:
     def follow_log_start(self, leader_log_start_offset: int) -> None:
         """Move the log's start to the leader's, up to the committed end."""
         if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
-            self.log.advance_log_start(leader_log_start_offset)
-            self.note_stable_offset()
+            self._advance_log_start(leader_log_start_offset, "leader")
 
     def truncate(self, to: int, cause: TruncationCause) -> None:
         """Drop everything from `to` on; the epoch cache is cleaned even when no record goes (KAFKA-10706)."""
         if to < self.log.log_end_offset:
             self._log_truncation(to, cause)
+        start = self.log.log_start_offset
         self.log.truncate_to(to)
+        self._note_log_start(start, "truncation")
         self._set_high_watermark(min(self.high_watermark, self.log.log_end_offset), "follower", "truncate")
         self.note_stable_offset()
 
     def restart_at(self, offset: int) -> None:
         """Drop the whole log and continue at `offset`, the leader's first one."""
         self._log_truncation(offset, TruncationCause(reason="full"))
+        start = self.log.log_start_offset
         self.log.truncate_fully_and_start_at(offset)
+        self._note_log_start(start, "truncation")
         self._set_high_watermark(offset, "follower", "truncate")
         self.note_stable_offset()
 
     # --- state-change log ---
+
+    def _advance_log_start(self, offset: int, cause: str) -> None:
+        start = self.log.log_start_offset
+        self.log.advance_log_start(offset)
+        self._note_log_start(start, cause)
+        self.note_stable_offset()
+
+    def _note_log_start(self, old: int, cause: str) -> None:
+        """Log the log's start if it was another one."""
+        new, (topic, partition) = self.log.log_start_offset, self.key
+        if new != old:
+            line = LogStart(
+                topic=topic, partition=partition, old=old, new=new, high_watermark=self.high_watermark, cause=cause
+            )
+            self.state_log.emit(line)
 
     def _set_high_watermark(self, new: int, role: str, cause: str) -> bool:
         old = self.high_watermark

@@ -19,6 +19,9 @@ from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 SETTLED_S = 2
 """Longer than a controller takes to notify all brokers."""
+ISR_SETTLED_S = 15
+"""A leader tells the controller of changed ISRs 7.5 s after the last of them at the latest, as it looks every 2.5 s
+whether 5 s have passed (Kafka's `IsrChangePropagationConfig`); twice that is enough for the rest on a busy machine."""
 _CACHE = ("run_id", "broker")
 
 
@@ -34,8 +37,8 @@ class MetadataCaches(Check):
     name: ClassVar[str] = "I29"
     title: ClassVar[str] = "I29 metadata-caches"
     promise: ClassVar[str] = (
-        "After the last heal every broker's metadata cache has the live brokers, partitions and leaders of ZooKeeper, "
-        "and no deleted topic (MetadataCache)."
+        "After the last heal every broker's metadata cache has the live brokers, partitions, leaders and ISRs of "
+        "ZooKeeper, and no deleted topic (MetadataCache)."
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     fields: ClassVar[tuple[str, ...]] = ("ctl_recv.live_brokers",)
@@ -56,9 +59,11 @@ class MetadataCaches(Check):
             .join(healed, on="run_id", how="left")
         )
         quiet = caches.where(F.coalesce(_before_end(F.col("healed_ns")), F.lit(True)))
+        states = stored(_last_states(facts["partition_states"], facts["topics"]))
         return (
             self._brokers(quiet, registered)
-            .unionByName(self._partitions(caches, facts))
+            .unionByName(self._partitions(caches, states))
+            .unionByName(self._isrs(caches, states))
             .unionByName(self._deleted(quiet, facts["topics"]))
         )
 
@@ -77,14 +82,7 @@ class MetadataCaches(Check):
             evidence=F.array(event("metadata_caches", "broker", "believed"), event("registrations", "live")),
         )
 
-    def _partitions(self, caches: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-        gone = facts["topics"].where(~F.col("present") | F.col("deletion_pending"))
-        states = (
-            facts["partition_states"]
-            .groupBy(*PARTITION_KEY)
-            .agg(F.max_by(F.struct("zxid", "leader", "leader_epoch", "time_ns"), "zxid").alias("state"))
-            .join(gone, on=["run_id", "topic"], how="left_anti")
-        )
+    def _partitions(self, caches: DataFrame, states: DataFrame) -> DataFrame:
         held = caches.select(*_CACHE, "topic", "partition", F.struct("seq", "leader", "leader_epoch").alias("held"))
         brokers = caches.select(*_CACHE, "ended_ns").distinct()
         same = (F.col("held.leader") == F.col("state.leader")) & (
@@ -110,6 +108,31 @@ class MetadataCaches(Check):
             evidence=F.array(event("metadata_caches", "broker", "held"), event("partition_states", "state")),
         )
 
+    def _isrs(self, caches: DataFrame, states: DataFrame) -> DataFrame:
+        changed = states.groupBy("run_id").agg(F.max("state.time_ns").alias("changed_ns"))
+        rows = (
+            caches.join(states, on=list(PARTITION_KEY), how="inner")
+            .join(changed, on="run_id", how="inner")
+            .where(F.col("leader_epoch") == F.col("state.leader_epoch"))
+            .where(F.array_sort("isr") != F.array_sort("state.isr"))
+            .where(_before_end(F.greatest("changed_ns", "healed_ns"), ISR_SETTLED_S))
+        )
+        return finding(
+            rows,
+            self.name,
+            leader_epoch="state.leader_epoch",
+            message=phrase(
+                "Every broker knows the ISRs: of {topic}-{partition} broker {broker} has {held}, and ZooKeeper has had "
+                "{isr} for {s:.1f} s.",
+                held=ids("isr"),
+                isr=ids("state.isr"),
+                s=(F.col("ended_ns") - F.col("state.time_ns")) / 1e9,
+            ),
+            evidence=F.array(
+                event("metadata_caches", "broker", "incarnation", "seq", "isr"), event("partition_states", "state")
+            ),
+        )
+
     def _deleted(self, caches: DataFrame, topics: DataFrame) -> DataFrame:
         deleted = topics.where(~F.col("present")).select("run_id", "topic", "zxid")
         rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
@@ -127,9 +150,20 @@ class MetadataCaches(Check):
         )
 
 
-def _before_end(instant_ns: Column) -> Column:
+def _last_states(partition_states: DataFrame, topics: DataFrame) -> DataFrame:
+    """One row a partition of a topic that stays: its state in the end."""
+    gone = topics.where(~F.col("present") | F.col("deletion_pending"))
+    last = F.struct("zxid", "leader", "leader_epoch", "isr", "time_ns")
+    return (
+        partition_states.groupBy(*PARTITION_KEY)
+        .agg(F.max_by(last, "zxid").alias("state"))
+        .join(gone, on=["run_id", "topic"], how="left_anti")
+    )
+
+
+def _before_end(instant_ns: Column, settled_s: int = SETTLED_S) -> Column:
     """Whether something had settled when the load ended."""
-    return (F.col("ended_ns") - instant_ns) / 1e9 >= SETTLED_S
+    return (F.col("ended_ns") - instant_ns) / 1e9 >= settled_s
 
 
 PLUGIN: type[Check] = MetadataCaches

@@ -24,10 +24,14 @@ from harness.events import (
     ControlReceive,
     ControlSend,
     Election,
+    Event,
     LogDirectoryFailure,
+    LogsClose,
+    LogStart,
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
+    Recovery,
     RegistrationsRead,
     Truncate,
     ZkWrite,
@@ -636,12 +640,12 @@ def metadata_updates(out: RunWriter) -> None:
 
 
 def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows: Rows) -> None:
-    names = ("broker", "topic", "leader", "leader_epoch", "live_brokers")
+    names = ("broker", "topic", "leader", "leader_epoch", "isr", "live_brokers")
     table = {tuple(str(row[name]) for name in names) for row in rows(metadata_updates, "metadata_caches")}
     assert table == {
-        ("1", "orders", "2", "1", "[1]"),
-        ("1", "kept", "2", "4", "[1]"),
-        ("2", "None", "None", "None", "None"),
+        ("1", "orders", "2", "1", "[1]", "[1]"),
+        ("1", "kept", "2", "4", "[1]", "[1]"),
+        ("2", "None", "None", "None", "None", "None"),
     }
 
 
@@ -1057,3 +1061,44 @@ def test_a_decision_has_what_its_controller_had_read(rows: Rows) -> None:
 def test_a_pass_has_what_its_controller_found(rows: Rows) -> None:
     table = rows(controllers_decide, "controller_passes")
     assert {(row["name"], *row["brokers"]) for row in table} == {("failover", 1, 2), ("BrokerChange", 1, 3)}
+
+
+def _loaded(start: int, *, clean: bool) -> Recovery:
+    return Recovery(
+        topic="orders",
+        partition=0,
+        clean=clean,
+        log_start_offset=start,
+        log_end_offset=9,
+        recovery_point=7,
+        high_watermark=8,
+        truncated_bytes=0,
+    )
+
+
+@case
+def a_broker_starts_again(out: RunWriter) -> None:
+    begins = BrokerStart(config_digest="d", clean_marker=False, planted_bugs=[])
+    lives: list[list[Event]] = [
+        [
+            begins,
+            _loaded(0, clean=False),
+            LogStart(topic="orders", partition=0, old=0, new=3, high_watermark=8, cause="x"),
+        ],
+        [begins],  # it ends before it has loaded its logs
+        [begins, _loaded(2, clean=False), LogsClose()],
+        [begins, _loaded(2, clean=True)],
+    ]
+    for number, life in enumerate(lives):
+        for line in life:
+            out.event(1, line, life=f"life-{number}")
+            out.clock.tick()
+
+
+def test_a_loaded_log_has_what_the_last_life_with_logs_left(rows: Rows) -> None:
+    found = sorted(rows(a_broker_starts_again, "log_loads"), key=lambda row: row["incarnation"])
+    assert [(row["previous_incarnation"], row["closed"], row["previous_log_start_offset"]) for row in found] == [
+        (None, None, None),
+        ("life-0", False, 3),
+        ("life-2", True, 2),
+    ]

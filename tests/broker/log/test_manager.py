@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -6,6 +7,7 @@ from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import StorageError
+from harness.broker.rules import rules_with
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, Heard, batch, everything
 from tests.raising import raising
@@ -223,3 +225,36 @@ def test_a_data_directory_of_somebody_else_is_refused(storage: MemoryStorage, co
     storage.replace("meta.properties", content)
     with pytest.raises(StorageError, match=reason):
         claim_data_directory(storage, broker_id=1, cluster_id="abc")
+
+
+@pytest.mark.parametrize(("bugs", "clean"), [([], False), (["clean-marker-kept"], True)])
+def test_a_crash_after_a_clean_stop_is_none_to_a_broker_that_keeps_the_marker(bugs: list[str], *, clean: bool) -> None:
+    storage, rules = MemoryStorage(), rules_with(bugs)
+    LogManager(storage, SMALL, rules=rules).close_clean()
+    logs = LogManager(storage, SMALL, rules=rules)
+    logs.load()
+    fill(logs, "t", 0)
+    (loaded,) = LogManager(storage, SMALL, rules=rules).load()
+    assert loaded.clean == clean
+
+
+@pytest.mark.parametrize(("bugs", "end"), [([], 0), (["unsynced-recovery-point"], 20)])
+async def test_an_unsynced_recovery_point_is_past_the_end_after_a_power_loss(bugs: list[str], end: int) -> None:
+    storage, rules = MemoryStorage(), rules_with(bugs)
+    logs = LogManager(storage, replace(SMALL, segment_bytes=1 << 20), rules=rules)
+    fill(logs, "t", 0)
+    await logs.checkpoint_recovery_points()
+    storage.lose_power()
+    (loaded,) = LogManager(storage, SMALL, rules=rules).load()
+    assert (loaded.log_end_offset, loaded.recovery_point) == (0, end)
+
+
+@pytest.mark.parametrize(("bugs", "start"), [([], 5), (["log-start-forgotten"], 0)])
+def test_a_log_start_that_is_forgotten_goes_back(bugs: list[str], start: int) -> None:
+    storage, rules = MemoryStorage(), rules_with(bugs)
+    logs = LogManager(storage, SMALL, rules=rules)
+    fill(logs, "t", 0)
+    logs.get_or_create("t", 0).advance_log_start(5)
+    logs.close_clean()
+    (loaded,) = LogManager(storage, SMALL, rules=rules).load()
+    assert (loaded.clean, loaded.log_start_offset) == (True, start)

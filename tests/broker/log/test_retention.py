@@ -7,6 +7,8 @@ import pytest
 
 from harness.broker.log.log import Log
 from harness.broker.log.retention import delete_old_segments
+from harness.broker.rules import rules_with
+from harness.events import SegmentDelete
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, batch, everything, new_log, opened, spans
 
@@ -130,3 +132,38 @@ def test_producers_are_remembered_beyond_their_records_until_a_restart() -> None
     assert len(log.producers) == 0
     delete_old_segments(log, 2, 900)
     assert log.log_start_offset == log.log_end_offset == 2
+
+
+@pytest.mark.parametrize(("bugs", "left"), [([], [0]), (["retention-by-first-record"], [2])])
+def test_a_segment_whose_youngest_record_is_young_stays(bugs: list[str], left: list[int]) -> None:
+    log, _ = opened(
+        MemoryStorage(),
+        settings=replace(SMALL, segment_bytes=2 * len(batch()), retention_ms=100),
+        rules=rules_with(bugs),
+    )
+    for timestamp_ms in (0, 100, 200):
+        log.append_as_leader(batch(timestamp_ms=timestamp_ms), 0)
+    delete_old_segments(log, 3, 150)
+    assert bases(log)[:1] == left
+
+
+@pytest.mark.parametrize(("bugs", "left"), [([], 1), (["retention-past-high-watermark"], 3)])
+def test_what_is_not_committed_stays(bugs: list[str], left: int) -> None:
+    log, _ = opened(
+        MemoryStorage(), settings=replace(SMALL, segment_bytes=len(batch()), retention_ms=100), rules=rules_with(bugs)
+    )
+    for timestamp_ms in (0, 1, 2):
+        log.append_as_leader(batch(timestamp_ms=timestamp_ms), 0)
+    delete_old_segments(log, 1, 10_000)
+    assert bases(log)[0] == left
+
+
+def test_what_is_deleted_is_said_before() -> None:
+    log = with_segments([100, 111, 900], retention_ms=10, retention_bytes=-1)
+    said: list[SegmentDelete] = []
+    delete_old_segments(log, 2, 905, said.append)
+    assert [(line.base_offset, line.end_offset, line.reason, line.youngest_ms) for line in said] == [
+        (0, 1, "age", 100),
+        (1, 2, "age", 111),
+    ]
+    assert [line.log_bytes - line.segment_bytes for line in said] == [2 * len(batch()), len(batch())]
