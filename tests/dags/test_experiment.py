@@ -151,6 +151,10 @@ def test_the_form_refuses_what_the_model_refuses(name: str) -> None:
     assert [value for value in meant if not model_accepts(name, value)] == []
 
 
+WITH_LOAD = {"administer": "storm-sweep", "transact": "transactions", "exactly-once": "exactly-once"}
+"""A scenario that has the load; `groups` has the others."""
+
+
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
     shown = FORM[name].schema
@@ -166,7 +170,7 @@ def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
     if kind in ("fault", *registry.names(Kind.FAULT)):
         beside = {"fault.kind": kind if registry.known(Kind.FAULT, kind) else "kill"}
     elif registry.known(Kind.WORKLOAD, kind):
-        beside = {"scenario": "storm-sweep" if kind == "administer" else "groups"}  # which have these loads
+        beside = {"scenario": WITH_LOAD.get(kind, "groups")}
     before = RunRequest(scenario="smoke") if name == "fault.kind" else request_of_form(filled(beside))
     assert request_of_form(filled(beside | {name: value})) != before
 
