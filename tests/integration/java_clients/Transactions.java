@@ -118,7 +118,7 @@ class Transactions {
         settings.put("key.deserializer", STRING + "Deserializer");
         settings.put("value.deserializer", STRING + "Deserializer");
         KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings);
-        KafkaProducer<String, String> producer = transactional(id, 10_000);
+        KafkaProducer<String, String> producer = transactional(id, 30_000);
         consumer.subscribe(List.of(from));
         while (System.in.available() == 0) {
             ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));

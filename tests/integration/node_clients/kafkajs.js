@@ -53,7 +53,7 @@ async function late(topic, id) {
 }
 
 async function copy(from, to, groupId, id) {
-  const producer = await transactional(id, 10000)
+  const producer = await transactional(id, 30000)
   const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, readUncommitted: false })
   await consumer.connect()
   await consumer.subscribe({ topics: [from], fromBeginning: true })

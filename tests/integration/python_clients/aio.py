@@ -67,7 +67,7 @@ async def late(topic: str, name: str) -> None:
 
 async def copy(from_: str, to: str, group: str, name: str) -> None:
     """Copy what is committed in one topic to another, with the offsets in the transactions."""
-    producer = await transactional(name, 10_000)
+    producer = await transactional(name, 30_000)
     consumer = AIOKafkaConsumer(
         from_,
         bootstrap_servers=SERVERS,

@@ -69,7 +69,7 @@ def late(topic: str, name: str) -> None:
 
 def copy(from_: str, to: str, group: str, name: str) -> None:
     """Copy what is committed in one topic to another, with the offsets in the transactions."""
-    producer = transactional(name, 10_000)
+    producer = transactional(name, 30_000)
     consumer = KafkaConsumer(
         from_,
         bootstrap_servers=SERVERS,

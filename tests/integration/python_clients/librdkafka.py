@@ -95,7 +95,7 @@ def copy(from_: str, to: str, group: str, name: str) -> None:
             "log_level": 0,
         }
     )
-    producer = transactional(name, 10_000)
+    producer = transactional(name, 30_000)
     consumer.subscribe([from_])
     while not has_ended():
         messages = [each for each in consumer.consume(MOST_RECORDS, 0.5) if each.error() is None]

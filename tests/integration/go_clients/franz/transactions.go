@@ -80,7 +80,7 @@ func late(ctx context.Context, servers, topic, id string) {
 // copyRecords copies what is committed in one topic to another, in transactions that have the offsets, until ctx ends.
 func copyRecords(ctx context.Context, servers, from, to, group, id string) {
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(splitServers(servers)...), kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Second),
+		kgo.SeedBrokers(splitServers(servers)...), kgo.TransactionalID(id), kgo.TransactionTimeout(30*time.Second),
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequireStableFetchOffsets(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.SessionTimeout(6*time.Second),

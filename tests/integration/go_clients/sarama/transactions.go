@@ -170,7 +170,7 @@ func copyRecords(ctx context.Context, servers []string, from, to, group, id stri
 		for range consumer.Errors() {
 		}
 	}()
-	producer := transactional(servers, id, 10*time.Second)
+	producer := transactional(servers, id, 30*time.Second)
 	for ctx.Err() == nil {
 		if err := consumer.Consume(ctx, []string{from}, &copier{producer, to, group}); err != nil {
 			show(object{"failed": name(err)})
