@@ -135,7 +135,8 @@ class Load:
 
     def member(self, group: str, number: int) -> str:
         """Return the process of a group's member, counted from 1; raises ClusterError when there is none."""
-        processes = [client.process for client in self._clients if client.parameters.get("group") == group]
+        members = [client.process for client in self._clients if client.parameters.get("group") == group]
+        processes = members or self.readers.get(group, [])
         if number > len(processes):
             raise ClusterError(f"the group {group} has {len(processes)} members: nothing was injected")
         return processes[number - 1]

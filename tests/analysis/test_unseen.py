@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.analysis import subjects
+from harness.analysis.check_helpers.transactions import TRANSACTIONS_WHOLE
 from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
@@ -78,6 +79,10 @@ def signs(*both: Sign) -> Rows:
     return lambda seen: [*sends(), *(looked(s, n) for n in THREE for s in (both if n in seen else both[:1]))]
 
 
+def of_coordinator(partition: int, *, whole: bool) -> Row:
+    return "transactions", {"topic": "__transaction_state", "partition": partition, "whole": whole}
+
+
 SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.RECORDS_READ: (
         lambda seen: [*sends(), *(read(f"v{number}", 0, partition=number) for number in seen)],
@@ -137,6 +142,7 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.REGISTRATIONS_MATCHED: (registered("zookeeper", "broker"), "broker 2"),
     subjects.signs_of(Sign.LED, Sign.IN_SYNC): (signs(Sign.LED, Sign.IN_SYNC), "orders-2"),
     subjects.signs_of(Sign.PRODUCE, Sign.FETCH): (signs(Sign.FETCH, Sign.PRODUCE), "orders-2"),
+    TRANSACTIONS_WHOLE: (lambda seen: [of_coordinator(n, whole=n in seen) for n in THREE], "__transaction_state-2"),
 }
 """Subjects that do not follow from a fact that a check needs."""
 

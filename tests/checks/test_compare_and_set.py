@@ -13,7 +13,9 @@ CASES = {
     "a write replaces another version": fails(
         CREATED, NEXT, wrote(0, 2), text="wrote version 2 of the state of orders-0 over version 0"
     ),
-    "a write replaces whatever is there": fails(CREATED, NEXT, wrote(-1, 0), text="whatever"),
+    "a write replaces whatever is there": fails(
+        CREATED, NEXT, wrote(-1, 0), text="replaces the version that its writer knew"
+    ),
     "versions are missing in the history": unknown(
         CREATED, state(2, leader=1, epoch=0, isr=[1], previous=CREATED), wrote(0, 1), text="gap"
     ),

@@ -176,7 +176,7 @@ def test_a_run_that_judges_fewer_checks_than_its_scenario_names_is_no_pass() -> 
         pytest.param("", {"state_changes", "replicas", "zookeeper"}, 6, id="nothing is collected"),
         pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 6, id="replicas are"),
         pytest.param(
-            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 26, id="and the history of ZooKeeper"
+            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 38, id="and the history of ZooKeeper"
         ),
     ],
 )

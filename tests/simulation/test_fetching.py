@@ -48,7 +48,8 @@ class TwoLeaders:
             return SimpleNamespace(topics=[SimpleNamespace(partitions=[answer])])
         self.fetch_offsets.append(message.topics[0].partitions[0].fetch_offset)
         self.fetches[broker_id] = asyncio.get_running_loop().create_future()
-        answer = SimpleNamespace(partition_index=0, error_code=0, records=await self.fetches[broker_id])
+        records = await self.fetches[broker_id]
+        answer = SimpleNamespace(partition_index=0, error_code=0, records=records, aborted_transactions=None)
         return SimpleNamespace(responses=[SimpleNamespace(topic="orders", partitions=[answer])])
 
 
