@@ -21,6 +21,9 @@ from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
 
+_ERRORS_AT_ONCE = 100
+"""Polls of one look at most; each that raises has taken one error."""
+
 
 def configuration(plan: ClientPlan, transactional_id: str) -> dict[str, Any]:
     """Return librdkafka's configuration: it retries through failovers and gives up soon."""
@@ -61,8 +64,8 @@ class TransactionalProducers:
         """Do one step; `group` is the consumer's group metadata, of a member that sends offsets."""
         try:
             return self._act(step, group)
-        except KafkaException as error:
-            return _failed(error.args[0])
+        except (KafkaException, SystemError) as error:
+            return _failed(_reported(error))
 
     def _act(self, step: steps.TransactionStep, group: Any) -> steps.StepResult:
         match step:
@@ -110,7 +113,7 @@ class TransactionalProducers:
         except KafkaException as error:
             self._sending.never_left(invoked, described(error.args[0]))
             return _failed(error.args[0])
-        producer.poll(0)
+        _take_reports(producer)
         return steps.DONE
 
     def _delivered(self, invoked: Operation, error: KafkaError | None, message: Message) -> None:
@@ -124,7 +127,7 @@ class TransactionalProducers:
     def poll(self) -> None:
         """Take delivery reports."""
         for producer in self._producers.values():
-            producer.poll(0)
+            _take_reports(producer)
 
     def close(self) -> None:
         """Drop all of them."""
@@ -136,11 +139,34 @@ class TransactionalProducers:
         producer = self._producers.pop(transactional_id, None)
         if producer is not None:
             producer.purge()
+            _take_reports(producer)
+
+
+def _take_reports(producer: Producer) -> None:
+    """Take delivery reports; the next call of the producer reports a fatal error too, which `poll` raises."""
+    for _ in range(_ERRORS_AT_ONCE):
+        try:
             producer.poll(0)
+            return
+        except (KafkaException, SystemError) as error:
+            _ignored(_reported(error))
+
+
+def _reported(error: KafkaException | SystemError) -> KafkaError:
+    """Return the error that librdkafka reports.
+
+    When a fatal error and delivery reports come in one call, confluent-kafka calls back while the exception of the
+    fatal error is set. Python makes a SystemError of that, with the fatal error as its cause.
+    """
+    cause = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(cause, KafkaException):
+        raise error
+    reported: KafkaError = cause.args[0]
+    return reported
 
 
 def _ignored(error: KafkaError) -> None:
-    """Take an error that a later call reports too; without a callback, `poll` raises the fatal ones."""
+    """Take an error that a later call reports too."""
     log.info("transactor.error error=%s", error)
 
 

@@ -1,0 +1,74 @@
+"""What do transactional producers report when librdkafka raises within a call?"""
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from harness.client_rules import steps
+from harness.client_rules.transacting import Transacting
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation
+from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients.transactor import TransactionalProducers
+from kafka_chaos.workloads.transact import Parameters, Transact
+
+FENCED = KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
+
+
+def of_callback(cause: BaseException | None) -> SystemError:
+    """Return what confluent-kafka raises where a callback runs while an exception is set."""
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = cause
+    return error
+
+
+class FakeProducer:
+    """A producer whose calls raise what it was given, once."""
+
+    def __init__(self, raises: Exception) -> None:
+        self.raises: Exception | None = raises
+        self.reports = 0
+
+    def init_transactions(self, timeout: float) -> None:
+        """Nothing fences it yet."""
+
+    def flush(self, timeout: float) -> int:
+        self.poll(0)
+        return 0
+
+    def poll(self, timeout: float) -> None:
+        if self.raises is not None:
+            error, self.raises = self.raises, None
+            raise error
+        self.reports += 1
+
+    def purge(self) -> None:
+        """Drop what waits."""
+
+
+def producers(producer: FakeProducer) -> TransactionalProducers:
+    load = Parameters.model_validate({"transactors": 1, "consumers": 0})
+    plan: ClientPlan
+    (plan,) = Transact().clients(load, bootstrap_servers="127.0.0.1:1", topics={"orders": 1}, seed=1)
+    written: list[Operation] = []
+    rules = Transacting(plan, Recorder(plan.process, written.append, lambda: 0, plan.first_index))
+    made = TransactionalProducers(plan, rules.sending, lambda _: producer)  # type: ignore[arg-type,return-value]
+    assert made.act(steps.InitTransactions("id")) == steps.DONE
+    return made
+
+
+@pytest.mark.parametrize(
+    "error", [pytest.param(FENCED, id="by a poll"), pytest.param(of_callback(FENCED), id="within a delivery report")]
+)
+def test_a_fatal_error_ends_the_producer_and_not_the_process(error: Exception) -> None:
+    assert producers(FakeProducer(error)).act(steps.AwaitSends("id")).failure is steps.Failure.FATAL
+
+
+def test_reports_are_taken_after_a_fatal_error() -> None:
+    producer = FakeProducer(of_callback(FENCED))
+    producers(producer).poll()
+    assert producer.reports == 1
+
+
+def test_a_mistake_of_python_is_none_of_librdkafka() -> None:
+    with pytest.raises(SystemError):
+        producers(FakeProducer(of_callback(None))).act(steps.AwaitSends("id"))
