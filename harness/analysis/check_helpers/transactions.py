@@ -24,6 +24,7 @@ PRODUCER_KEY = (*REPLICA_KEY, "producer_id")
 OPEN = "Ongoing"
 PREPARED = {"PrepareCommit": "commit", "PrepareAbort": "abort"}
 COMPLETED = ("CompleteCommit", "CompleteAbort")
+_MARKER = "struct<offset: bigint, result: string, producer_epoch: int, coordinator_epoch: int>"
 _BEFORE = ("offset", "leader_epoch", "state", "producer_id", "producer_epoch", "partitions")
 
 
@@ -149,12 +150,24 @@ def parts(batches: DataFrame, markers: DataFrame) -> DataFrame:
     """
     marker = F.struct("offset", "result", "producer_epoch", "coordinator_epoch")
     written = batches.select(
-        *PRODUCER_KEY, F.col("first_offset").alias("offset"), "producer_epoch", "first_offset", "last_offset"
+        *PRODUCER_KEY,
+        F.col("first_offset").alias("offset"),
+        "producer_epoch",
+        "first_offset",
+        "last_offset",
+        F.lit(None).cast(_MARKER).alias("marker"),
     )
-    closing = markers.select(*PRODUCER_KEY, "offset", marker.alias("marker"))
+    closing = markers.select(
+        *PRODUCER_KEY,
+        "offset",
+        F.lit(None).cast("int").alias("producer_epoch"),
+        F.lit(None).cast("bigint").alias("first_offset"),
+        F.lit(None).cast("bigint").alias("last_offset"),
+        marker.alias("marker"),
+    )
     before = in_order(*PRODUCER_KEY, by=("offset",)).rowsBetween(Window.unboundedPreceding, -1)
     return (
-        written.unionByName(closing, allowMissingColumns=True)
+        written.unionByName(closing)
         .withColumn("number", F.count("marker").over(before))
         .groupBy(*PRODUCER_KEY, "number")
         .agg(
