@@ -123,6 +123,8 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
     """The topic's znode is written."""
     state = state or UNKNOWN
     replicas = tuple(event["replicas"])
+    if event["adding"] is None:
+        return replace(state, replicas=None, reached=None)
     adding, removing = frozenset(event["adding"]), frozenset(event["removing"])
     after = _reaches(replace(state, replicas=replicas, adding=adding, removing=removing, reached=False))
     if state.replicas is None or event["type"] == "create":
@@ -161,7 +163,14 @@ def events_of(change: Event) -> list[tuple[Key, Event]]:
 
 
 def _assignments(topic: Event) -> list[tuple[str, dict[str, Any]]]:
-    adding, removing = topic.get("adding_replicas") or {}, topic.get("removing_replicas") or {}
+    """Return what the znode of a topic says of each partition; `adding` is None in a format without reassignments.
+
+    Kafka before 2.4 writes that format, and a KRaft metadata log is translated to it.
+    """
+    if "adding_replicas" not in topic:
+        unknown = {"adding": None, "removing": None}
+        return [(partition, {"replicas": replicas, **unknown}) for partition, replicas in topic["partitions"].items()]
+    adding, removing = topic["adding_replicas"], topic.get("removing_replicas") or {}
     return [
         (
             partition,

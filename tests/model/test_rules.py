@@ -335,6 +335,10 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
 }
 """Other ways to break a rule: the rule, the log it is of, and that log."""
 LEGAL: dict[str, tuple[str, list[Event]]] = {
+    "replicas change in a format that does not have reassignments": (
+        "ZNODES",
+        [*LOGS["ZNODES"][:4], logs.znode("/brokers/topics/orders", {"version": 1, "partitions": {"0": [1, 3]}}, 1)],
+    ),
     "a truncation beyond the end, where the leader has deleted all": (
         "REPLICA",
         inserted("REPLICA", 21, logs.truncate(4, 9, "full")),

@@ -64,8 +64,10 @@ class TransactionalProducers:
         """Do one step; `group` is the consumer's group metadata, of a member that sends offsets."""
         try:
             return self._act(step, group)
-        except (KafkaException, SystemError) as error:
-            return _failed(_reported(error))
+        except KafkaException as error:
+            return _failed(error.args[0])
+        except SystemError as error:
+            return _fatal(error)
 
     def _act(self, step: steps.TransactionStep, group: Any) -> steps.StepResult:
         match step:
@@ -148,26 +150,25 @@ def _take_reports(producer: Producer) -> None:
         try:
             producer.poll(0)
             return
-        except (KafkaException, SystemError) as error:
-            _ignored(_reported(error))
-
-
-def _reported(error: KafkaException | SystemError) -> KafkaError:
-    """Return the error that librdkafka reports.
-
-    When a fatal error and delivery reports come in one call, confluent-kafka calls back while the exception of the
-    fatal error is set. Python makes a SystemError of that, with the fatal error as its cause.
-    """
-    cause = error if isinstance(error, KafkaException) else error.__cause__
-    if not isinstance(cause, KafkaException):
-        raise error
-    reported: KafkaError = cause.args[0]
-    return reported
+        except KafkaException as error:
+            _ignored(error.args[0])
+        except SystemError as error:
+            _fatal(error)
 
 
 def _ignored(error: KafkaError) -> None:
     """Take an error that a later call reports too."""
     log.info("transactor.error error=%s", error)
+
+
+def _fatal(error: SystemError) -> steps.StepResult:
+    """Return the result of a call in which a fatal error and delivery reports came together.
+
+    confluent-kafka then runs the delivery callback while the exception of the fatal error is set, or loses that
+    exception. Python reports both as a SystemError.
+    """
+    log.info("transactor.fatal error=%s", error)
+    return steps.StepResult(error=f"fatal error of librdkafka: {error}", failure=steps.Failure.FATAL)
 
 
 def _failed(error: KafkaError) -> steps.StepResult:
