@@ -59,7 +59,7 @@ def _lives(state_changes: StateChanges) -> DataFrame:
 
 def _last_starts(state_changes: StateChanges) -> DataFrame:
     """One row a log in one life: where it started by the last line that says so."""
-    start = F.coalesce("log_start_offset", "new")
+    start = F.coalesce("log_start_offset", F.col("new").try_cast("bigint"))  # of other kinds, `new` is a list
     return (
         state_changes.of(*_TELL_STARTS)
         .where(F.coalesce(start, F.lit(-1)) >= 0)
