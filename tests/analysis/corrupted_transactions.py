@@ -68,9 +68,16 @@ def mark_for_stranger(run: Evidence) -> bool:
 
 
 def tear(run: Evidence) -> bool:
-    """A transaction that commits is aborted in one partition, where another one of its producer was aborted too."""
-    aborted = {(line["producer_id"], line["partition"]) for line in _markers(run, result="abort")}
-    torn = [line for line in _markers(run, result="commit") if (line["producer_id"], line["partition"]) in aborted]
+    """A transaction that commits is aborted in one partition, after others of its producer and epoch were aborted."""
+
+    def of(line: Line) -> tuple[object, ...]:
+        return line["producer_id"], line["producer_epoch"], line["partition"]
+
+    aborted: dict[tuple[object, ...], int] = {}
+    for line in _markers(run, result="abort"):
+        aborted[of(line)] = max(line["offset"], aborted.get(of(line), -1))
+    commits = _markers(run, result="commit")
+    torn = [line for line in commits if of(line) in aborted and line["offset"] > aborted[of(line)]]
     for each in _everywhere(run, torn[0]) if torn else ():
         each["result"] = "abort"
     return bool(torn)
