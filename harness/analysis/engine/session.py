@@ -211,6 +211,7 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
+        "spark.sql.unionOutputPartitioning": "false",  # Spark 4.1 zips unions of unequal numbers of partitions
     }
     if master.startswith("local"):
         options["spark.driver.extraClassPath"] = _first_jars()

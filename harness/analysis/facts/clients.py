@@ -88,7 +88,7 @@ def sends(
         null_if_unknown("transaction"),
         "lines",
     )
-    attempts = _with_transaction_outcomes(attempts, operations, commits)
+    attempts = _with_transaction_outcomes(attempts, operations, commits, many)
     answered = _answered(state_changes)
     if not many:
         place = [*PARTITION_KEY, "offset"]
@@ -116,11 +116,13 @@ def transaction_outcomes(operations: DataFrame) -> DataFrame:
     return outcomes.select("run_id", "process", "transaction", said[F.col("outcome")].alias("transaction_outcome"))
 
 
-def _with_transaction_outcomes(sends: DataFrame, operations: DataFrame, commits: bool) -> DataFrame:
+def _with_transaction_outcomes(sends: DataFrame, operations: DataFrame, commits: bool, many: bool) -> DataFrame:
     aborted = F.when(F.col("transaction").isNotNull(), ABORTED)
     if not commits:
         return sends.withColumn("transaction_outcome", aborted)
-    said = sends.join(transaction_outcomes(operations), on=["run_id", "process", "transaction"], how="left")
+    outcomes = transaction_outcomes(operations)
+    outcomes = outcomes if many else F.broadcast(outcomes)
+    said = sends.join(outcomes, on=["run_id", "process", "transaction"], how="left")
     return said.withColumn("transaction_outcome", F.coalesce("transaction_outcome", aborted))
 
 
