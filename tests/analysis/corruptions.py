@@ -21,6 +21,8 @@ class Corruption:
     finders: set[str]
     unknown: frozenset[str] = frozenset()
     """Checks that cannot tell any more: the evidence is damaged, or does not show what they are about."""
+    also: frozenset[str] = frozenset()
+    """Checks that find it in some histories."""
 
 
 MODEL = "step-by-step"
@@ -141,7 +143,7 @@ CORRUPTIONS = {
     "a leader is elected from outside the ISR": Corruption(brokers.elect_outsider, {"I4"}),
     "a leader is elected from outside where the configuration forbids it": Corruption(brokers.forbid_unclean, {"I4"}),
     "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19", "I26"}),
-    "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}),
+    "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}, also=frozenset({"I29"})),
     "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23", "I29"}),
     "a broker never removes what it deleted": Corruption(brokers.keep_folder, {"I23"}),
     "the controller epoch does not grow": Corruption(brokers.same_controller_epoch, {"I2"}),

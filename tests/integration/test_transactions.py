@@ -97,6 +97,7 @@ def test_librdkafka_commits_and_aborts_records_and_offsets(cluster: dict[str, An
     for number, commit in enumerate((True, False, True)):
         producer.begin_transaction()
         values = produce(producer, topic, f"{number}")
+        assert producer.flush(PATIENCE_S) == 0  # an abort would drop what is not sent yet
         place = TopicPartition(topic, 0, 100 + number)
         producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), PATIENCE_S)
         if commit:
