@@ -111,7 +111,9 @@ def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name: str, judge
     assert answers, "no history has what it takes"
     for seed, judgement in answers.items():
         checks = accused(judgement)
-        assert corruption.finders <= set(checks) <= corruption.finders | corruption.also | {MODEL}, f"seed {seed}: {checks}"
+        assert corruption.finders <= set(checks) <= corruption.finders | corruption.also | {MODEL}, (
+            f"seed {seed}: {checks}"
+        )
         unknown = set(accused(judgement, UNKNOWN)) - set(accused(judged.intact[seed], UNKNOWN))
         assert unknown == corruption.unknown, f"seed {seed}"
 
