@@ -143,11 +143,11 @@ WITHOUT_SWEEP = {
     "clean-marker-kept": "takes a crash of a broker that had stopped cleanly before, which few schedules have",
     "cleans-uncommitted": "takes a closed segment that is not committed when a cleaner looks at it",
     "latest-goes-back": "takes a request just after a failover, before the high watermark reaches the epoch's start",
-    "changed-isr-unpublished": "takes an ISR that only its leader changes, and 15 s without faults after that",
+    "changed-isr-unpublished": "not swept to an end yet; takes 15 s without a fault after the ISR changes",
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
-    **dict.fromkeys(OF_TRANSACTIONS, "no check judges transactions yet; tests/broker shows what each guard does"),
+    **dict.fromkeys(OF_TRANSACTIONS, "not swept with transactions yet; tests/broker shows what each guard does"),
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
 }
 """Planted bugs that no sweep here looks for yet, and what it would take."""

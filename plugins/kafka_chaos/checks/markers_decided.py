@@ -1,4 +1,4 @@
-"""markers-decided: a marker tells of a decision that was stored before, and of its outcome.
+"""markers-decided: a marker follows a decision that was stored before, and has its outcome.
 
 A coordinator stores PrepareCommit or PrepareAbort, and sends markers once that is committed, so that any later
 coordinator carries out the same decision. A marker without such a record, or before it, may contradict the one that the
