@@ -13,6 +13,14 @@ CASES = {
     "the transaction is not complete yet": passes(
         *LOG[:2], became("Ongoing", 1, "orders-0"), became("PrepareCommit", 2, "orders-0"), *RECORDS, wrote(0)
     ),
+    "a partition whose Ongoing record was not stored has no marker": passes(
+        *LOG,
+        replica(1, 0, partition=1),
+        *(became("Ongoing", 5, "orders-0"), became("Ongoing", 6, "orders-0", "orders-1", counts=False, told_ns=None)),
+        *(became("PrepareAbort", 7, "orders-0"), became("CompleteAbort", 8)),
+        *RECORDS[:2],
+        *(wrote(0), ended(1), wrote(2), ended(3, commits=False)),
+    ),
     "the partition was not dumped": passes(*LOG[1:], wrote(0)),
     "the topic is deleted": passes(*LOG, *RECORDS[:3], wrote(0), ended(3, producer_id=8), topic(present=False)),
     "the topic was made anew": passes(

@@ -139,7 +139,8 @@ class TransactionalProducer:
                 if key not in self._added:
                     await self._requests.add_partition(key)
                     self._added.add(key)
-                await self._send_batch(key, [queue.popleft() for _ in range(len(queue))])
+                if queue:  # another partition's failure may have given its records up meanwhile
+                    await self._send_batch(key, [queue.popleft() for _ in range(len(queue))])
         except TransactionError as error:
             if self._failed is None or error.failure is Failure.FATAL:
                 self._failed = error

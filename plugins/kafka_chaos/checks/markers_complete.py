@@ -59,8 +59,11 @@ class MarkersComplete(OfTransactions):
     def _lacking(self, facts: dict[str, DataFrame]) -> DataFrame:
         key = [*_PRODUCER, "result"]
         complete = instances(facts["transactions"]).where(F.col("complete") & F.col("result").isNotNull())
+        decided = complete.drop("producer_epoch", "partitions").withColumnsRenamed(
+            {"decided_epoch": "producer_epoch", "decided_partitions": "partitions"}
+        )
         wanted = (
-            by_partition(complete.drop("producer_epoch").withColumnRenamed("decided_epoch", "producer_epoch"))
+            by_partition(decided)
             .groupBy(*key)
             .agg(F.count("*").alias("wanted"), F.max("transactional_id").alias("transactional_id"))
         )
