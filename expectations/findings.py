@@ -16,7 +16,7 @@ class ExpectNoViolations(RowExpectation):
     message_column: str = pydantic.Field(default="message", description="What was found, in a sentence")
     violation: str = pydantic.Field(default="violation", description="What stands for a violation")
 
-    sentence: ClassVar[str] = "There must be no $violation of any $key."
+    sentence: ClassVar[str] = "There must be no $violation, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["promise"], "severity_column": "level", "message_column": "text", "violation": "error"},

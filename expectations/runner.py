@@ -246,7 +246,7 @@ def _in_words(result: "ExpectationValidationResult") -> str:
         return f"{sentence} It could not be evaluated."
     shown = result.result.get("partial_unexpected_list", [])[:FAILURES_SHOWN]
     rows = f" First: {'; '.join(map(_row, shown))}." if shown else ""
-    return f"{sentence} {result.result.get('unexpected_count', 'Some')} rows do not.{rows}"
+    return f"{sentence} {result.result.get('unexpected_count', 'Some')} rows break this.{rows}"
 
 
 def _row(row: Any) -> str:

@@ -34,8 +34,8 @@ class ProtocolRules:
     """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
     few_in_sync_append_nothing: bool = _guard(
         "appends-below-min-isr",
-        origin="a leader looks whether enough replicas are in sync when it answers acks=all, not before it writes",
-        effect="records that were refused are in the log, and consumers read them",
+        origin="a leader checks min.insync.replicas when it answers acks=all, not before it appends",
+        effect="refused records are in the log, and consumers read them",
     )
     """Below min.insync.replicas nothing with acks=all is written (`Partition.append_as_leader`)."""
     high_watermark_waits_for_isr: bool = _guard(
@@ -52,7 +52,7 @@ class ProtocolRules:
     """A consumer gets no record at or after the high watermark (`DelayedFetch`)."""
     truncate_by_leader_epoch: bool = _guard(
         "no-truncation-by-leader-epoch",
-        origin="a follower starts to fetch from its own log end, never asking where its epoch ended (before KIP-101)",
+        origin="a follower fetches from its own log end without asking where its epoch ended (before KIP-101)",
         effect="replicas diverge: the same offset holds different records",
     )
     """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
@@ -65,73 +65,73 @@ class ProtocolRules:
     producer_batches_are_remembered: bool = _guard(
         "one-batch-remembered",
         origin="a log remembers the last batch of an idempotent producer only (before KAFKA-5494)",
-        effect="a retry of an earlier batch that is in the log is refused: the producer takes it for lost",
+        effect="a retry of an earlier batch that is in the log is refused, and the producer reports it as lost",
     )
     """A log remembers the last five batches of a producer, as many as may be in flight (`Log`, KAFKA-5494)."""
     old_producer_epochs_are_refused: bool = _guard(
         "zombie-producer",
-        origin="a log takes what a producer sends in an epoch that is over (KIP-98 without its fence)",
-        effect="the former life of a transactional producer writes into the transaction of the present one",
+        origin="a log accepts batches of an older producer epoch (KIP-98 without its fence)",
+        effect="a producer that was replaced writes into the transaction of its successor",
     )
     """A producer with an older epoch than the log's is refused (`ProducerStates`, KIP-98)."""
     partitions_are_verified: bool = _guard(
         "no-partition-verification",
-        origin="a leader begins a transaction without asking whether the coordinator knows of it (before KIP-890)",
-        effect="a late batch begins a transaction that is never ended: consumers that read committed stand still",
+        origin="a leader begins a transaction without verifying it with the coordinator (before KIP-890)",
+        effect="a late batch opens a transaction that never ends, and read_committed consumers stop",
     )
     """The coordinator is asked before the first batch of a transaction (`TransactionVerifier`, KIP-890)."""
     late_verifications_count_for_nothing: bool = _guard(
         "late-verification",
-        origin="the coordinator's answer counts although a marker was written since it was asked (KIP-890 in part)",
-        effect="a batch of the transaction before begins one that is never ended",
+        origin="a verification is used although a marker was written after its request (KIP-890 in part)",
+        effect="a late batch of an ended transaction opens one that never ends",
     )
     """A verification counts only for its own transaction (`ProducerHistory`, KIP-890)."""
     markers_are_fenced: bool = _guard(
         "markers-of-old-coordinators",
         origin="a leader writes a marker of a coordinator that was replaced (KIP-98 without coordinator epochs)",
-        effect="a transaction ends half committed and half aborted, or a later one ends too early",
+        effect="a transaction is committed on some partitions and aborted on others, or a later one ends too early",
     )
     """A marker of an older coordinator epoch than the last one's is refused (`ProducerStates.check_marker`)."""
     ended_transactions_wait_for_replicas: bool = _guard(
         "markers-decide-at-once",
         origin="a transaction counts as decided when its marker is in the leader's log",
-        effect="consumers read as committed what another leader has as open",
+        effect="consumers read records as committed whose transaction is open on the next leader",
     )
     """A transaction is decided when its marker is committed (`ProducerStates.first_unstable_offset`)."""
     open_transactions_do_not_expire: bool = _guard(
         "open-transaction-forgotten",
         origin="a producer is forgotten after producer.id.expiration.ms although its transaction is open",
-        effect="its marker ends nothing any more: consumers that read committed stand still",
+        effect="its marker ends no transaction, and read_committed consumers stop",
     )
     """A producer with an open transaction does not expire (`ProducerStates.expire`)."""
     read_committed_stops_at_open_transactions: bool = _guard(
         "reads-open-transactions",
-        origin="consumers that read committed read up to the high watermark",
-        effect="consumers have read records that are aborted later",
+        origin="read_committed consumers read up to the high watermark",
+        effect="read_committed consumers read records that are aborted later",
     )
     """Consumers that read committed get no record at or after the last stable offset (`DelayedFetch`)."""
     aborted_transactions_are_told: bool = _guard(
         "aborted-not-told",
-        origin="Fetch names no aborted transactions",
-        effect="consumers that read committed deliver aborted records",
+        origin="Fetch responses list no aborted transactions",
+        effect="read_committed consumers deliver aborted records",
     )
     """Fetch names the aborted transactions in its answer (`DelayedFetch`)."""
     markers_outlive_their_records: bool = _guard(
         "markers-cleaned-early",
         origin="compaction removes a marker after delete.retention.ms although records of its transaction stay",
-        effect="records of a transaction that has ended look open: consumers that read committed stand still",
+        effect="records of an ended transaction look open, and read_committed consumers stop",
     )
     """A marker stays as long as a batch of its transaction (`CleanedTransactions`, KIP-534)."""
     cleaning_stops_at_open_transactions: bool = _guard(
         "cleans-open-transactions",
-        origin="compaction cleans up to the high watermark, whatever is open",
-        effect="a record that is aborted later has removed the one before it: committed data are lost",
+        origin="compaction cleans up to the high watermark, open transactions included",
+        effect="a record that is aborted later has replaced a committed one, which is lost",
     )
     """Nothing at or after the last stable offset is cleaned (`LogCleaner`)."""
     transaction_index_is_rebuilt: bool = _guard(
         "aborted-forgotten-at-recovery",
-        origin="recovery drops the index of aborted transactions and does not make it anew",
-        effect="after a crash consumers that read committed deliver aborted records",
+        origin="recovery drops the index of aborted transactions and does not rebuild it",
+        effect="after a crash read_committed consumers deliver aborted records",
     )
     """Recovery rebuilds the index of aborted transactions of the segments that it reads (`ProducerHistory.load`)."""
     disk_failure_takes_replicas_offline: bool = _guard(
@@ -143,33 +143,33 @@ class ProtocolRules:
     truncation_asks_the_leader: bool = _guard(
         "truncate-to-high-watermark",
         origin="a new follower truncates to its own high watermark, as before KIP-101 (KAFKA-1211)",
-        effect="a committed record is lost when the follower that dropped it leads before it has fetched it again",
+        effect="a follower drops a committed record and leads before it has fetched it again: the record is lost",
     )
     """The leader's epochs decide how far a new follower truncates (`LeaderFetcher._truncate`, KIP-101)."""
     truncation_compares_epochs: bool = _guard(
         "truncation-in-one-round",
-        origin="a follower truncates to the offset it is answered, whatever epoch that belongs to (before KIP-279)",
+        origin="a follower truncates to the offset in the answer, whatever epoch the answer names (before KIP-279)",
         effect="replicas diverge after two quick changes of leader",
     )
     """A follower without the answered epoch goes back further (`LeaderFetcher._answered`, KIP-279)."""
     truncation_follows_every_epoch: bool = _guard(
         "no-truncation-with-same-leader",
-        origin="a follower goes on as it was when the leader of a new epoch is the one it knows (KAFKA-7164)",
-        effect="replicas diverge when the follower has not heard of a leader in between",
+        origin="a follower does not truncate when a new epoch has the same leader (KAFKA-7164)",
+        effect="replicas diverge if another broker led in between",
     )
     """A follower truncates in each new leader epoch, under any leader (`ControlRequests._make_followers`,
     KAFKA-7164)."""
     high_watermarks_are_kept: bool = _guard(
         "high-watermarks-forgotten",
-        origin="the checkpoint has only what the broker was told of since it started (KAFKA-1647)",
-        effect="after two restarts a replica takes nothing for committed: consumers wait, and it may drop what is",
+        origin="the checkpoint holds only partitions that the broker hosts since its start (KAFKA-1647)",
+        effect="after two restarts high watermarks are 0: consumers wait, and committed records may be truncated",
     )
     """The checkpoint keeps high watermarks of partitions that are not hosted yet (`Replicas.high_watermarks`,
     KAFKA-1647)."""
     isr_joins_from_epoch_start: bool = _guard(
         "isr-join-without-epoch-start",
         origin="a follower joins the ISR as soon as it reaches the high watermark (KAFKA-7128)",
-        effect="it lacks records that the leader before had committed, and loses them when it leads",
+        effect="the follower lacks records that the earlier leader committed; when it leads, they are lost",
     )
     """A replica that joins the ISR has all that the leader had at its epoch's start (`Partition.wants_to_join`)."""
     isr_counts_once_accepted: bool = _guard(
@@ -180,8 +180,8 @@ class ProtocolRules:
     """A new ISR counts only once ZooKeeper has accepted it (`IsrKeeper._write`)."""
     isr_write_compares_versions: bool = _guard(
         "isr-write-without-version",
-        origin="a leader writes its ISR over whatever ZooKeeper holds",
-        effect="a leader that was replaced takes the lead back in ZooKeeper with an old epoch",
+        origin="a leader writes its ISR without comparing ZooKeeper's version",
+        effect="a leader that was replaced overwrites its successor in ZooKeeper, with an old epoch",
     )
     """A leader replaces only the partition state that it knows (`IsrKeeper._write`)."""
     high_watermark_waits_for_joining: bool = _guard(
@@ -192,38 +192,38 @@ class ProtocolRules:
     """A follower about to join the ISR must have it too (`Partition.advance_high_watermark`)."""
     leader_epoch_fences: bool = _guard(
         "no-leader-epoch-fence",
-        origin="the leader epoch that a fetch believes in is not looked at (before KIP-320)",
-        effect="followers and consumers go on reading from a leader of another epoch",
+        origin="the leader epoch in a fetch request is ignored (before KIP-320)",
+        effect="followers and consumers keep reading from a leader of another epoch",
     )
     """A replica in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
     epoch_questions_are_fenced: bool = _guard(
         "epoch-answers-unfenced",
-        origin="a leader says where an epoch ends to any replica, whatever its epoch (before KIP-320)",
-        effect="a follower that has not heard of the new leader epoch truncates by it, in the old one",
+        origin="a leader says where an epoch ends without checking the epoch of the replica that asks (before KIP-320)",
+        effect="a follower that is still in the old leader epoch truncates by an answer of the new one",
     )
     """A replica in another leader epoch is not told where one ends (`DataHandlers._epoch_end`, KIP-320)."""
     recovery_checks_batches: bool = _guard(
         "no-crc-recovery",
-        origin="a log is taken as long as its files are after a crash",
+        origin="after a crash a log is loaded whole, without a check of its batches",
         effect="batches that a power loss has torn are served and replicated",
     )
     """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
     clean_marker_counts_once: bool = _guard(
         "clean-marker-kept",
         origin="a broker leaves the marker of a clean stop in place when it has started (near KAFKA-10471)",
-        effect="after a crash its logs are trusted as they are: torn batches are served and replicated",
+        effect="after a crash its logs are not recovered: torn batches are served and replicated",
     )
     """The marker of a clean stop is removed at the next start (`LogManager.load`)."""
     recovery_points_are_synced: bool = _guard(
         "unsynced-recovery-point",
-        origin="the checkpoint of recovery points has where logs end, not up to where they are synced",
-        effect="after a power loss recovery skips what it should check, and a log ends before its recovery point",
+        origin="the checkpoint of recovery points holds log ends instead of synced offsets",
+        effect="after a power loss recovery skips unsynced batches, and a log ends before its recovery point",
     )
     """The recovery point of a log is at most what is synced (`LogManager._recovery_points`)."""
     log_starts_are_kept: bool = _guard(
         "log-start-forgotten",
-        origin="a start reads where logs begin from their first segments (before KIP-107)",
-        effect="after a clean restart deleted records are there again, and consumers read them",
+        origin="at a start a log begins where its first segment begins (before KIP-107)",
+        effect="after a clean restart consumers read deleted records again",
     )
     """A start takes up where the logs started (`LogManager.load`, KIP-107)."""
     retention_asks_the_youngest: bool = _guard(
@@ -235,30 +235,30 @@ class ProtocolRules:
     retention_spares_uncommitted: bool = _guard(
         "retention-past-high-watermark",
         origin="retention deletes segments whose records are not committed yet",
-        effect="a leader has deleted what its followers have not copied: they begin anew behind it",
+        effect="a leader deletes records that its followers have not copied, and their logs begin anew after them",
     )
     """Retention deletes what is below the high watermark only (`retention.delete_old_segments`)."""
     cleaning_spares_uncommitted: bool = _guard(
         "cleans-uncommitted",
-        origin="compaction cleans every segment but the last, whatever is committed",
-        effect="a record that is truncated later has removed the one before it: committed data are lost",
+        origin="compaction cleans every segment but the last, committed or not",
+        effect="a record that is truncated later has replaced a committed one, which is lost",
     )
     """Nothing at or after the high watermark is cleaned (`LogCleaner`)."""
     latest_waits_for_epoch_start: bool = _guard(
         "latest-goes-back",
-        origin="a new leader tells consumers the latest offset before it knows what is committed (before KIP-207)",
-        effect="the latest offset goes back at a failover: consumers reset to an offset that they had passed",
+        origin="a new leader answers the latest offset before it knows what is committed (before KIP-207)",
+        effect="the latest offset decreases at a failover, and consumers reset to an offset that they had passed",
     )
     """A leader tells the latest offset once its high watermark has reached its epoch's start (`find_offset`)."""
     lost_leads_end_waits: bool = _guard(
         "waits-without-lead",
-        origin="a produce request that waits for all replicas does not notice that its broker leads no more",
-        effect="producers wait for their whole time-out at a failover, or are told success by a follower",
+        origin="a waiting acks=all request does not end when its broker loses the lead",
+        effect="producers wait for their whole time-out at a failover, or receive success from a follower",
     )
     """A waiting produce request ends when the lead is lost (`PendingAppend.settle`)."""
     controller_writes_are_fenced: bool = _guard(
         "controller-writes-unfenced",
-        origin="a controller that was replaced while it stood still goes on writing to ZooKeeper (before KAFKA-6082)",
+        origin="a controller that was replaced while it was paused keeps writing to ZooKeeper (before KAFKA-6082)",
         effect="two controllers decide about the same partitions",
     )
     """The controller's writes to ZooKeeper succeed only while `/controller_epoch` is its own (`FencedWrites`,
@@ -273,68 +273,68 @@ class ProtocolRules:
     unclean_leader_is_the_isr: bool = _guard(
         "unclean-keeps-old-isr",
         origin="an unclean election leaves the ISR as it was, so the leader is not in it",
-        effect="a leader outside its ISR; the old members come back and lead with other records",
+        effect="the leader is outside its ISR; the old members return and lead with other records",
     )
     """A leader elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
     preferred_leader_is_in_isr: bool = _guard(
         "preferred-not-in-isr",
         origin="a preferred election, by the balance too, asks only whether the replica lives (near KAFKA-9866)",
-        effect="a leader without the committed records: acknowledged ones are lost",
+        effect="the new leader lacks committed records, and acknowledged records are lost",
     )
     """The preferred replica leads only as a member of the ISR (`selectors.may_be_preferred`)."""
     last_isr_member_stays: bool = _guard(
         "last-isr-member-dropped",
         origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
-        effect="an empty ISR: no replica can be elected cleanly any more",
+        effect="the ISR is empty, and only an unclean election is possible",
     )
     """The last member of an ISR is not removed from it (`leadership.without_replica`)."""
     controller_resigns_when_replaced: bool = _guard(
         "controller-never-resigns",
         origin="a controller keeps acting after its session has expired or another one was elected",
-        effect="writes that only the fence stops, requests that only epochs stop",
+        effect="an old controller keeps writing and sending requests; only fences and epochs stop them",
     )
     """A controller whose session is over, or that finds another one, stops acting (`Controller._resign`)."""
     registrations_are_of_this_session: bool = _guard(
         "registration-of-old-session",
         origin="a broker finds a registration with its id and takes it for its own (KAFKA-1387, KAFKA-7165)",
-        effect="it disappears when the old session ends: the broker runs, but is not registered",
+        effect="the registration disappears with the old session: the broker runs unregistered",
     )
     """A broker does not adopt a registration that ends with another session (`registration._existing`,
     KAFKA-7165)."""
     bounced_brokers_are_noticed: bool = _guard(
         "bounced-brokers-ignored",
         origin="the controller compares the ids of live brokers, not their epochs (before KIP-380)",
-        effect="a broker that restarts faster than its session ends is never told what it leads",
+        effect="a broker that restarts before its session ends never learns which partitions it leads",
     )
     """A broker that registered again is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
     failovers_elect: bool = _guard(
         "no-election-at-failover",
-        origin="a new controller leaves partitions as they are whose leader has gone with the controller before it",
-        effect="a partition has no leader until the next broker comes or goes, although its replicas are in sync",
+        origin="a new controller elects no leaders for partitions whose leader died with the old controller",
+        effect="a partition with replicas in sync has no leader until a broker joins or leaves",
     )
     """A new controller elects where the leader does not live (`PartitionMachine.start`)."""
     gone_brokers_are_forgotten: bool = _guard(
         "gone-broker-alive",
-        origin="a controller that sees a broker go keeps it among the live ones",
-        effect="partitions stay with leaders that are gone, and metadata caches send clients to them",
+        origin="a controller still counts a broker as live after its registration has ended",
+        effect="partitions keep dead leaders, and metadata caches send clients to them",
     )
     """A broker whose registration has ended is not alive (`BrokerEvents._failed`)."""
     leaving_ends_with_registration: bool = _guard(
         "shutting-down-for-ever",
-        origin="a controller remembers that a broker was shutting down when it has come back",
+        origin="a controller still counts a broker as shutting down after it has returned",
         effect="the broker is never elected again under that controller",
     )
     """A broker that registers again is not shutting down any more (`BrokerEvents._failed`)."""
     followers_take_high_watermarks: bool = _guard(
         "follower-high-watermark-kept",
         origin="a follower does not take over the high watermark that comes with records",
-        effect="as a leader it takes nothing for committed, and consumers wait for the whole ISR",
+        effect="as a leader it begins with an old high watermark, and consumers wait for the whole ISR",
     )
     """A follower's high watermark follows its leader's (`LeaderFetcher._append`)."""
     changed_isrs_are_published: bool = _guard(
         "changed-isr-unpublished",
-        origin="a controller that is told that leaders have changed ISRs sends no metadata about that",
-        effect="clients see replicas in sync that are not, and an administrator takes a partition for whole",
+        origin="a controller that learns of changed ISRs sends no metadata about them",
+        effect="clients and administrators see replicas as in sync that are not",
     )
     """Metadata caches hear of ISRs that leaders have changed (`Notifications.isr_changed`)."""
     old_controllers_are_refused: bool = _guard(
@@ -345,8 +345,8 @@ class ProtocolRules:
     """A broker refuses controllers older than the latest it knows (`ControlRequests._is_stale`)."""
     fetch_session_epochs_are_checked: bool = _guard(
         "no-fetch-session-epoch",
-        origin="a fetch session takes its requests in any order and as often as they come (KIP-227 without its epochs)",
-        effect="a client that asks again after a lost answer does not get the high watermark that was in it",
+        origin="a fetch session accepts requests in any order and repeatedly (KIP-227 without its epochs)",
+        effect="a client that repeats a fetch after a lost answer never receives the high watermark in that answer",
     )
     """The requests of a fetch session are answered once each and in order (`FetchSessions.begin`, KIP-227)."""
     requests_for_earlier_lives_are_refused: bool = _guard(
@@ -358,32 +358,32 @@ class ProtocolRules:
 
     old_generations_are_refused: bool = _guard(
         "no-generation-check",
-        origin="a member may do whatever it likes in a generation that is over",
-        effect="a member that missed a rebalance moves the position of the member that replaced it",
+        origin="a coordinator accepts requests of an older generation",
+        effect="a member that missed a rebalance overwrites the offsets of the member that replaced it",
     )
     """A member in another generation is refused (`Membership._not_of_this_generation`)."""
     commits_wait_for_assignments: bool = _guard(
         "commits-while-completing",
-        origin="commits are taken while members wait for the assignments of the next generation",
-        effect="a member commits in a generation in which it has been told of no partition",
+        origin="commits are accepted while members wait for the assignments of the next generation",
+        effect="a member commits in a generation in which it has no assignment yet",
     )
     """Between the last JoinGroup and the leader's assignment no commit is accepted (`Membership.commits`)."""
     instances_are_fenced: bool = _guard(
         "static-member-not-fenced",
-        origin="a request under an instance id counts for its instance, whichever member id it has (KIP-345 in part)",
-        effect="the former life of an instance goes on beside the present one and commits for it",
+        origin="a request with an instance id is accepted whatever its member id (KIP-345 in part)",
+        effect="the old process of a static member keeps committing beside the new one",
     )
     """The former member id of an instance is refused (`Membership._acting_as`, KIP-345)."""
     groups_load_to_the_end: bool = _guard(
         "group-load-stops-early",
-        origin="a coordinator reads half of its part of `__consumer_offsets` and takes that for all",
-        effect="groups and committed offsets are gone after a failover",
+        origin="a coordinator loads only the first half of its partition of `__consumer_offsets`",
+        effect="groups and committed offsets are lost at a failover",
     )
     """A coordinator serves its groups only after reading their log to the end (`GroupCoordinator._load_end`)."""
     groups_load_past_high_watermark: bool = _guard(
         "group-load-to-high-watermark",
-        origin="a coordinator reads its part of `__consumer_offsets` as a consumer would, up to the high watermark",
-        effect="what was committed just before a failover is forgotten, as no follower has heard that it is",
+        origin="a coordinator loads its partition of `__consumer_offsets` only up to the high watermark",
+        effect="offsets committed just before a failover are lost, as the new leader's high watermark lags behind",
     )
     """A load reads past the high watermark of a new leader (`GroupCoordinator._load_end`)."""
     members_outlive_their_coordinator: bool = _guard(
@@ -394,51 +394,51 @@ class ProtocolRules:
     """A member stays one at the next coordinator (`GroupStore._loaded`)."""
     late_unloads_are_ignored: bool = _guard(
         "late-unload",
-        origin="a coordinator that lost its groups drops them late, though it has loaded them anew (KAFKA-10614)",
-        effect="no coordinator answers for these groups any more",
+        origin="a coordinator unloads groups late, after it has loaded them again (KAFKA-10614)",
+        effect="no coordinator serves these groups",
     )
     """An unload is not delayed (`GroupCoordinator`), and one of an older epoch changes nothing (`Shards.unload`)."""
     loads_keep_the_last_position: bool = _guard(
         "first-position-loaded",
-        origin="of each partition's positions a load keeps the first that it reads (near a load of groups in 0.9.0)",
-        effect="a member that takes a partition over after a failover begins at an old position of its group",
+        origin="a load keeps the oldest committed offset of a partition instead of the newest (near Kafka 0.9.0)",
+        effect="after a failover a member resumes a partition at an old committed offset",
     )
     """The last committed offset of a group in a partition counts (`GroupCoordinator._load`)."""
     first_rebalance_is_bounded: bool = _guard(
         "first-rebalance-put-off",
-        origin="an empty group waits for more members as long as some come (KIP-134 without its bound)",
-        effect="a group to which members keep coming has no first generation, and no partition is consumed",
+        origin="an empty group delays its first rebalance as long as members join (KIP-134 without its bound)",
+        effect="a group that members keep joining has no first generation, and no partition is consumed",
     )
     """The initial delay is bounded by the rebalance time-out (`Rebalance.join_time_is_over`, KIP-134)."""
     late_syncs_get_assignments: bool = _guard(
         "late-sync-without-assignment",
         origin="a member that asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",
-        effect="a returning instance does not know its partitions, and no member reads them",
+        effect="a static member that returns does not know its partitions, and no member reads them",
     )
     """A stable group answers its members' SyncGroup at any time (`Membership.sync`)."""
 
     transactional_producers_are_fenced: bool = _guard(
         "no-transactional-fence",
-        origin="a coordinator takes requests of a producer whatever its epoch is (before KIP-360 in part)",
-        effect="a producer that was replaced goes on in the transaction of the one that replaced it, and ends it",
+        origin="a coordinator accepts a producer's requests whatever their epoch (before KIP-360 in part)",
+        effect="a producer that was replaced continues and ends the transaction of its successor",
     )
     """A transactional producer of another epoch is refused (`Transaction._not_its_producer`)."""
     transitions_exclude_each_other: bool = _guard(
         "transitions-overlap",
         origin="a coordinator begins a transition of a transaction while another one is being stored (KAFKA-5415)",
-        effect="a transaction ends twice, or in another way than its client was told",
+        effect="a transaction ends twice, or with another outcome than its client received",
     )
     """While one transition is being stored no other one begins (`Transaction._is_busy`)."""
     ended_transactions_stay_ended: bool = _guard(
         "other-outcome-accepted",
-        origin="EndTxn of a transaction that has ended is answered NONE, whichever way it has ended",
-        effect="a client takes an aborted transaction for committed",
+        origin="EndTxn of an ended transaction is answered NONE, whatever its outcome",
+        effect="a client counts an aborted transaction as committed",
     )
     """EndTxn with the other outcome is refused (`Transaction._ended_before`)."""
     fences_raise_the_epoch: bool = _guard(
         "fence-without-epoch",
-        origin="a coordinator aborts a transaction of another session, or one that timed out, under the epoch it had",
-        effect="a producer that stood still goes on as if nothing had happened, after its records were aborted",
+        origin="a coordinator aborts a transaction that was replaced or timed out without raising the epoch",
+        effect="a paused producer continues without an error after its records were aborted",
     )
     """An abort that the producer did not ask for raises the epoch first (`Transaction.fence`, KIP-588)."""
     markers_follow_the_decision: bool = _guard(
@@ -455,32 +455,32 @@ class ProtocolRules:
     """A transaction is complete when every partition has its marker (`MarkerDelivery._complete_if_marked`)."""
     decisions_outlive_their_coordinator: bool = _guard(
         "decision-forgotten-at-failover",
-        origin="a coordinator that loads a decided transaction does not go on with its markers",
+        origin="a coordinator that loads a decided transaction does not send its markers",
         effect="the transaction stays undecided on its partitions, and its producer waits for ever",
     )
     """The next coordinator carries out stored decisions (`TransactionCoordinator._load`)."""
     transactions_load_past_high_watermark: bool = _guard(
         "transaction-load-to-high-watermark",
-        origin="a coordinator reads its part of `__transaction_state` as a consumer would, up to the high watermark",
-        effect="what was decided just before a failover is forgotten, and decided anew in another way",
+        origin="a coordinator loads its partition of `__transaction_state` only up to the high watermark",
+        effect="a decision made just before a failover is lost, and the transaction gets the other outcome",
     )
     """A load reads past the high watermark of a new leader (`TransactionCoordinator._load_end`)."""
     transactional_offsets_wait_for_the_end: bool = _guard(
         "transactional-offsets-at-once",
         origin="offsets that a transaction commits count as soon as they are stored",
-        effect="a consumer goes on behind records whose results were aborted: they are lost",
+        effect="a consumer continues after records whose results were aborted: the results are lost",
     )
     """Offsets of a transaction count when it has committed (`TransactionalCommits._store`)."""
     transactional_commits_are_fenced: bool = _guard(
         "transactional-commit-unfenced",
-        origin="offsets that a transaction commits are taken whatever member and generation they name (before KIP-447)",
-        effect="a member that was replaced commits for partitions that another one has, and records are done twice",
+        origin="offsets that a transaction commits are accepted from any member and generation (before KIP-447)",
+        effect="a member that was replaced commits for partitions of another member, and records are processed twice",
     )
     """A transaction commits for members of this generation only (`Membership.commits_in_transaction`, KIP-447)."""
     unstable_offsets_are_withheld: bool = _guard(
         "require-stable-ignored",
-        origin="OffsetFetch does not look whether a transaction has an offset to come (before KIP-447)",
-        effect="a member begins where an open transaction has not ended, and records are done twice",
+        origin="OffsetFetch ignores pending offsets of open transactions (before KIP-447)",
+        effect="a member begins before the pending offset of an open transaction, and records are processed twice",
     )
     """With `require_stable` a position that may change is not returned (`GroupHandlers._fetched`, KIP-447)."""
 

@@ -40,7 +40,7 @@ CASES = {
     ),
     "it reads something else twice": broken(reads(LAST, 1, at_ns=1), reads(LAST + 1, 1)),
     "it has read that partition before": broken(reads(6, at_ns=1), reads(LAST, 1), text="further than offset 6"),
-    "it does not come that far": broken(reads(6), text="no member came further than offset 6", shown='"read_to":6'),
+    "it does not come that far": broken(reads(6), text="no member read further than offset 6", shown='"read_to":6'),
     "the first such record is named": broken(sent("b", 8, invoke_ns=5 * S, complete_ns=6 * S), reads(6), offsets=[7]),
     "the group soon reads nothing any more": sound(reads(LAST, 1, at_ns=END_NS)),
     "the record was sent before the last heal": sound(reads(LAST, 1), injected(healed_s=5)),

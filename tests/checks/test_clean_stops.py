@@ -10,7 +10,7 @@ CASES = {
     "it had not": fails(
         LED,
         found_log(closed=False),
-        text="broker 2 took orders-0 for clean when it started as inc-2, and its life inc-before before",
+        text="broker 2 loaded orders-0 as clean when it started as inc-2, and its previous process inc-before",
         facts=["log_loads"],
     ),
     "it had not, and checks the log": passes(LED, found_log(clean=False, closed=False)),

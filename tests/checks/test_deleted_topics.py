@@ -32,7 +32,7 @@ CASES = {
         *OTHER,
         topic(present=False),
         put_aside(),
-        text="of orders-0 broker 1 still has orders-0.0-delete, 5 s after its delay was over",
+        text="broker 1 still has orders-0.0-delete of orders-0, 5 s after the delay has ended",
         facts=["deleted_logs"],
     ),
     "its folder is a little late": passes(*OTHER, topic(present=False), put_aside(lived_ns=74 * S)),

@@ -96,7 +96,7 @@ CASES = {
         BEGUN,
         *HELD,
         got(7),
-        text="for group g in generation 1 at 5, and got 7 first, without 5 to 6",
+        text="for group g in generation 1 at 5, and read 7 first, without 5 to 6",
         offsets=[5],
     ),
     "it passes the log's first record by": broken(owned(offset=-1), held(1, "v", 0), got(1)),

@@ -66,7 +66,7 @@ CASES = {
     ),
     "the controller calls a clean election clean": passes(led(1, 0), elected(2, [2, 3], previous_isr=[1, 2, 3])),
     "the controller calls an unclean election clean": fails(
-        led(1, 0), elected(3, [3], previous_isr=[1, 2]), text="called it clean"
+        led(1, 0), elected(3, [3], previous_isr=[1, 2]), text="marked the election as clean"
     ),
     "no leader is elected": passes(led(1, 0), elected(None, previous_isr=[1, 2])),
     "it calls it unclean": passes(led(1, 0), elected(3, [3], previous_isr=[1, 2], unclean=True)),

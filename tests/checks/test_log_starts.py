@@ -11,7 +11,7 @@ CASES = {
     "it starts earlier": fails(
         LED,
         found_log(previous_log_start_offset=4),
-        text="orders-0 starts at 3, and it had started at 4",
+        text="orders-0 starts at 3, and started at 4 before",
         offsets=[3],
         facts=["log_loads"],
     ),

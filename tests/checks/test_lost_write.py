@@ -24,7 +24,7 @@ PASSED = [sent("a", 0), sent("b", 1, index=1), read("b", 1)]
 CASES = {
     "all is read": passes(*PASSED, read("a", 0)),
     "an acknowledged record was passed unseen": fails(
-        *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
+        *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers reached offset 1"
     ),
     "it is of a transaction that was aborted": passes(sent("a", 0, transaction_outcome="aborted"), *PASSED[1:]),
     "it is of a transaction that may be aborted": passes(sent("a", 0, transaction_outcome="unknown"), *PASSED[1:]),

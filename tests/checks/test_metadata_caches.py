@@ -28,20 +28,22 @@ CASES = {
     "all know what ZooKeeper has": known(cached(), cached(2)),
     "the brokers are named in another order": known(cached(live_brokers=[2, 1]), cached(2)),
     "one takes a live broker for dead": unknown_to_one(
-        cached(2, live_brokers=[2]), text="broker 2 has [2], registered are [1, 2]"
+        cached(2, live_brokers=[2]), text="broker 2 has [2], and [1, 2] are registered"
     ),
     "one takes a dead broker for alive": unknown_to_one(cached(2, live_brokers=[1, 2, 3])),
     "it is wrong about two partitions' leaders too": unknown_to_one(
         cached(2, live_brokers=[2], leader=2), severities=["violation"] * 2
     ),
     "one was never told": unknown_to_one(
-        cached(2, live_brokers=None, **EMPTY), severities=["violation"] * 2, text="broker 2 has ?, registered"
+        cached(2, live_brokers=None, **EMPTY),
+        severities=["violation"] * 2,
+        text=("broker 2 has ?, and [1, 2] are registered"),
     ),
     "one knows no partition": unknown_to_one(
-        cached(2, **EMPTY), text="of orders-0 broker 2 has nothing, ZooKeeper has leader 1 in epoch 0", epochs=[0]
+        cached(2, **EMPTY), text="for orders-0 broker 2 has nothing, and ZooKeeper has leader 1 in epoch 0", epochs=[0]
     ),
     "one knows another leader, and a topic was deleted": unknown_to_one(
-        cached(2, leader=2), topic("gone", present=False), text="of orders-0 broker 2 has leader 2"
+        cached(2, leader=2), topic("gone", present=False), text="for orders-0 broker 2 has leader 2"
     ),
     "one knows another leader": unknown_to_one(cached(2, leader=2), text="broker 2 has leader 2 in epoch 0"),
     "one knows an older epoch": unknown_to_one(
@@ -60,7 +62,7 @@ CASES = {
         state(1, leader=1, epoch=0, isr=[1], time_ns=85 * 10**9),
         cached(isr=[1]),
         cached(2),
-        text="of orders-0 broker 2 has [1, 2], and ZooKeeper has had [1] for 15.0 s",
+        text="for orders-0 broker 2 has [1, 2], and ZooKeeper has had [1] for 15.0 s",
         epochs=[0],
         facts=["metadata_caches", "partition_states"],
     ),

@@ -7,7 +7,7 @@ LATER = overtaken(acknowledged_ns=2, invoke_ns=5)
 
 CASES = {
     "they lie in order": passes(*SENT),
-    "one that was sent later lies before": fails(*SENT, LATER, offsets=[4], text="b of p0 lies at orders-0 offset 4"),
+    "one that was sent later lies before": fails(*SENT, LATER, offsets=[4], text="b of p0 is at orders-0 offset 4"),
     "they were under way together": passes(*SENT, overtaken(acknowledged_ns=5, invoke_ns=2)),
     "it was sent at the instant at which the other was acknowledged, so no order is known": passes(
         *SENT, overtaken(acknowledged_ns=5, invoke_ns=5)

@@ -24,7 +24,7 @@ CASES = {
         wrote(0, partition=1),
         ended(1),
         ended(1, partition=1, commits=False),
-        text="ended in commit, and 0 were to",
+        text="ended in commit, and commit was decided for 0",
     ),
     "a decision was replaced before its markers": passes(
         *WHOLE,

@@ -17,7 +17,7 @@ CASES = {
     "the broker lives by another session": fails(
         registered(1),
         registered(1, session="0x2", source="broker"),
-        text="that of broker 1, made at zxid 10, is claimed by sessions 0x1 and 0x2",
+        text="sessions 0x1 and 0x2 claim the registration of broker 1 of zxid 10",
     ),
     "the broker's session owns no registration": fails(
         registered(1),

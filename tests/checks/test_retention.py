@@ -10,7 +10,10 @@ CASES = {
     "it is as old": fails(
         LED,
         deleted_segment("age", now_ms=2_000),
-        text="deleted offsets 3 to 6 of orders-0 for its age, and its youngest record is 1000 ms old of 1000",
+        text=(
+            "deleted offsets 3 to 6 of orders-0 for its age, and its youngest record is 1000 ms old, and "
+            "retention.ms is 1000"
+        ),
         offsets=[3],
         facts=["segment_deletions"],
     ),
@@ -20,7 +23,10 @@ CASES = {
     "it is empty, and there is no limit": fails(LED, deleted_segment("age", retention_ms=-1, segment_bytes=0)),
     "the log has retention.bytes without it": passes(LED, deleted_segment("size")),
     "it has not": fails(
-        LED, deleted_segment("size", log_bytes=299), text="without it the log has 199 bytes of 200", offsets=[3]
+        LED,
+        deleted_segment(("size"), log_bytes=299),
+        text="without it the log has 199 bytes, and retention.bytes is 200",
+        offsets=[3],
     ),
     "there is no limit of size": fails(LED, deleted_segment("size", retention_bytes=-1)),
     "the log starts behind it": passes(LED, deleted_segment("start")),

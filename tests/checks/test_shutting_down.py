@@ -9,13 +9,16 @@ CASES = {
     "a broker that has not asked is leaving": fails(
         *HELD,
         believed([1, 3], [2]),
-        text="left broker 2 out of the election of orders-0, which has not asked since its registration 12",
+        text=(
+            "left broker 2 out of the election of orders-0, and broker 2 has not asked since its registration at "
+            "zxid 12"
+        ),
         facts=["beliefs", "registrations"],
     ),
     "one that has not asked beside one that has": fails(*HELD, believed([1], [2, 3]), text="broker 2"),
     "two that have not asked": fails(*HELD, believed([3], [1, 2]), severities=["violation"] * 2),
     "it asked in an earlier registration": fails(
-        *HELD, registered(2, 5, leaves_ns=S, until_zxid=6), believed([1, 3], [2]), text="registration 12"
+        *HELD, registered(2, 5, leaves_ns=S, until_zxid=6), believed([1, 3], [2]), text="registration at zxid 12"
     ),
     "the controller is about to learn that it came back": passes(
         *HELD, believed([1, 3], [2], certain=[1, 3], czxids=[11, 13])

@@ -19,7 +19,7 @@ LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
 
 CASES = {
     "it was read": passes(sent("a", 0), read("a", 0), *LOGS),
-    "it is in the log, so it is late": noted(sent("a", 0), *LOGS, text="readers came to offset -1"),
+    "it is in the log, so it is late": noted(sent("a", 0), *LOGS, text="readers reached offset -1"),
     "it is in no log, so it is lost": fails(sent("b", 1), read("a", 0), *LOGS),
     "it is in no log, as a cleaner may have taken it": passes(sent("b", 1), read("a", 0), *LOGS, superseded(1)),
     "it is in the log, though a cleaner may take it": noted(sent("a", 0), *LOGS, superseded(0)),

@@ -209,7 +209,7 @@ def test_what_the_suites_make_of_a_run(case: str, tmp_path: Path) -> None:
     write(folder, *rows)
     results = run(folder, replace(SETTINGS, **settings), checks)
     assert {one.suite: one.verdict.name + (", expected" if one.expected else "") for one in results} == verdicts
-    assert all("1 rows do not." in sentence for one in results for sentence in one.expected)
+    assert all("1 rows break this." in sentence for one in results for sentence in one.expected)
 
 
 def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(

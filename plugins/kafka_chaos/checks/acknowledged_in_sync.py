@@ -1,4 +1,4 @@
-"""I19: acks=all is acknowledged only with enough replicas in sync, and only what all of them have.
+"""I19: acks=all is acknowledged only with enough replicas in sync, once all of them have the record.
 
 With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error if it was
 appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's
@@ -35,7 +35,7 @@ class AcknowledgedInSync(Check):
             phrase("with {isr_size} in the ISR where {at_least} are needed"),
         ).when(
             F.col("offset") >= F.col("high_watermark"),
-            phrase("up to offset {offset} with the high watermark at {high_watermark}"),
+            phrase("up to offset {offset} while the high watermark was {high_watermark}"),
         )
         rows = (
             with_required_isr(facts["acknowledgements"].where(F.col("acks") == ACKS_ALL), facts, settings)
@@ -48,7 +48,7 @@ class AcknowledgedInSync(Check):
             message=(
                 "acks=all succeeds only when enough replicas have the record: broker {broker}, leader of "
                 "{topic}-{partition} in epoch {leader_epoch}, acknowledged {answers} batches from offset "
-                "{first_offset} on {wrong}."
+                "{first_offset}, {wrong}."
             ),
             evidence=F.array(
                 event("acknowledgements", "broker", "seq", "isr_size", "first_offset", "offset", "high_watermark")

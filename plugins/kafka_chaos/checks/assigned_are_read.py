@@ -1,4 +1,4 @@
-"""I38: in the end every assigned partition is read by a member.
+"""I38: after the last heal every assigned partition is read by a member.
 
 An assignment is useful only if its member reads the partition. Judged are the last generation of each group, and
 records that were acknowledged after the last heal: within the time that a rebalance may take, while the group still
@@ -69,7 +69,7 @@ class AssignedAreRead(Check):
                 "after the last heal, and in group {group}, where {member} has it in generation {generation}, "
                 "{why}.",
                 why=F.when(F.col("read_to").isNull(), "no member ever read that partition").otherwise(
-                    phrase("no member came further than offset {read_to}")
+                    phrase("no member read further than offset {read_to}")
                 ),
             ),
             evidence=F.array(

@@ -20,7 +20,7 @@ class CleanStops(Check):
     name: ClassVar[str] = "clean-stops"
     title: ClassVar[str] = "clean-stops"
     promise: ClassVar[str] = (
-        "A log is trusted as clean only when the broker's life before closed its logs (LogManager.loadLogs, "
+        "A log is loaded as clean only when the broker's previous process closed its logs (LogManager.loadLogs, "
         "KAFKA-10471)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
@@ -33,8 +33,9 @@ class CleanStops(Check):
             facts["log_loads"].where(F.col("clean") & ~F.col("closed")),
             self.name,
             message=(
-                "A log is trusted only after a clean stop: broker {broker} took {topic}-{partition} for clean when it "
-                "started as {incarnation}, and its life {previous_incarnation} before had ended without closing it."
+                "A log is trusted only after a clean stop: broker {broker} loaded {topic}-{partition} as clean when "
+                "it started as {incarnation}, and its previous process {previous_incarnation} had ended without "
+                "closing that log."
             ),
             evidence=F.array(
                 event("log_loads", "broker", "incarnation", "seq", "clean", "previous_incarnation", "closed")

@@ -85,8 +85,8 @@ class CommittedOffsets(Check):
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
-                "A group's last committed offset is in the log of the offsets topic: {group} was told of offset "
-                "{offset} of {topic}-{partition}, and no replica has it."
+                "A group's last committed offset is in the log of the offsets topic: the commit of offset {offset} "
+                "of {topic}-{partition} by {group} was acknowledged, and no replica has it."
             ),
             evidence=F.array(event("committed_offsets", "group", "process", "index", "offset", "complete_ns")),
         )

@@ -29,7 +29,7 @@ class ConsumerFetches(Check):
         client_epoch = F.col("current_leader_epoch")
         wrong = F.when(
             F.col("offset") >= F.col("high_watermark"),
-            phrase("offset {offset} with its high watermark at {high_watermark}"),
+            phrase("offset {offset} while its high watermark was {high_watermark}"),
         ).when(
             (client_epoch != NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
             phrase("{answers} answers to consumers that stated epoch {current_leader_epoch}"),
@@ -39,8 +39,8 @@ class ConsumerFetches(Check):
             rows,
             self.name,
             message=(
-                "Consumers get committed records, in the epoch that they state: broker {broker} served of "
-                "{topic}-{partition} in epoch {leader_epoch} {wrong}."
+                "Consumers get committed records, in the epoch that they state: broker {broker}, in epoch "
+                "{leader_epoch} of {topic}-{partition}, served {wrong}."
             ),
             evidence=F.array(
                 event(

@@ -70,7 +70,7 @@ class DeletedTopics(Check):
         return finding(
             remains,
             self.name,
-            message="A deleted topic leaves nothing behind: of {topic} {remainder} is still there.",
+            message="A deleted topic leaves nothing behind: {topic} is deleted, and {remainder} is still there.",
             evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("remainder_event")),
         )
 
@@ -86,8 +86,8 @@ class DeletedTopics(Check):
             rows,
             self.name,
             message=(
-                "A deleted log leaves the disk in time: of {topic}-{partition} broker {broker} still has {folder}, "
-                "{late_s:.0f} s after its delay was over."
+                "A deleted log leaves the disk in time: broker {broker} still has {folder} of {topic}-{partition}, "
+                "{late_s:.0f} s after the delay has ended."
             ),
             evidence=F.array(event("deleted_logs", "broker", "folder", "stopped_ns", "began_ns", "lived_ns")),
         )

@@ -1,4 +1,4 @@
-"""I30: leaders answer truly where epochs end, and followers act only on answers of their current epoch.
+"""I30: leaders answer correctly where epochs end, and followers use only answers of their current epoch.
 
 A follower drops every record that the answer does not confirm. So the answer must be what the leader's own epochs were
 at that moment (KIP-101, KIP-279, Kafka's `LeaderEpochFileCache.endOffsetFor`), and is refused to a replica in another

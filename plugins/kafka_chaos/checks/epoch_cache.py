@@ -87,9 +87,9 @@ class EpochCache(Check):
             beyond.join(led, on=[*REPLICA_KEY, "leader_epoch"], how="left_anti"),
             self.name,
             message=(
-                "No entry of an epoch cache is without records: that of {topic}-{partition} on broker {broker} has "
-                "epoch {leader_epoch} from offset {offset} on, where the log ends at {log_end_offset} and the broker "
-                "never led in that epoch."
+                "Every entry of an epoch cache has records or begins a leadership: the cache of {topic}-{partition} "
+                "on broker {broker} has epoch {leader_epoch} from offset {offset} on, where the log ends at "
+                "{log_end_offset} and the broker never led in that epoch."
             ),
             evidence=F.array(event("replicas", "broker", "entries", "log_start_offset", "log_end_offset")),
         )

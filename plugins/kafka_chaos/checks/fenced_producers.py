@@ -1,4 +1,4 @@
-"""fenced-producers: once a partition has an epoch of a producer, nothing of an older epoch is appended.
+"""fenced-producers: once a partition has a batch of a producer's epoch, no batch of an older epoch is appended.
 
 InitProducerId raises the epoch of a transactional id, so that a former producer of it is refused everywhere, markers
 included (KIP-98, KIP-360, `ProducerAppendInfo.checkProducerEpoch`).

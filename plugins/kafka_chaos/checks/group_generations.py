@@ -33,7 +33,7 @@ class GroupGenerations(Check):
     name: ClassVar[str] = "I34"
     title: ClassVar[str] = "I34 group-generations"
     promise: ClassVar[str] = (
-        "The generations of a group only grow, and a coordinator continues with the members and assignments that were "
+        "The generations of a group increase, and a coordinator continues with the members and assignments that were "
         "stored last (GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
@@ -76,7 +76,7 @@ class GroupGenerations(Check):
             rows,
             self.name,
             message=(
-                "The generations of a group only grow: on broker {broker} group {group} went from generation "
+                "The generations of a group increase: on broker {broker} group {group} went from generation "
                 "{before.generation} to {generation} in coordinator epoch {coordinator_epoch}."
             ),
             evidence=F.array(

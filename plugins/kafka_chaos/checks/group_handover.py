@@ -121,7 +121,7 @@ class GroupHandover(Check):
             at_ns="assigned_ns",
             message=(
                 "A member that takes a partition over skips nothing: {process} began to read {topic}-{partition} for "
-                "group {group} in generation {generation} at {offset}, and got {first} first, without {missed} to "
+                "group {group} in generation {generation} at {offset}, and read {first} first, without {missed} to "
                 "{missed_to}."
             ),
             evidence=F.array(

@@ -18,7 +18,7 @@ class IntNonmonotonicPoll(Check):
 
     name: ClassVar[str] = "int-nonmonotonic-poll"
     title: ClassVar[str] = "int-nonmonotonic-poll"
-    promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
+    promise: ClassVar[str] = "One poll returns the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("poll_steps",)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
@@ -29,8 +29,8 @@ class IntNonmonotonicPoll(Check):
             regressions(facts, within_poll=True),
             self.name,
             message=(
-                "A poll gives a partition in order: that of {process} gave {topic}-{partition} offset {offset} after "
-                "offset {previous_offset}."
+                "A poll returns records in the order of their offsets: one of {process} returned {topic}-{partition} "
+                "offset {offset} after offset {previous_offset}."
             ),
             evidence=step_events(),
         )

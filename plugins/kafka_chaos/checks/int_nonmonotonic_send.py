@@ -44,8 +44,8 @@ class IntNonmonotonicSend(Check):
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=(
-                "Records land in the order in which they were sent: {value} of {process} lies at {topic}-{partition} "
-                "offset {offset}, and an earlier one at offset {earlier_offset}."
+                "Records in flight together are appended in the order of sending: {value} of {process} is at "
+                "{topic}-{partition} offset {offset}, and a record sent before it at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

@@ -20,7 +20,9 @@ class IntPollSkip(Check):
 
     name: ClassVar[str] = "int-poll-skip"
     title: ClassVar[str] = "int-poll-skip"
-    promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
+    promise: ClassVar[str] = (
+        "One poll returns every record of a partition between the first and the last that it returns."
+    )
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     covers: ClassVar[tuple[Subject, ...]] = (STEPS_KEPT,)
     reads: ClassVar[tuple[str, ...]] = ("sends", "replicas", "poll_steps", SUPERSEDED)
@@ -36,8 +38,8 @@ class IntPollSkip(Check):
             skips(facts, settings, within_poll=True),
             self.name,
             message=(
-                "A poll leaves nothing out: that of {process} gave {topic}-{partition} offset {offset} after offset "
-                "{previous_offset}, and offset {skipped} was read by others."
+                "A poll skips no record: one of {process} returned {topic}-{partition} offset {offset} after offset "
+                "{previous_offset}, and other readers read offset {skipped}."
             ),
             evidence=step_events(),
         )

@@ -90,8 +90,8 @@ class IsrAdmission(Check):
             self.name,
             severity=F.lit(Severity.NOTE.value),
             message=(
-                "A follower joins the ISR while it is registered: broker {broker} was not when version {zk_version} of "
-                "the state of {topic}-{partition} added it."
+                "A follower joins the ISR while it is registered: version {zk_version} of the state of "
+                "{topic}-{partition} added broker {broker}, which was not registered."
             ),
             evidence=F.array(event("isr_changes", "zxid", "zk_version", "old_isr", "new_isr")),
         )

@@ -1,4 +1,4 @@
-"""last-stable-offset: it is the first open transaction's start or the high watermark; a leader's never goes back.
+"""last-stable-offset: it is the start of the first open transaction or the high watermark, and never goes back.
 
 Consumers with read_committed read up to it. One that is too high shows them what may be aborted; one that stays behind
 a transaction that has ended stops them for ever (KIP-98, KIP-664). A transaction is aborted when its time-out is over,

@@ -78,8 +78,9 @@ class LeaderFromIsr(Check):
             rows,
             self.name,
             message=phrase(
-                "An unclean election is known as one: controller {broker} elected broker {leader} for "
-                "{topic}-{partition} in epoch {leader_epoch} from outside the ISR {previous_isr} and called it clean.",
+                "An unclean election is marked as unclean: controller {broker} elected broker {leader} for "
+                "{topic}-{partition} in epoch {leader_epoch} from outside the ISR {previous_isr} and marked the "
+                "election as clean.",
                 previous_isr=ids("previous_isr"),
             ),
             evidence=F.array(event("elections", "broker", "seq", "strategy", "previous_isr", "leader", "unclean")),

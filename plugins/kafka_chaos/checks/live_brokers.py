@@ -119,9 +119,7 @@ class LiveBrokers(Check):
         return self._of_reads(rows, "did not find broker {other}, registered {s:.1f} s before", "from_ns")
 
     def _of_reads(self, rows: DataFrame, wrong: str, since: str) -> DataFrame:
-        message = (
-            f"A controller reads the registrations of the moment: in a {{name}} controller {{controller}} {wrong}."
-        )
+        message = f"A controller reads the current registrations: in a {{name}} controller {{controller}} {wrong}."
         return finding(
             rows,
             self.name,

@@ -36,8 +36,8 @@ class LogStarts(Check):
             self.name,
             offset="log_start_offset",
             message=(
-                "What was deleted does not come back: broker {broker} found after a clean stop that "
-                "{topic}-{partition} starts at {log_start_offset}, and it had started at {previous_log_start_offset}."
+                "Deleted records do not return: after a clean stop of broker {broker}, its log of "
+                "{topic}-{partition} starts at {log_start_offset}, and started at {previous_log_start_offset} before."
             ),
             evidence=F.array(
                 event(

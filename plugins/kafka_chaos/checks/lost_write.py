@@ -50,7 +50,8 @@ class LostWrite(Check):
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=phrase(
                 "A reader that passes an acknowledged record reads it: {value} was acknowledged (acks={acks}) at "
-                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and none read it.",
+                "{topic}-{partition} offset {offset}, readers reached offset {last_read_offset}, and no reader read "
+                "it.",
                 acks=acks_text(),
             ),
             evidence=send_and_last_read(),

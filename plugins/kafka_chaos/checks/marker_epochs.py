@@ -54,7 +54,7 @@ class MarkerEpochs(OfTransactions):
             self.name,
             severity=F.col("severity"),
             message=(
-                "A marker has the epoch of its coordinator: that of producer {producer_id} at offset {offset} of "
+                "A marker has the epoch of its coordinator: the marker of producer {producer_id} at offset {offset} of "
                 "{topic}-{partition} has coordinator epoch {coordinator_epoch}, and {wrong}."
             ),
             evidence=F.array(

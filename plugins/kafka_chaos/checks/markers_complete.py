@@ -1,4 +1,4 @@
-"""markers-complete: a complete transaction has its marker in every partition, and no second one ends a later one.
+"""markers-complete: each partition has one marker for each complete transaction, and none that ends a later one.
 
 Complete is stored when each partition that Prepare names has its marker; without one the partition stays open, and
 consumers with read_committed wait there. A marker that arrives a second time and closes what was written since ends the

@@ -1,4 +1,4 @@
-"""I29: in the end every broker's metadata cache agrees with ZooKeeper.
+"""I29: after the last heal every broker's metadata cache agrees with ZooKeeper.
 
 Clients and followers go where a broker's metadata cache sends them. Only the controller feeds it, so what the
 controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
@@ -75,7 +75,7 @@ class MetadataCaches(Check):
             rows,
             self.name,
             message=phrase(
-                "Every broker knows the live brokers: broker {broker} has {believed}, registered are {live}.",
+                "Every broker knows the live brokers: broker {broker} has {believed}, and {live} are registered.",
                 believed=ids("believed"),
                 live=ids("live"),
             ),
@@ -99,8 +99,8 @@ class MetadataCaches(Check):
             self.name,
             leader_epoch="state.leader_epoch",
             message=phrase(
-                "Every broker knows the leaders: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
-                "leader {state.leader} in epoch {state.leader_epoch}.",
+                "Every broker knows the leaders: for {topic}-{partition} broker {broker} has {believed}, and "
+                "ZooKeeper has leader {state.leader} in epoch {state.leader_epoch}.",
                 believed=F.when(F.col("held").isNull(), "nothing").otherwise(
                     phrase("leader {held.leader} in epoch {held.leader_epoch}")
                 ),
@@ -122,8 +122,8 @@ class MetadataCaches(Check):
             self.name,
             leader_epoch="state.leader_epoch",
             message=phrase(
-                "Every broker knows the ISRs: of {topic}-{partition} broker {broker} has {held}, and ZooKeeper has had "
-                "{isr} for {s:.1f} s.",
+                "Every broker knows the ISRs: for {topic}-{partition} broker {broker} has {held}, and ZooKeeper has "
+                "had {isr} for {s:.1f} s.",
                 held=ids("isr"),
                 isr=ids("state.isr"),
                 s=(F.col("ended_ns") - F.col("state.time_ns")) / 1e9,

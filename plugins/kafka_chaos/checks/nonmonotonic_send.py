@@ -22,7 +22,7 @@ class NonmonotonicSend(Check):
 
     name: ClassVar[str] = "nonmonotonic-send"
     title: ClassVar[str] = "nonmonotonic-send"
-    promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
+    promise: ClassVar[str] = "A record that is sent after another was acknowledged has the higher offset."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     about: ClassVar[Subject] = RECORDS_PLACED
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
@@ -38,8 +38,8 @@ class NonmonotonicSend(Check):
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=(
-                "What is sent later lies later: {value} of {process} lies at {topic}-{partition} offset {offset}, and "
-                "an earlier one at offset {earlier_offset}."
+                "A record that is sent later has the higher offset: {value} of {process} is at {topic}-{partition} "
+                "offset {offset}, and a record sent before it at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

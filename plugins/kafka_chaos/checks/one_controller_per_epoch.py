@@ -67,7 +67,8 @@ class OneControllerPerEpoch(Check):
             rows,
             self.name,
             message=phrase(
-                "One controller has each controller epoch: brokers {brokers} both have epoch {controller_epoch}.",
+                "Each controller epoch belongs to one controller: brokers {brokers} both have epoch "
+                "{controller_epoch}.",
                 brokers=F.array_join(F.col("brokers").cast("array<string>"), " and "),
             ),
             evidence=F.col("events"),

@@ -62,9 +62,9 @@ class OneOutcome(OfTransactions):
             self.name,
             severity=F.col("severity"),
             message=(
-                "A transaction has one outcome on all its partitions: in {topic}-{partition} {closed} transactions of "
-                "{transactional_id} (producer {producer_id}, epoch {producer_epoch}) ended in {result}, and {decided} "
-                "were to."
+                "A transaction has one outcome on all its partitions: in {topic}-{partition} {closed} transactions "
+                "of {transactional_id} (producer {producer_id}, epoch {producer_epoch}) ended in {result}, and "
+                "{result} was decided for {decided}."
             ),
             evidence=F.array(
                 event("markers", "topic", "partition", "producer_id", "producer_epoch", "result", "offset", "closed"),

@@ -61,8 +61,8 @@ class OneSessionPerBroker(Check):
             rows,
             self.name,
             message=phrase(
-                "A broker's registration belongs to its session: that of broker {broker}, made at zxid {czxid}, is "
-                "claimed by sessions {sessions}.",
+                "A broker's registration belongs to its session: sessions {sessions} claim the registration of "
+                "broker {broker} of zxid {czxid}.",
                 sessions=F.array_join("sessions", " and "),
             ),
             evidence=F.col("events"),

@@ -46,8 +46,8 @@ class PollSkip(Check):
             self.name,
             severity=note_if_moved(level),
             message=(
-                "A reader misses nothing between two polls: {process} went from {topic}-{partition} offset "
-                "{previous_offset} to offset {offset}, and offset {skipped} was read by others."
+                "A reader skips no record between two polls: {process} went from {topic}-{partition} offset "
+                "{previous_offset} to offset {offset}, and other readers read offset {skipped}."
             ),
             evidence=step_events(),
         )

@@ -1,4 +1,4 @@
-"""producer-snapshots: what a replica remembers of its producers is what its log says, and replicas in sync agree.
+"""producer-snapshots: a replica's producer state equals the replay of its log, and replicas in sync agree.
 
 A snapshot holds each producer's epoch, last sequence number, last coordinator epoch and open transaction. A leader that
 remembers otherwise takes what it must refuse, or refuses what it must take (KAFKA-12153, KAFKA-9307). The latest
@@ -105,8 +105,8 @@ class ProducerSnapshots(OfTransactions):
             offset="state.snapshot_offset",
             severity=F.col("severity"),
             message=(
-                "A replica remembers its producers as its log has them: the snapshot of broker {broker} at offset "
-                "{state.snapshot_offset} of {topic}-{partition} has producer {producer_id} otherwise than the log "
+                "A replica's producer state equals the replay of its log: for producer {producer_id} the snapshot of "
+                "broker {broker} at offset {state.snapshot_offset} of {topic}-{partition} differs from the log "
                 "before it."
             ),
             evidence=F.array(
@@ -137,8 +137,8 @@ class ProducerSnapshots(OfTransactions):
             self.name,
             severity=F.col("severity"),
             message=(
-                "Replicas in sync have the same markers: broker {broker} lacks that at offset {offset} of "
-                "{topic}-{partition} with which producer {producer_id} of epoch {producer_epoch} ends in {result}."
+                "Replicas in sync have the same markers: broker {broker} lacks the marker ({result}) of producer "
+                "{producer_id}, epoch {producer_epoch}, at offset {offset} of {topic}-{partition}."
             ),
             evidence=F.array(event("markers", "broker", "offset", "producer_id", "producer_epoch", "result")),
         )

@@ -88,8 +88,8 @@ class Recovery(Check):
             rows,
             self.name,
             message=(
-                "After the last heal every request is answered or fails: {number} of {process} to {topic} did neither, "
-                "the longest for {waited_s:.0f} s."
+                "After the last heal every request is answered or fails: {number} of {process} to {topic} got no "
+                "answer and did not fail, the oldest for {waited_s:.0f} s."
             ),
             evidence=F.array(event("sends", "process", "index", "number", "waited_s")),
         )

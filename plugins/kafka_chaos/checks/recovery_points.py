@@ -1,4 +1,4 @@
-"""recovery-points: a log ends at its recovery point or after it when it is loaded.
+"""recovery-points: a log that is loaded reaches its recovery point.
 
 The checkpoint says up to where a log was synced (Kafka's `UnifiedLog.recoveryPoint`, `LogManager.checkpointLogRecovery-
 Offsets`); a truncation below it lowers it first. So nothing before it is lost, by a power loss neither: a log that ends

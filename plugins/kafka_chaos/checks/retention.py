@@ -1,4 +1,4 @@
-"""retention: a segment is deleted only when its time has come, and what it holds is committed.
+"""retention: a segment is deleted only when retention allows it and its records are committed.
 
 Retention deletes whole segments from the front of a log (Kafka's `UnifiedLog.deleteOldSegments`): below the start of
 the log, by size as long as the log exceeds `retention.bytes` without it, or by age when its youngest record is older
@@ -40,10 +40,15 @@ class Retention(Check):
         reason, uncommitted = F.col("reason"), F.col("end_offset") > F.col("high_watermark")
         wrong = (
             F.when(uncommitted, phrase("the high watermark is {high_watermark}"))
-            .when((reason == "age") & ~old, phrase("its youngest record is {age} ms old of {retention_ms}", age=age_ms))
+            .when(
+                (reason == "age") & ~old,
+                phrase("its youngest record is {age} ms old, and retention.ms is {retention_ms}", age=age_ms),
+            )
             .when(
                 (reason == "size") & ~large,
-                phrase("without it the log has {left} bytes of {retention_bytes}", left=left_bytes),
+                phrase(
+                    "without it the log has {left} bytes, and retention.bytes is {retention_bytes}", left=left_bytes
+                ),
             )
             .when(
                 (reason == "start") & (F.col("end_offset") > F.col("log_start_offset")),
@@ -55,7 +60,7 @@ class Retention(Check):
             self.name,
             offset="base_offset",
             message=(
-                "A segment is deleted when its time has come: broker {broker} deleted offsets {base_offset} to "
+                "A segment is deleted only when retention allows it: broker {broker} deleted offsets {base_offset} to "
                 "{end_offset} of {topic}-{partition} for its {reason}, and {wrong}."
             ),
             evidence=F.array(

@@ -43,8 +43,9 @@ class ShuttingDown(Check):
             rows,
             self.name,
             message=(
-                "A broker counts as shutting down only after it has asked: controller {controller} left broker {other} "
-                "out of the election of {topic}-{partition}, which has not asked since its registration {czxid}."
+                "A broker counts as shutting down only after it has asked: controller {controller} left broker "
+                "{other} out of the election of {topic}-{partition}, and broker {other} has not asked since its "
+                "registration at zxid {czxid}."
             ),
             evidence=F.array(
                 event("beliefs", "controller as broker", "incarnation", "seq", "controller_epoch", "alive", "leaving"),

@@ -57,9 +57,9 @@ class StaleReadAfterAck(Check):
             leader_epoch="furthest.leader_epoch",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
-                "The end of a settled partition is past what was acknowledged: {process} was told that "
-                "{topic}-{partition} ends at offset {end_offset} after {furthest.value} had been acknowledged at "
-                "offset {furthest.offset}."
+                "The end of a settled partition is past what was acknowledged: {process} received end offset "
+                "{end_offset} of {topic}-{partition} after {furthest.value} had been acknowledged at offset "
+                "{furthest.offset}."
             ),
             evidence=F.array(
                 event("sends", "furthest as record"),

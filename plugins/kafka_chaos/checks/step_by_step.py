@@ -32,7 +32,7 @@ class StepByStep(Check):
         return finding(
             facts["steps"].where(F.col("rule").isNotNull()),
             self.name,
-            message="{sentence} ({rule}, {source}) The {subject} {name} was {before} before {step}.",
+            message="{sentence} ({rule}, {source}) Step: {step}. Before it, the {subject} {name} was {before}.",
             evidence=F.array(
                 event("steps", "broker", "incarnation", "seq", "subject", "name", "rule", "sentence", "before", "step")
             ),

@@ -84,7 +84,7 @@ class StrongIsr(Check):
             leader_epoch="exposed.leader_epoch",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
-                "What was called committed stays in every log of the ISR: the high watermark of {topic}-{partition} "
+                "Committed records stay in every log of the ISR: the high watermark of {topic}-{partition} "
                 "had been {exposed.high_watermark} in epoch {exposed.leader_epoch}, and the log of broker {broker} "
                 "ends at {log_end_offset}."
             ),

@@ -62,7 +62,7 @@ class Unseen(Check):
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
             message=phrase(
                 "An acknowledged record that was not read is still in the log: {value} was acknowledged (acks={acks}) "
-                "at {topic}-{partition} offset {offset}, readers came to offset {last_read_offset}, and it is {held}.",
+                "at {topic}-{partition} offset {offset}, readers reached offset {last_read_offset}, and it is {held}.",
                 acks=acks_text(),
                 held=F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),
             ),

@@ -34,9 +34,9 @@ class WeakIsr(Check):
             self.name,
             offset="reached",
             message=phrase(
-                "A leader's whole ISR has what it calls committed: in epoch {leader_epoch} the high watermark of "
-                "{topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker {member} had "
-                "come to {reached}.",
+                "Every member of a leader's ISR has what the leader committed: in epoch {leader_epoch} the high "
+                "watermark of {topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker "
+                "{member} had come to {reached}.",
                 isr=ids("isr"),
             ),
             evidence=F.array(

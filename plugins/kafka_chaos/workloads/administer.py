@@ -1,4 +1,4 @@
-"""Administrators create, extend, configure and delete topics of their own, and ask for leaders, groups and more.
+"""Administrators create, extend, configure and delete topics of their own, and query leaders, groups and more.
 
 Offsets of a group of their own expire or are deleted. A scenario names `produce-consume` beside it for records.
 """

@@ -1,4 +1,4 @@
-"""Groups read input topics and write what they make of each record to output topics, in transactions with offsets.
+"""Groups read input topics and write a result for each record, in transactions that commit the offsets.
 
 Producers write the inputs; readers read all topics at both isolation levels.
 """
