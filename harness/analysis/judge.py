@@ -143,20 +143,20 @@ def judge_sources(
     size_bytes, together = sources.size_bytes, sources.together
     fitted = tuned(spark, size_bytes, read_bytes=sources.read_bytes, together=together)
     with fitted, ExitStack() as stack:
-        with step(progress, f"facts are made of {size_bytes / 1e6:.1f} MB of evidence"):
+        with step(progress, f"deriving facts from {size_bytes / 1e6:.1f} MB of evidence"):
             names = TABLES if keep else _read_by(checks_of)
             facts = stack.enter_context(built_facts(sources, into.facts, names=names, write=keep))
             counts = _counts(facts, run_ids, into.facts if keep else None)
             facts = _planned_away(facts, counts)
         slices = facts
         if through_disk(sources):
-            with step(progress, "records on which all sources agree are skipped"):
+            with step(progress, "skipping records on which all sources agree"):
                 slices = stack.enter_context(prefiltered(facts, counts, into.facts))
         unknown: Unknown = {}
         unseen: dict[str, Unseen] = {}
         rows_made = sum(sum(of_run.values()) for of_run in counts.values())
         number = number_of(len({check.name for _, checks in checks_of for check in checks}), "check")
-        with step(progress, f"{number} judge {rows_made:,} rows of facts"):
+        with step(progress, f"judging {rows_made:,} rows of facts by {number}"):
             for question, checks in checks_of:
                 alone = len(questions) == 1
                 of_runs, of_slices = (part if alone else only(part, question.settings) for part in (facts, slices))

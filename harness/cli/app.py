@@ -32,27 +32,29 @@ from harness.cli.why import why
 OBJECTS_PER_COLLECTION = 50_000
 """With Python's default, 7 % of judging by Sail is garbage collection, which imports and plans hardly need."""
 
-COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "run": (run, "smoke --seed 7 --set duration_s=20"),
-    "why": (why, "runs/smoke-20260101T120000-0000002a"),
-    "explain": (explain, "runs/smoke-20260101T120000-0000002a I10"),
-    "replay": (replay, "runs/smoke-20260101T120000-0000002a"),
-    "plan": (plan, "smoke --seed 7"),
-    "validate": (validate, "smoke my-scenario.yaml"),
-    "list": (list_, "scenarios"),
-    "new": (new, "fault nap"),
-    "rejudge": (rejudge, "runs/*"),
-    "sql": (sql, "runs/* 'select run_id, check, message from findings'"),
-    "report": (report, "runs/smoke-20260101T120000-0000002a"),
-    "trend": (trend, "runs --out trend.html"),
-    "docs": (docs, "runs/* --into site"),
-    "judge": (judge, "--operations 'history/*.jsonl' --zookeeper znodes.parquet"),
-    "simulate": (simulate, "smoke --schedules 200 --seed 7"),
-    "shrink": (shrink, "smoke --planted-bug acks-all-on-append --seed 7 --finding I10"),
-    "keep": (keep, "small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'"),
-    "reap": (reap, "--dry-run"),
+RUNNING, LOOKING, JUDGING, SWEEPING, CLUSTERS = "Run", "Understand runs", "Judge", "Virtual time", "Clusters"
+"""Headings of the commands in `chaos --help`."""
+COMMANDS: dict[str, tuple[str, Callable[..., None], str]] = {
+    "run": (RUNNING, run, "smoke --seed 7 --set duration_s=20"),
+    "list": (RUNNING, list_, "scenarios"),
+    "validate": (RUNNING, validate, "smoke my-scenario.yaml"),
+    "plan": (RUNNING, plan, "smoke --seed 7"),
+    "replay": (RUNNING, replay, "runs/smoke-20260101T120000-0000002a"),
+    "new": (RUNNING, new, "fault nap"),
+    "why": (LOOKING, why, "runs/smoke-20260101T120000-0000002a"),
+    "explain": (LOOKING, explain, "runs/smoke-20260101T120000-0000002a I10"),
+    "report": (LOOKING, report, "runs/smoke-20260101T120000-0000002a"),
+    "sql": (LOOKING, sql, "runs/* 'select run_id, check, message from findings'"),
+    "trend": (LOOKING, trend, "runs --out trend.html"),
+    "docs": (LOOKING, docs, "runs/* --into site"),
+    "judge": (JUDGING, judge, "--operations 'history/*.jsonl' --zookeeper znodes.parquet"),
+    "rejudge": (JUDGING, rejudge, "runs/*"),
+    "simulate": (SWEEPING, simulate, "smoke --schedules 200 --seed 7"),
+    "shrink": (SWEEPING, shrink, "smoke --planted-bug acks-all-on-append --seed 7 --finding I10"),
+    "keep": (SWEEPING, keep, "small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'"),
+    "reap": (CLUSTERS, reap, "--dry-run"),
 }
-"""By name, each with the arguments of its example."""
+"""By name, each with its heading and the arguments of its example."""
 
 
 def _version(wanted: bool) -> None:
@@ -71,18 +73,17 @@ def _options(
 
 app = typer.Typer(
     name="chaos",
-    help="Inject faults into a Kafka cluster under load, and prove from evidence which promises it kept.",
+    help="Inject faults into a Kafka cluster under load, and judge from evidence whether it kept Kafka's promises.",
     epilog="Exit codes: 0 held, 1 violated, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
     no_args_is_help=True,
     callback=_options,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, (_command, _example) in COMMANDS.items():
-    app.command(_name, epilog=f"Example: chaos {_name} {_example}")(_command)
-app.add_typer(cluster_app)
-app.add_typer(images_app)
-app.add_typer(kafka_app)
+for _name, (_heading, _command, _example) in COMMANDS.items():
+    app.command(_name, epilog=f"Example: chaos {_name} {_example}", rich_help_panel=_heading)(_command)
+for _commands in (cluster_app, images_app, kafka_app):
+    app.add_typer(_commands, rich_help_panel=CLUSTERS)
 
 
 def main() -> None:

@@ -17,7 +17,9 @@ from harness.errors import ClusterError, ScenarioError
 if TYPE_CHECKING:
     from harness.cluster.driver import ClusterDriver, ClusterStatus
 
-app = typer.Typer(name="cluster", help="Keep a cluster running, look at it and disturb it.", no_args_is_help=True)
+app = typer.Typer(
+    name="cluster", help="Start a cluster that keeps running, inspect it and disturb it.", no_args_is_help=True
+)
 
 DEFAULT_FOLDER = Path(".chaos-cluster")
 RUN_ID = "chaos-cluster"
@@ -169,7 +171,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A cluster file.")],
     as_json: Json = False,
 ) -> None:
-    """Try each address, credential and command of a cluster file without changing anything, and say what is judged."""
+    """Try each address, credential and command of a cluster file without changing anything, and list what is judged."""
     from harness.experiment.cluster_check import scenario_on, tried
     from harness.experiment.judge import judged_of
     from harness.progress import number_of

@@ -15,7 +15,7 @@ def docs(
         Path, typer.Option("--into", metavar="FOLDER", help="The site's folder: a new one, or one of an earlier site.")
     ] = Path("data-docs"),
 ) -> None:
-    """Build one offline site from the Data Docs of runs, with an index; print its path."""
+    """Build one offline site from the Great Expectations pages (Data Docs) of runs; print its path."""
     from harness.contracts import registry
 
     site = registry.import_module("expectations.site")

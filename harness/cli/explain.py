@@ -29,7 +29,7 @@ def explain(
         str | None, typer.Option("--at", metavar="PLACE", help="A partition or record, e.g. orders-0:1422.")
     ] = None,
 ) -> None:
-    """Print the story of a finding: what clients, controller, ZooKeeper and replicas did, in order."""
+    """Print the events that lead to a finding, in order: clients, controller, ZooKeeper, replicas."""
     from harness.cli.terminal import PatientConsole
     from harness.report.evidence import RunEvidence
     from harness.report.story import story_of

@@ -94,7 +94,7 @@ def build(
 
 @app.command("list", epilog="Example: chaos images list --json")
 def list_(as_json: Json = False) -> None:
-    """List our images on the engine, and which of them this checkout uses."""
+    """List the harness's images on the engine, and which of them this checkout uses."""
     from harness.cluster.containers import images
     from harness.cluster.containers.engine import Engine
     from harness.cluster.containers.image_store import ImageStore
@@ -128,7 +128,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command(epilog="Example: chaos images remove")
 def remove() -> None:
-    """Remove all our images, and nothing that was pulled."""
+    """Remove all images of the harness; pulled images stay."""
     from harness.cluster.containers.engine import Engine
     from harness.cluster.containers.image_store import ImageStore
 

@@ -78,7 +78,7 @@ def judge(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Judge a history of another client, or another broker, and list the promises that it cannot prove."""
+    """Judge a recorded history of any client or broker, and list the promises that lack evidence."""
     from harness.analysis.engine.session import spark_session
     from harness.analysis.engine.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
@@ -188,7 +188,7 @@ def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder",
     console.print(judged)
     if result.unjudged and not verbose:
         console.print(
-            f"not judged: {number_of(len(result.unjudged), 'promise')}; --verbose lists the evidence that they need",
+            f"not judged: {number_of(len(result.unjudged), 'promise')}; --verbose lists the evidence that is needed",
             highlight=False,
         )
     elif result.unjudged:

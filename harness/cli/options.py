@@ -28,9 +28,15 @@ _SEED = typer.Option(
 Seed = Annotated[int | None, _SEED]
 SameSeed = Annotated[int, _SEED]
 """The seed of a known schedule."""
-Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver; default: the scenario's.")]
+Driver = Annotated[
+    str | None,
+    typer.Option("--driver", help="Where servers run, e.g. docker (chaos list drivers); default: the scenario's."),
+]
 System = Annotated[
-    str | None, typer.Option("--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1; default: python.")
+    str | None,
+    typer.Option(
+        "--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1 (chaos list systems); default: python."
+    ),
 ]
 ClusterPath = Annotated[
     str | None,
@@ -57,9 +63,7 @@ EngineName = Annotated[
         help="Engine that judges: spark, or sail (no JVM); default: CHAOS_ENGINE.",
     ),
 ]
-Owned = Annotated[
-    bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb this existing cluster.")
-]
+Owned = Annotated[bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb the existing cluster.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each promise that held.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -43,7 +43,7 @@ def run(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run an experiment and print its three verdicts."""
+    """Run a scenario: cluster, load, faults, judging. Print three verdicts."""
     from harness import phases
 
     choose_engine(engine)

@@ -22,7 +22,7 @@ SHOWN = 300
 
 
 def why(run_path: RunPath, as_json: Json = False) -> None:
-    """Say why a run, or a history that was judged, did not hold: what is broken, unknown, doubtful or left behind."""
+    """List the reasons why a run, or a judged history, is not a PASS: violations, missing evidence, leftovers."""
     from harness.cli.terminal import PatientConsole
     from harness.experiment.judge import assemble
     from harness.ingest.answer import HistoryResult, is_judged_history

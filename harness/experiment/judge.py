@@ -426,7 +426,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
 
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
-        with step(progress, "suites judge the facts"):
+        with step(progress, "judging the facts by suites of expectations"):
             return run(folder, settings, names, unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)

@@ -122,7 +122,7 @@ def _holes(evidence: RecordedEvidence, progress: Listener) -> list[Hole]:
     number = sum(map(len, evidence.chained.values()))
     if not number:
         return []
-    with step(progress, f"{number_of(number, 'file')} of chained lines must be whole"):
+    with step(progress, f"verifying {number_of(number, 'file')} of chained lines"):
         return evidence.holes()
 
 

@@ -131,7 +131,7 @@ def test_both_releases_of_an_upgrade_are_to_be_there(
     assert capabilities.systems_of(upgraded) == ["kafka:3.3.2", "kafka:3.9.1"]
     for release in ("3.3.2", "3.9.1"):
         lacking = f"kafka:{release} cannot be started here: no jars of Apache Kafka {release} in {tmp_path}"
-        with pytest.raises(Refused, match=rf"{lacking}/{release}: chaos kafka get {release}"):
+        with pytest.raises(Refused, match=rf"{lacking}/{release}; fetch them with: chaos kafka get {release}"):
             capabilities.require_capabilities(upgraded)
         folder = tmp_path / release
         folder.mkdir()

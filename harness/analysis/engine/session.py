@@ -110,7 +110,7 @@ def spark_session(
         url = master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
         options = _options(url, scratch, lasting or size_bytes > LARGE_BYTES)
         java = [options[JAVA_OPTIONS], *([settings[JAVA_OPTIONS]] if JAVA_OPTIONS in settings else [])]
-        with step(progress or Silent(), "Spark starts"):
+        with step(progress or Silent(), "starting Spark"):
             spark = jvm.started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
         with _ended_in_good_order(spark):
             yield spark
@@ -124,7 +124,7 @@ def _connected(progress: Listener) -> Iterator[SparkSession]:
     """Yield a session with the server that was named, or else with Sail."""
     address = chosen_remote()
     with ExitStack() as stack:
-        with step(progress, f"{connect.place_of(address) if address else 'Sail'} is asked to judge"):
+        with step(progress, f"connecting to {connect.place_of(address)}" if address else "starting Sail"):
             if address:
                 spark = stack.enter_context(connect.remote_session(address))
             else:

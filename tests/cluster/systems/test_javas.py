@@ -52,7 +52,7 @@ def test_without_an_older_java_the_variable_that_is_to_name_one_is_named(
 ) -> None:
     monkeypatch.delenv(NAMED, raising=False)
     needs = "Apache Kafka 2.2.2 needs Java 11 or less"
-    with pytest.raises(ClusterError, match=f"^{needs}: {NAMED} is to name the home of one$"):
+    with pytest.raises(ClusterError, match=f"^{needs}: set {NAMED} to the home of one$"):
         launcher(OLD)
     monkeypatch.setenv(NAMED, str(tmp_path))
     with pytest.raises(ClusterError, match=f"^{needs}: {NAMED} is {tmp_path}, but {tmp_path}/bin/java is not a pro"):

@@ -43,7 +43,7 @@ def lacking(release: Release) -> str:
     folder = folder_of(release)
     if any(folder.glob(f"kafka_*-{release.version}.jar")):
         return ""
-    return f"no jars of Apache Kafka {release.version} in {folder}: chaos kafka get {release.version}"
+    return f"no jars of Apache Kafka {release.version} in {folder}; fetch them with: chaos kafka get {release.version}"
 
 
 def class_path(release: Release) -> str:

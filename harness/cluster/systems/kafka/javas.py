@@ -30,7 +30,7 @@ def launcher(release: Release) -> str:
     variable = f"CHAOS_JAVA_{release.last_java}"
     home = os.environ.get(variable)
     if not home:
-        raise ClusterError(f"{needs}: {variable} is to name the home of one")
+        raise ClusterError(f"{needs}: set {variable} to the home of one")
     program = Path(home, "bin", "java")
     if not os.access(program, os.X_OK):
         raise ClusterError(f"{needs}: {variable} is {home}, but {program} is not a program")
