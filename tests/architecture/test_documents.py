@@ -31,6 +31,9 @@ DECISION_LINES = 25
 MOST_DECISIONS = 50
 README_LINES = 120
 GLOSSARY_LINES = 40
+PROSE_COLUMNS = 120
+UNWRAPPED = ("|", "    ", "- [0")
+"""Beginnings of lines that stay whole: tables, code, and the index of decisions."""
 
 DOCUMENTS = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
@@ -99,6 +102,12 @@ def test_a_check_is_called_by_its_number_and_its_name(name: str) -> None:
 )
 def test_a_document_that_everyone_reads_is_short(name: str, most: int) -> None:
     assert len(DOCUMENTS[name].splitlines()) <= most
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_prose_is_wrapped(name: str) -> None:
+    prose = FENCED.sub("", DOCUMENTS[name]).splitlines()
+    assert [line for line in prose if len(line) > PROSE_COLUMNS and not line.startswith(UNWRAPPED)] == []
 
 
 @pytest.mark.parametrize("name", DECISIONS)
